@@ -1,0 +1,132 @@
+package clock
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. Stored as BIGINT, so that no session time zone
+// and no year 2038 can change it.
+type Instant int64
+
+const (
+	// NoInstant stands where there is no instant: NULL in SQL, null in JSON.
+	NoInstant Instant = -1
+	// MaxInstant is 9999-12-31T23:59:59.999Z, the last instant that RFC 3339 can write.
+	MaxInstant Instant = 253402300799999
+)
+
+// instantLayout is RFC 3339 with exactly three decimals.
+const instantLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// InstantOf returns t cut down to the millisecond.
+func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
+
+// Time returns i in UTC. NoInstant gives the zero time.
+func (i Instant) Time() time.Time {
+	if i == NoInstant {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(i)).UTC()
+}
+
+// Valid reports whether i lies between the epoch and MaxInstant, both included. NoInstant is not valid.
+func (i Instant) Valid() bool { return i >= 0 && i <= MaxInstant }
+
+// Add returns i+d, cut down to the millisecond and never past MaxInstant.
+func (i Instant) Add(d time.Duration) Instant {
+	ms := Instant(d.Milliseconds())
+	if ms > MaxInstant-i {
+		return MaxInstant
+	}
+	return i + ms
+}
+
+// Sub returns the time from j to i.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i-j) * time.Millisecond }
+
+// String returns i in RFC 3339, UTC, with milliseconds; "none" for NoInstant.
+func (i Instant) String() string {
+	if i == NoInstant {
+		return "none"
+	}
+	return i.Time().Format(instantLayout)
+}
+
+// MarshalJSON writes i as a string in RFC 3339, UTC, with milliseconds; null for NoInstant.
+func (i Instant) MarshalJSON() ([]byte, error) {
+	if i == NoInstant {
+		return []byte("null"), nil
+	}
+	b := make([]byte, 0, len(instantLayout)+2)
+	b = append(b, '"')
+	b = i.Time().AppendFormat(b, instantLayout)
+	return append(b, '"'), nil
+}
+
+// ParseInstant reads an instant as people write it: RFC 3339 with an offset ("2026-11-21T18:30:00+01:00"; digits past
+// the millisecond are cut off), or whole milliseconds since the epoch. The error says what is wrong, in words for
+// the person who wrote it.
+func ParseInstant(s string) (Instant, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return checkInstant(Instant(ms))
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
+			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00", s)
+		}
+		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset nor milliseconds since the epoch", s)
+	}
+	return checkInstant(InstantOf(t))
+}
+
+func checkInstant(i Instant) (Instant, error) {
+	if !i.Valid() {
+		return NoInstant, fmt.Errorf("time is out of range: from 0 to %d milliseconds since the epoch", int64(MaxInstant))
+	}
+	return i, nil
+}
+
+// ParseDuration reads a span as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours,
+// or whole milliseconds. It must not be negative; below a millisecond it is cut down. The error says what is wrong.
+func ParseDuration(s string) (time.Duration, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return durationOf(ms)
+	}
+	d, err := parseUnits(s)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf(`duration %q is neither like "30m" or "7d" nor whole milliseconds`, s)
+	case d < 0:
+		return 0, fmt.Errorf("duration %q is negative", s)
+	}
+	return d.Truncate(time.Millisecond), nil
+}
+
+func parseUnits(s string) (time.Duration, error) {
+	if n := len(s); n > 1 && s[n-1] == 'd' {
+		days, err := strconv.ParseInt(s[:n-1], 10, 64)
+		if err != nil || days > maxMillis/msPerDay {
+			return 0, fmt.Errorf("days: %w", strconv.ErrRange)
+		}
+		return time.Duration(days) * 24 * time.Hour, nil
+	}
+	return time.ParseDuration(s)
+}
+
+const (
+	msPerDay  = 24 * 60 * 60 * 1000
+	maxMillis = int64(^uint64(0)>>1) / int64(time.Millisecond) // the longest time.Duration, 292 years
+)
+
+func durationOf(ms int64) (time.Duration, error) {
+	switch {
+	case ms < 0:
+		return 0, fmt.Errorf("duration %d is negative", ms)
+	case ms > maxMillis:
+		return 0, fmt.Errorf("duration %d is out of range: at most %d milliseconds", ms, maxMillis)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}

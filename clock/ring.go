@@ -1,0 +1,133 @@
+package clock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ring is one try to ring an alarm, as a claim took it and as a target delivers it.
+type Ring struct {
+	AlarmID int64
+	Key
+	Shard        int
+	Generation   int64
+	RingNo       int // the number this ring bears: confirmed rings + 1
+	RetryTimes   int
+	RingAt       Instant
+	LatestRingAt Instant
+	RungAt       Instant // when it was claimed
+	ClaimID      string
+	Payload      []byte
+	PayloadKind  PayloadKind
+	ContentType  string
+	Retry        RetryPolicy
+	AckTimeout   time.Duration
+	MaxRings     int
+	Priority     int
+	Traceparent  string
+	InDoubt      bool // a try before this one, of the same number, has no known outcome
+}
+
+// MessageID returns "<id>.<generation>.<ring_no>": the same for every copy of one ring, never used for another.
+func (r *Ring) MessageID() string {
+	b := make([]byte, 0, 32)
+	b = strconv.AppendInt(b, r.AlarmID, 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, r.Generation, 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(r.RingNo), 10)
+	return string(b)
+}
+
+// OutcomeKind is what became of one try. The numbers are stored with attempts.
+type OutcomeKind int8
+
+// The outcomes.
+const (
+	Confirmed OutcomeKind = 1 // the target has it
+	Returned  OutcomeKind = 2 // no queue is bound for the application: counted
+	Nacked    OutcomeKind = 3 // the broker or the receiver refused it: counted
+	Doubtful  OutcomeKind = 4 // handed over, no answer: not counted, the same ring again
+	Refused   OutcomeKind = 5 // the target cannot take this message at all: counted
+	Unsent    OutcomeKind = 6 // no byte of it left this process: as if never tried
+)
+
+var outcomeNames = [...]string{
+	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused", Unsent: "unsent",
+}
+
+// OutcomeKinds returns all outcomes in the order of their numbers.
+func OutcomeKinds() []OutcomeKind {
+	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent}
+}
+
+// String returns the outcome's name as metrics, reports and answers use it.
+func (k OutcomeKind) String() string {
+	if k < Confirmed || k > Unsent {
+		return "outcome(" + strconv.Itoa(int(k)) + ")"
+	}
+	return outcomeNames[k]
+}
+
+// MarshalText writes the outcome's name.
+func (k OutcomeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Outcome is what became of one try, with the reason where it is not Confirmed.
+type Outcome struct {
+	Kind   OutcomeKind
+	Reason string
+}
+
+// Fate is how an alarm leaves a claim: what a store writes to its row.
+type Fate struct {
+	Outcome     Outcome
+	State       State
+	NextTryTime Instant
+	RetryTimes  int
+	LastError   string // empty: what is stored stays
+	InDoubt     bool
+	FinishedAt  Instant
+}
+
+// maxReason bounds last_error, in bytes.
+const maxReason = 500
+
+// Settle returns the fate of a ring after its try; now is the database's time after it. Doubtful and unsent rings are
+// due again at once, as soon as the target is usable. The next try never lies beyond LatestRingAt.
+func Settle(r *Ring, o Outcome, now Instant) Fate {
+	f := Fate{Outcome: o, State: Scheduled, RetryTimes: r.RetryTimes, InDoubt: r.InDoubt, FinishedAt: NoInstant}
+	f.LastError = bounded(o.Reason)
+	switch o.Kind {
+	case Confirmed:
+		f.InDoubt = false
+		f.State, f.NextTryTime, f.FinishedAt = Rung, NoInstant, r.RungAt
+		if r.AckTimeout > 0 {
+			f.State, f.NextTryTime, f.FinishedAt = Ringing, r.RungAt.Add(r.AckTimeout), NoInstant
+		}
+	case Doubtful:
+		f.InDoubt = true
+		f.NextTryTime = now
+	case Unsent:
+		f.NextTryTime = now
+	default:
+		f.RetryTimes++
+		if r.Retry.Exhausted(f.RetryTimes) {
+			f.State, f.NextTryTime, f.FinishedAt = Dead, NoInstant, now
+			return f
+		}
+		f.NextTryTime = now.Add(r.Retry.draw(f.RetryTimes))
+	}
+	if r.LatestRingAt != NoInstant && f.NextTryTime > r.LatestRingAt && f.State == Scheduled {
+		f.NextTryTime = max(r.LatestRingAt, now)
+	}
+	return f
+}
+
+// bounded cuts s to maxReason bytes of valid UTF-8.
+func bounded(s string) string {
+	if len(s) > maxReason {
+		s = s[:maxReason]
+	}
+	return strings.ToValidUTF8(s, "")
+}

@@ -1,0 +1,63 @@
+-- +goose Up
+-- One row an alarm; a test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
+CREATE TABLE alarm (
+    id             BIGINT       NOT NULL AUTO_INCREMENT,
+    application    VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    business_id    VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    shard          SMALLINT     NOT NULL,
+    state          TINYINT      NOT NULL, -- clock.State
+    generation     BIGINT       NOT NULL,
+    payload        MEDIUMBLOB   NOT NULL,
+    payload_kind   TINYINT      NOT NULL, -- clock.PayloadKind
+    content_type   VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    target_ring_at BIGINT       NOT NULL,
+    latest_ring_at BIGINT       NULL,     -- NULL: however late
+    next_try_time  BIGINT       NULL,     -- NULL: over or paused
+    ring_no        INT          NOT NULL DEFAULT 0,
+    retry_times    INT          NOT NULL DEFAULT 0,
+    last_error     VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+    in_doubt       TINYINT      NOT NULL DEFAULT 0,
+    retry_policy   VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '', -- '': the default
+    ack_timeout    BIGINT       NOT NULL DEFAULT 0, -- milliseconds; 0: rung is enough
+    max_rings      INT          NOT NULL,
+    priority       TINYINT      NOT NULL,
+    traceparent    VARCHAR(55)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+    claim_id       VARCHAR(26)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+    rung_at        BIGINT       NULL,
+    create_time    BIGINT       NOT NULL,
+    update_time    BIGINT       NOT NULL,
+    finished_at    BIGINT       NULL,
+    PRIMARY KEY (id),
+    UNIQUE KEY alarm_key (application, business_id),
+    KEY alarm_due (shard, next_try_time, id, application),
+    KEY alarm_finished (finished_at, id)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
+
+-- Tries that were not confirmed; nothing is written here when all goes well.
+CREATE TABLE ring_attempt (
+    id           BIGINT       NOT NULL AUTO_INCREMENT,
+    alarm_id     BIGINT       NOT NULL,
+    generation   BIGINT       NOT NULL,
+    ring_no      INT          NOT NULL,
+    claim_id     VARCHAR(26)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    attempt_time BIGINT       NOT NULL,
+    outcome      TINYINT      NOT NULL, -- clock.OutcomeKind
+    error        VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    PRIMARY KEY (id),
+    KEY ring_attempt_alarm (alarm_id, id)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
+
+-- Leases: who loads and rings which shard. The rows are made when the shard count is fixed.
+CREATE TABLE shard (
+    shard       SMALLINT     NOT NULL,
+    owner       VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+    incarnation VARCHAR(26)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+    epoch       BIGINT       NOT NULL DEFAULT 0,
+    expires     BIGINT       NOT NULL DEFAULT 0,
+    PRIMARY KEY (shard)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
+
+-- +goose Down
+DROP TABLE shard;
+DROP TABLE ring_attempt;
+DROP TABLE alarm;

@@ -1,0 +1,26 @@
+// Package store is the storage contract: what a database must do for clockd, in small interfaces with their semantics
+// in words, and the plan of a write that all engines share. An adapter an engine lives below it (mysql, postgresql,
+// sqlite); storetest runs the same conformance suite against each, and that suite is the contract's last word.
+//
+// # Invariants
+//
+//  1. A write is decided by clock.Op.Decide over rows that the transaction has locked, and guarded again by generation and
+//     state in its WHERE: right even on an engine that ignores SKIP LOCKED.
+//  2. A write never waits for a row that somebody else holds, unless it is asked to (WriteRequest.Wait).
+//  3. A claim is decided by its conditional UPDATE alone; locking before it only avoids waiting. A claim never takes
+//     an id that it was not given, nor a row that is not due at ClaimRequest.Now.
+//  4. No statement decides by the server's now(): instants are parameters.
+//  5. A definite rollback (deadlock, serialization) is replayed inside the adapter, at most maxReplays times with jitter; a
+//     COMMIT without an answer is clock.ErrUnconfirmed and never replayed. Everything else that the database did is
+//     clock.ErrUnavailable. Errors are told apart by driver type and code, never by text.
+//  6. The due scan reads the index alone, and only what is due: rows that are over have no next_try_time.
+//  7. Where a transaction ends in an error, the adapter has rolled back under a context of its own.
+//
+// # What fails, what happens, who heals it
+//
+//	database down              every call ends in ErrUnavailable within its deadline      the pool reconnects
+//	node dies with a claim     the server rolls back (5 s idle, 10 s vanished client)     the rows are due again
+//	node dies, two-phase       the row is ringing with next_try_time at the claim's end   claimed again under its number
+//	COMMIT of a claim unknown  Settle returns ErrUnconfirmed                              the sweep finds what was not committed
+//	two nodes claim one row    one conditional UPDATE meets it due, the other skips it    nobody
+package store

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// ErrKeyExists is WriteTx.Insert's answer on an engine that cannot tell which keys exist: nothing was inserted.
+var ErrKeyExists = errors.New("a key exists or is locked")
+
+// ErrReplay ends a write transaction whose rows changed between reading and writing: roll back and begin again.
+var ErrReplay = errors.New("rows changed meanwhile")
+
+// Change is a row to be rewritten: Old as it was locked, New as it is to be.
+type Change struct {
+	Old, New *clock.Alarm
+}
+
+// WriteTx is one open write transaction, READ COMMITTED, as an adapter offers it to Write.
+type WriteTx interface {
+	// Insert adds the rows and returns their ids in order, 0 where the key exists; or ErrKeyExists. It does not wait for
+	// a row that is locked elsewhere. absent says that the keys were read as absent just now: an insert is then
+	// likely to succeed.
+	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
+	// Lock returns, locked, those rows of the keys that exist and are free, in any order; with wait > 0 it waits that long
+	// for rows locked elsewhere.
+	Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error)
+	// Read returns those rows of the keys that exist, as last committed, without locking.
+	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
+	// Update rewrites the rows, each only while it still has Old's id, generation and state, and returns how many it
+	// rewrote.
+	Update(ctx context.Context, changes []Change) (int, error)
+}
+
+// Write applies a group of ops within tx: the plan that all engines share. Sets are first inserted as if all keys were
+// new, the common case, in one statement; what exists is then locked, decided and rewritten. The caller commits, or rolls
+// back on an error; on ErrReplay it begins again.
+func Write(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
+	w := write{tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops))}
+	if r.Wait == 0 {
+		if err := w.insertFirst(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.decideRest(ctx); err != nil {
+		return nil, err
+	}
+	return w.decisions, nil
+}
+
+// write is the state of one Write.
+type write struct {
+	clock.WriteRequest
+	tx         WriteTx
+	shardCount int
+	decisions  []clock.Decision // in the order of Ops; Verdict 0: not yet decided
+}
+
+// insertFirst inserts the sets that would create, and decides those whose key was new.
+func (w *write) insertFirst(ctx context.Context) error {
+	fresh := make([]int, 0, len(w.Ops))
+	for i, op := range w.Ops {
+		if op.Set != nil && op.Set.If.Kind != clock.AtGeneration {
+			fresh = append(fresh, i)
+		}
+	}
+	err := w.create(ctx, fresh, false)
+	if errors.Is(err, ErrKeyExists) {
+		return nil
+	}
+	return err
+}
+
+// create inserts the rows of the ops at the indexes, and decides those that were inserted.
+func (w *write) create(ctx context.Context, at []int, absent bool) error {
+	if len(at) == 0 {
+		return nil
+	}
+	decisions := make([]clock.Decision, len(at))
+	rows := make([]*clock.Alarm, len(at))
+	for i, k := range at {
+		decisions[i] = w.Ops[k].Decide(nil, w.Now)
+		rows[i] = &decisions[i].Alarm
+		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
+	}
+	ids, err := w.tx.Insert(ctx, rows, absent)
+	if err != nil {
+		return err
+	}
+	for i, k := range at {
+		if ids[i] != 0 {
+			decisions[i].Alarm.ID = ids[i]
+			w.decisions[k] = decisions[i]
+		}
+	}
+	return nil
+}
+
+// decideRest locks what the remaining ops are about, decides and writes.
+func (w *write) decideRest(ctx context.Context) error {
+	var keys []clock.Key
+	for i, op := range w.Ops {
+		if w.decisions[i].Verdict == 0 {
+			keys = append(keys, op.Key())
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	locked, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait) })
+	if err != nil {
+		return err
+	}
+	held, err := rowsOf(without(keys, locked), func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Read(ctx, keys) })
+	if err != nil {
+		return err
+	}
+	return w.apply(ctx, locked, held)
+}
+
+// rowsOf returns what read finds of the keys, by key.
+func rowsOf(keys []clock.Key, read func([]clock.Key) ([]clock.Alarm, error)) (map[clock.Key]*clock.Alarm, error) {
+	byKey := make(map[clock.Key]*clock.Alarm, len(keys))
+	if len(keys) == 0 {
+		return byKey, nil
+	}
+	rows, err := read(keys)
+	for i := range rows {
+		byKey[rows[i].Key] = &rows[i]
+	}
+	return byKey, err
+}
+
+// apply decides the remaining ops over the rows that were found locked by us and held by others, and writes.
+func (w *write) apply(ctx context.Context, locked, held map[clock.Key]*clock.Alarm) error {
+	var changes []Change
+	var absent []int
+	for i, op := range w.Ops {
+		if w.decisions[i].Verdict != 0 {
+			continue
+		}
+		if row := held[op.Key()]; row != nil {
+			w.decisions[i] = clock.Decision{Verdict: clock.Wait, Alarm: *row}
+			continue
+		}
+		row := locked[op.Key()]
+		d := op.Decide(row, w.Now)
+		if d.Verdict == clock.Create {
+			absent = append(absent, i)
+			continue
+		}
+		w.decisions[i] = d
+		if d.Writes() {
+			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm})
+		}
+	}
+	return w.commitRows(ctx, changes, absent)
+}
+
+func (w *write) commitRows(ctx context.Context, changes []Change, absent []int) error {
+	if err := w.create(ctx, absent, true); err != nil {
+		if errors.Is(err, ErrKeyExists) {
+			return ErrReplay
+		}
+		return err
+	}
+	for _, i := range absent {
+		if w.decisions[i].Verdict == 0 {
+			return ErrReplay // somebody created it after it was read as absent
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	n, err := w.tx.Update(ctx, changes)
+	if err == nil && n != len(changes) {
+		return ErrReplay
+	}
+	return err
+}
+
+// without returns the keys that are not in found.
+func without(keys []clock.Key, found map[clock.Key]*clock.Alarm) []clock.Key {
+	rest := make([]clock.Key, 0, len(keys)-len(found))
+	for _, k := range keys {
+		if found[k] == nil {
+			rest = append(rest, k)
+		}
+	}
+	return rest
+}
