@@ -1,0 +1,134 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// TimebaseConfig says how the database's clock is followed.
+type TimebaseConfig struct {
+	Interval time.Duration // between samples; default 1s
+	MaxAge   time.Duration // without a sample for that long the time is unknown; default 15s
+}
+
+// DefaultTimebaseConfig returns the defaults that each field names.
+func DefaultTimebaseConfig() TimebaseConfig {
+	return TimebaseConfig{Interval: time.Second, MaxAge: 15 * time.Second}
+}
+
+// Timebase is this process's view of the database's clock: a lower bound, so that nothing rings early. A sample is
+// the database's instant and the local monotonic time at which it was received, when the database's clock had already gone
+// on; carried on by the monotonic clock, less what the two may drift apart, it stays below. The best of the last
+// samples counts; one that the newest sample contradicts (a clock set back) is dropped.
+type Timebase struct {
+	cfg    TimebaseConfig
+	source TimeSource
+	log    *slog.Logger
+
+	mu      sync.RWMutex
+	samples []sample // newest last, at most keptSamples
+}
+
+type sample struct {
+	database int64 // microseconds since the epoch
+	received time.Time
+}
+
+const (
+	keptSamples = 16
+	driftPPM    = 500 // of a sample's age: the fastest that NTP slews a clock
+)
+
+// NewTimebase returns a Timebase that knows nothing until Run or Sample.
+func NewTimebase(cfg TimebaseConfig, source TimeSource, log *slog.Logger) *Timebase {
+	return &Timebase{cfg: cfg, source: source, log: log}
+}
+
+// Run samples until ctx ends. A failed sample is repeated ten times as often.
+func (t *Timebase) Run(ctx context.Context) error {
+	for {
+		wait := t.cfg.Interval
+		if err := t.Sample(ctx); err != nil && ctx.Err() == nil {
+			t.log.Debug("could not sample the database's clock", "err", err)
+			wait /= 10
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Sample asks the database once.
+func (t *Timebase) Sample(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.MaxAge/3)
+	defer cancel()
+	sent := time.Now()
+	us, err := t.source.Time(ctx)
+	if err != nil {
+		return err
+	}
+	t.add(sample{database: us, received: time.Now()}, sent)
+	return nil
+}
+
+// add keeps s. What the other samples say of the moment it was sent must not be later than s itself.
+func (t *Timebase) add(s sample, sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at, ok := t.micros(sent); ok && at > s.database {
+		t.log.Warn("the database's clock was set back", "by", time.Duration(at-s.database)*time.Microsecond)
+		t.samples = t.samples[:0]
+	}
+	if len(t.samples) == keptSamples {
+		t.samples = append(t.samples[:0], t.samples[1:]...)
+	}
+	t.samples = append(t.samples, s)
+}
+
+// Now returns a lower bound of the database's clock, ErrUnavailable when the newest sample is too old. It never blocks
+// on I/O.
+func (t *Timebase) Now() (Instant, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	local := time.Now()
+	us, ok := t.micros(local)
+	if !ok {
+		return NoInstant, &Error{
+			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
+			Detail: "the database's clock is not known", Cause: errNoSample,
+		}
+	}
+	return Instant(us / 1000), nil
+}
+
+var errNoSample = errors.New("no recent sample")
+
+// Until returns how long to sleep so that Now is at least i; 0 when it is due or the time is unknown.
+func (t *Timebase) Until(i Instant) time.Duration {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	us, ok := t.micros(time.Now())
+	if !ok {
+		return 0
+	}
+	return max(0, time.Duration(int64(i)*1000-us)*time.Microsecond)
+}
+
+// micros returns the lower bound at the local time, in microseconds; the caller holds mu.
+func (t *Timebase) micros(local time.Time) (int64, bool) {
+	n := len(t.samples)
+	if n == 0 || local.Sub(t.samples[n-1].received) > t.cfg.MaxAge {
+		return 0, false
+	}
+	var best int64
+	for _, s := range t.samples {
+		age := local.Sub(s.received).Microseconds()
+		best = max(best, s.database+age-age*driftPPM/1_000_000)
+	}
+	return best, true
+}

@@ -1,0 +1,141 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// WriterConfig bounds the group commit of sets and cancels.
+type WriterConfig struct {
+	Lanes      int           // write transactions at once, over disjoint keys; default 2
+	GroupOps   int           // ops a transaction, at most; default 500
+	GroupBytes int           // bytes a transaction, at most; default 4 MiB
+	QueueBytes int           // bytes queued or in work, beyond which requests are refused; default 16 MiB
+	HeldKeys   int           // keys waited for at once because a ring holds their row; default 64
+	HeldWait   time.Duration // how long a request waits for such a row; default 5s
+}
+
+// DefaultWriterConfig returns the defaults that each field names.
+func DefaultWriterConfig() WriterConfig {
+	return WriterConfig{
+		Lanes: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, HeldKeys: 64, HeldWait: 5 * time.Second,
+	}
+}
+
+// Validate returns all reasons against the configuration, joined, or nil.
+func (c WriterConfig) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name       string
+		value, min int
+		max        int
+	}{
+		{"write lanes", c.Lanes, 1, 64},
+		{"write group ops", c.GroupOps, 1, 5000},
+		{"write group bytes", c.GroupBytes, 64 << 10, 8 << 20}, // a statement must stay below max_allowed_packet, 16 MiB
+		{"write queue bytes", c.QueueBytes, c.GroupBytes, 1 << 30},
+		{"held keys", c.HeldKeys, 1, 10_000},
+	} {
+		if f.value < f.min || f.value > f.max {
+			errs = append(errs, fmt.Errorf("%s must be from %d to %d", f.name, f.min, f.max))
+		}
+	}
+	if c.HeldWait <= 0 || c.HeldWait >= Patience {
+		errs = append(errs, fmt.Errorf("held wait must be positive and below %s, the patience of a request", Patience))
+	}
+	return errors.Join(errs...)
+}
+
+// Writer writes concurrent ops together: while one transaction is on its way the next group collects, so that an idle
+// service adds no wait and a busy one shares each commit among hundreds. Every key belongs to one lane, so ops on one key
+// apply in order of arrival. A key whose row is held by a ring leaves its lane for one of its own, and the ops that follow on
+// it queue there.
+type Writer struct {
+	cfg     WriterConfig
+	store   Store
+	time    *Timebase
+	waker   Waker
+	metrics Metrics
+	lanes   []*writeLane
+	ops     atomic.Int64
+	bytes   atomic.Int64
+	held    chan struct{} // a token a held key being waited for
+}
+
+func newWriter(cfg WriterConfig, st Store, tb *Timebase, waker Waker, m *Metrics) *Writer {
+	w := &Writer{cfg: cfg, store: st, time: tb, waker: waker, held: make(chan struct{}, cfg.HeldKeys)}
+	if m != nil {
+		w.metrics = *m
+	}
+	for range cfg.Lanes {
+		w.lanes = append(w.lanes, &writeLane{w: w, wake: make(chan struct{}, 1), held: map[Key][]*Pending{}})
+	}
+	return w
+}
+
+// submit queues p in its key's lane, or answers it with the reason why not.
+func (w *Writer) submit(p *Pending) {
+	if w.bytes.Add(int64(p.size)) > int64(w.cfg.QueueBytes) {
+		w.bytes.Add(-int64(p.size))
+		p.fail(&Error{Kind: ErrUnavailable, Code: CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests are queued; repeat later"})
+		return
+	}
+	w.ops.Add(1)
+	w.countQueued()
+	p.submitted = time.Now()
+	key := p.op.Key()
+	w.lanes[key.Shard(len(w.lanes))].enqueue(p)
+}
+
+// finish answers p and gives its place in the queue free.
+func (w *Writer) finish(p *Pending, d Decision) {
+	w.ops.Add(-1)
+	w.bytes.Add(-int64(p.size))
+	w.countQueued()
+	if w.metrics.Op != nil {
+		w.metrics.Op(p.op, d.Verdict, time.Since(p.submitted), d.Err)
+	}
+	p.answer(d)
+}
+
+func (w *Writer) countQueued() {
+	if w.metrics.Queued != nil {
+		w.metrics.Queued(int(w.ops.Load()), int(w.bytes.Load()))
+	}
+}
+
+// Run writes until ctx ends and the queues are empty. What is submitted afterwards is refused.
+func (w *Writer) Run(ctx context.Context) error {
+	var lanes sync.WaitGroup
+	for _, l := range w.lanes {
+		lanes.Go(func() { l.run(ctx) })
+	}
+	lanes.Wait()
+	return nil
+}
+
+// write applies the ops in one transaction, tells the waker, and returns a decision an op.
+func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Decision {
+	begun := time.Now()
+	now, err := w.time.Now()
+	var ds []Decision
+	if err == nil {
+		ds, err = w.store.Write(ctx, WriteRequest{Now: now, Ops: ops, Wait: wait})
+	}
+	if w.metrics.Write != nil {
+		w.metrics.Write(len(ops), time.Since(begun), err)
+	}
+	if err != nil {
+		ds = make([]Decision, len(ops))
+		for i := range ds {
+			ds[i] = Decision{Verdict: Refuse, Err: err}
+		}
+		return ds
+	}
+	w.waker.Wake(ds)
+	return ds
+}
