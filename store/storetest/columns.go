@@ -1,0 +1,72 @@
+package storetest
+
+// Column is a column as the three engines must agree on it.
+type Column struct {
+	Name     string
+	Nullable bool
+}
+
+// tables holds the columns of every table, in the order of their definition.
+var tables = map[string][]Column{
+	"alarm": {
+		{"id", false},
+		{"application", false},
+		{"business_id", false},
+		{"shard", false},
+		{"state", false},
+		{"generation", false},
+		{"payload", false},
+		{"payload_kind", false},
+		{"content_type", false},
+		{"target_ring_at", false},
+		{"latest_ring_at", true},
+		{"next_try_time", true},
+		{"ring_no", false},
+		{"retry_times", false},
+		{"last_error", false},
+		{"in_doubt", false},
+		{"retry_policy", false},
+		{"ack_timeout", false},
+		{"max_rings", false},
+		{"priority", false},
+		{"traceparent", false},
+		{"claim_id", false},
+		{"rung_at", true},
+		{"create_time", false},
+		{"update_time", false},
+		{"finished_at", true},
+	},
+	"ring_attempt": {
+		{"id", false},
+		{"alarm_id", false},
+		{"generation", false},
+		{"ring_no", false},
+		{"claim_id", false},
+		{"attempt_time", false},
+		{"outcome", false},
+		{"error", false},
+	},
+	"shard": {
+		{"shard", false},
+		{"owner", false},
+		{"incarnation", false},
+		{"epoch", false},
+		{"expires", false},
+	},
+}
+
+// views holds the columns of every view, in order. Instants are UTC timestamps to the millisecond whatever the session's time
+// zone (DATETIME(3); timestamp(3) without time zone; in SQLite text like "2026-11-21 18:30:00.123"); state and last_outcome are
+// names; in_doubt is 0 or 1; lateness_ms is rung_at - target_ring_at, NULL where rung_at is; attempts counts the rows of
+// ring_attempt; last_outcome and last_attempt_time are of the newest of them, NULL where there is none.
+var views = map[string][]string{
+	"alarm_report": {
+		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
+		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "payload_bytes", "rung_at", "create_time",
+		"update_time", "finished_at",
+	},
+	"retry_report": {
+		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
+		"last_error", "attempts", "last_outcome", "last_attempt_time",
+	},
+}
