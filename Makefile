@@ -1,0 +1,121 @@
+# `make` alone prints the targets. Tests and benchmarks run on a MariaDB, a
+# PostgreSQL and a RabbitMQ of our own: see deploy/services.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# packages to test, and more flags for go test: make test PKGS=./ring/... TESTFLAGS='-run Claim -v'
+PKGS      ?= ./...
+TESTFLAGS ?=
+# where make test writes go test's JSON events, when set
+TESTJSON  ?=
+# how long each fuzz target runs
+FUZZTIME  ?= 20s
+# make bench BENCH=Heap COUNT=10; BASE=old.txt compares with an earlier bench.txt
+BENCH     ?= .
+COUNT     ?= 6
+BASE      ?=
+# how long a soak test may take
+SOAKTIME  ?= 60m
+
+# The generators and linters are pinned in a module of their own, so that their
+# dependencies do not become the service's.
+TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
+GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
+WITH      := deploy/services with --
+SCRIPTS   := deploy/services .ci/run
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run
+run: build ## build and run clockd on the embedded SQLite, with nothing else installed
+	bin/clockd serve
+
+.PHONY: build
+build: ## build bin/clockd, a static binary
+	CGO_ENABLED=0 go build -trimpath -o bin/clockd ./cmd/clockd
+
+.PHONY: test
+test: ## all tests with the race detector, on the real databases and broker
+	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
+	  -- -race -shuffle=on -count=1 $(TESTFLAGS) $(PKGS)
+
+.PHONY: soak
+soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
+	CLOCKD_SLOW=1 $(WITH) $(GOTESTSUM) --format testname \
+	  -- -tags=soak -run='^TestSoak' -count=1 -timeout=$(SOAKTIME) $(TESTFLAGS) $(PKGS)
+
+# Only packages with a fuzz target are compiled; one target runs at a time, as
+# go test demands.
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME
+	@dirs=$$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); \
+	for dir in $$dirs; do \
+	  targets=$$(go test -list '^Fuzz' "$$dir"); \
+	  for target in $$(grep '^Fuzz' <<<"$$targets"); do \
+	    echo "fuzz $$dir $$target $(FUZZTIME)"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks matching BENCH, into bench.txt; with BASE=FILE compared
+	$(WITH) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS) | tee bench.txt
+	$(TOOL) benchstat $(BASE) bench.txt
+
+.PHONY: cover
+cover: ## tests with coverage over all packages, into coverage.out
+	$(WITH) go test -count=1 -coverpkg=./... -coverprofile=coverage.out $(PKGS)
+	go tool cover -func=coverage.out | tail -n 1
+
+.PHONY: up
+up: ## start the databases and the broker and tell how to run clockd on them
+	@deploy/services up
+	@eval "$$(deploy/services env)"; \
+	echo "MariaDB and RabbitMQ:"; \
+	echo "  CLOCKD_DATABASE_URL='$$CLOCKD_TEST_MYSQL_URL' CLOCKD_AMQP_URL='$$CLOCKD_TEST_AMQP_URL' bin/clockd serve"; \
+	echo "PostgreSQL and RabbitMQ:"; \
+	echo "  CLOCKD_DATABASE_URL='$$CLOCKD_TEST_POSTGRES_URL' CLOCKD_AMQP_URL='$$CLOCKD_TEST_AMQP_URL' bin/clockd serve"
+
+.PHONY: down
+down: ## stop them; their data stays
+	@deploy/services down
+
+.PHONY: generate
+generate: ## generate the query code from queries/ and schema/
+	$(TOOL) sqlc generate
+
+.PHONY: sqlc-diff
+sqlc-diff: ## fail when the generated query code is not up to date
+	$(TOOL) sqlc diff
+
+.PHONY: lint
+lint: ## golangci-lint, and shellcheck where there is one
+	$(TOOL) golangci-lint run
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
+
+.PHONY: vet
+vet: ## go vet, the slow suites included
+	go vet ./...
+	go vet -tags=soak ./...
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(TOOL) golangci-lint fmt
+
+.PHONY: fmt-check
+fmt-check: ## fail when gofmt would change a file
+	@files=$$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r gofmt -l); \
+	if [[ -n $$files ]]; then printf 'not formatted:\n%s\n' "$$files"; exit 1; fi
+
+.PHONY: vuln
+vuln: ## govulncheck: known vulnerabilities in what is called
+	$(TOOL) govulncheck ./...
+
+.PHONY: clean
+clean: ## stop the services, remove their data and all that was built
+	deploy/services down --purge
+	rm -rf bin coverage.out bench.txt
