@@ -1,7 +1,9 @@
 package clock
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -34,17 +36,22 @@ func (i Instant) Time() time.Time {
 // Valid reports whether i lies between the epoch and MaxInstant, both included. NoInstant is not valid.
 func (i Instant) Valid() bool { return i >= 0 && i <= MaxInstant }
 
-// Add returns i+d, cut down to the millisecond and never past MaxInstant.
+// Add returns i+d, d cut to whole milliseconds; never before the epoch nor past MaxInstant.
 func (i Instant) Add(d time.Duration) Instant {
-	ms := Instant(d.Milliseconds())
-	if ms > MaxInstant-i {
-		return MaxInstant
-	}
-	return i + ms
+	return min(max(i+Instant(d.Milliseconds()), 0), MaxInstant)
 }
 
-// Sub returns the time from j to i.
-func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i-j) * time.Millisecond }
+// Sub returns the time from j to i. Beyond 292 years it is the longest or shortest duration, as with time.Time.
+func (i Instant) Sub(j Instant) time.Duration {
+	switch ms := int64(i - j); {
+	case ms > maxMillis:
+		return math.MaxInt64
+	case ms < -maxMillis:
+		return math.MinInt64
+	default:
+		return time.Duration(ms) * time.Millisecond
+	}
+}
 
 // String returns i in RFC 3339, UTC, with milliseconds; "none" for NoInstant.
 func (i Instant) String() string {
@@ -69,11 +76,11 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 // the millisecond are cut off), or whole milliseconds since the epoch. The error says what is wrong, in words for
 // the person who wrote it.
 func ParseInstant(s string) (Instant, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return checkInstant(Instant(ms))
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil { // stricter than time.Parse
 		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
 			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00", s)
 		}
@@ -92,7 +99,7 @@ func checkInstant(i Instant) (Instant, error) {
 // ParseDuration reads a span as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours,
 // or whole milliseconds. It must not be negative; below a millisecond it is cut down. The error says what is wrong.
 func ParseDuration(s string) (time.Duration, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return durationOf(ms)
 	}
 	d, err := parseUnits(s)
@@ -108,7 +115,7 @@ func ParseDuration(s string) (time.Duration, error) {
 func parseUnits(s string) (time.Duration, error) {
 	if n := len(s); n > 1 && s[n-1] == 'd' {
 		days, err := strconv.ParseInt(s[:n-1], 10, 64)
-		if err != nil || days > maxMillis/msPerDay {
+		if err != nil || days > maxMillis/msPerDay || days < -maxMillis/msPerDay {
 			return 0, fmt.Errorf("days: %w", strconv.ErrRange)
 		}
 		return time.Duration(days) * 24 * time.Hour, nil
@@ -118,7 +125,7 @@ func parseUnits(s string) (time.Duration, error) {
 
 const (
 	msPerDay  = 24 * 60 * 60 * 1000
-	maxMillis = int64(^uint64(0)>>1) / int64(time.Millisecond) // the longest time.Duration, 292 years
+	maxMillis = math.MaxInt64 / int64(time.Millisecond) // the longest time.Duration, 292 years
 )
 
 func durationOf(ms int64) (time.Duration, error) {
