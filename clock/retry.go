@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -25,13 +26,11 @@ func DefaultRetryPolicy() RetryPolicy {
 }
 
 // Wait returns how long to wait after failed tries, the last one included (so at least 1): initial * factor^(failed-1),
-// at most cap, of which fraction (0 to 1) decides between half and the whole.
+// at most cap, of which fraction (0 to 1) decides between half and the whole, in whole milliseconds.
 func (p RetryPolicy) Wait(failed int, fraction float64) time.Duration {
-	whole := float64(p.Initial) * math.Pow(p.Factor, float64(failed-1))
-	if limit := float64(p.Cap); whole > limit {
-		whole = limit
-	}
-	return time.Duration(whole * (0.5 + fraction/2)).Truncate(time.Millisecond)
+	whole := min(float64(p.Initial)*math.Pow(p.Factor, float64(failed-1)), float64(p.Cap)) / float64(time.Millisecond)
+	drawn := math.Ceil(whole * (0.5 + fraction/2)) // up, or 1 ms would become no wait at all
+	return time.Duration(min(drawn, math.Floor(whole))) * time.Millisecond
 }
 
 // draw returns Wait with a random fraction, so that what failed together does not come back together.
@@ -43,17 +42,20 @@ func (p RetryPolicy) Exhausted(failed int) bool { return p.Limit != NoLimit && f
 // Validate returns an ErrInvalid *Error with the field, or nil.
 func (p RetryPolicy) Validate() error {
 	switch {
-	case p.Initial < time.Millisecond || p.Initial > maxRetryWait:
-		return invalid("out_of_range", "retry.initial", "retry.initial must be from 1ms to 24h")
-	case p.Cap < p.Initial || p.Cap > maxRetryWait:
-		return invalid("out_of_range", "retry.cap", "retry.cap must be from retry.initial to 24h")
+	case p.Initial < time.Millisecond || p.Initial > maxRetryWait || !wholeMillis(p.Initial):
+		return invalid(CodeOutOfRange, "retry.initial", "retry.initial must be from 1ms to 24h, in whole milliseconds")
+	case p.Cap < p.Initial || p.Cap > maxRetryWait || !wholeMillis(p.Cap):
+		return invalid(CodeOutOfRange, "retry.cap", "retry.cap must be from retry.initial to 24h, in whole milliseconds")
 	case math.IsNaN(p.Factor) || p.Factor < 1 || p.Factor > 100:
-		return invalid("out_of_range", "retry.factor", "retry.factor must be from 1 to 100")
+		return invalid(CodeOutOfRange, "retry.factor", "retry.factor must be from 1 to 100")
 	case p.Limit < NoLimit || p.Limit > maxRetryLimit:
-		return invalid("out_of_range", "retry.limit", fmt.Sprintf("retry.limit must be null or from 0 to %d", maxRetryLimit))
+		return invalid(CodeOutOfRange, "retry.limit", fmt.Sprintf("retry.limit must be null or from 0 to %d", maxRetryLimit))
 	}
 	return nil
 }
+
+// wholeMillis: what is stored in milliseconds must not come back changed, or a repeated set would not be the same.
+func wholeMillis(d time.Duration) bool { return d%time.Millisecond == 0 }
 
 const (
 	maxRetryWait  = 24 * time.Hour
@@ -84,7 +86,7 @@ func (p RetryPolicy) Encode() string {
 	return string(b)
 }
 
-// DecodeRetryPolicy reads what Encode wrote.
+// DecodeRetryPolicy reads what Encode wrote of a valid policy. An error means that the column was changed by other hands.
 func DecodeRetryPolicy(stored string) (RetryPolicy, error) {
 	if stored == "" {
 		return DefaultRetryPolicy(), nil
@@ -93,12 +95,14 @@ func DecodeRetryPolicy(stored string) (RetryPolicy, error) {
 	if err := json.Unmarshal([]byte(stored), &s); err != nil {
 		return RetryPolicy{}, fmt.Errorf("decode retry policy %q: %w", stored, err)
 	}
-	p := RetryPolicy{
-		Initial: time.Duration(s.Initial) * time.Millisecond, Factor: s.Factor,
-		Cap: time.Duration(s.Cap) * time.Millisecond, Limit: NoLimit,
-	}
+	initial, err1 := durationOf(s.Initial)
+	longest, err2 := durationOf(s.Cap)
+	p := RetryPolicy{Initial: initial, Factor: s.Factor, Cap: longest, Limit: NoLimit}
 	if s.Limit != nil {
 		p.Limit = *s.Limit
+	}
+	if err := cmp.Or(err1, err2, p.Validate()); err != nil {
+		return RetryPolicy{}, fmt.Errorf("decode retry policy %q: %w", stored, err)
 	}
 	return p, nil
 }

@@ -94,7 +94,8 @@ type Fate struct {
 const maxReason = 500
 
 // Settle returns the fate of a ring after its try; now is the database's time after it. Doubtful and unsent rings are
-// due again at once, as soon as the target is usable. The next try never lies beyond LatestRingAt.
+// due again at once, as soon as the target is usable. The next try never lies beyond LatestRingAt, even when that has passed:
+// the next claim then ends the alarm as expired.
 func Settle(r *Ring, o Outcome, now Instant) Fate {
 	f := Fate{Outcome: o, State: Scheduled, RetryTimes: r.RetryTimes, InDoubt: r.InDoubt, FinishedAt: NoInstant}
 	f.LastError = bounded(o.Reason)
@@ -119,15 +120,15 @@ func Settle(r *Ring, o Outcome, now Instant) Fate {
 		f.NextTryTime = now.Add(r.Retry.draw(f.RetryTimes))
 	}
 	if r.LatestRingAt != NoInstant && f.NextTryTime > r.LatestRingAt && f.State == Scheduled {
-		f.NextTryTime = max(r.LatestRingAt, now)
+		f.NextTryTime = r.LatestRingAt
 	}
 	return f
 }
 
-// bounded cuts s to maxReason bytes of valid UTF-8.
+// bounded cuts s to maxReason bytes of valid UTF-8 without NUL, which not every engine stores.
 func bounded(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]
 	}
-	return strings.ToValidUTF8(s, "")
+	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
 }
