@@ -3,10 +3,14 @@ package clock
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// Waker is told what was committed, so that an alarm due soon is rung on time. It must not block.
+// Waker is told what was committed, so that an alarm due soon is rung on time. It gets all decisions of a transaction,
+// those that write nothing too, and must not block, change or keep the slice.
 type Waker interface {
 	Wake(written []Decision)
 }
@@ -54,17 +58,17 @@ func NewService(cfg ServiceConfig, st Store, tb *Timebase, waker Waker, m *Metri
 func (s *Service) Run(ctx context.Context) error { return s.writer.Run(ctx) }
 
 // Submit validates the op and queues it; it never blocks. Ops on one key take effect in the order of their submission.
-// Every failure is in the Pending.
+// Every failure is in the Pending. What op points to must not be changed afterwards, and is not changed by this.
 func (s *Service) Submit(op Op) *Pending {
 	if err := s.validate(op); err != nil {
 		return failed(op, err)
 	}
-	if op.Set != nil && (op.Set.Delay.Given || op.Set.LatestRingAt != NoInstant) {
+	if op.Set != nil && op.Set.Delay.Given {
 		now, err := s.time.Now()
-		if err != nil {
-			return failed(op, err)
+		if err == nil {
+			op.Set, err = op.Set.resolved(now)
 		}
-		if err := op.Set.resolve(now); err != nil {
+		if err != nil {
 			return failed(op, err)
 		}
 	}
@@ -95,6 +99,12 @@ func (s *Service) List(ctx context.Context, q ListQuery) ([]Alarm, error) {
 	}
 	if q.Limit < 1 || q.Limit > MaxListLimit {
 		return nil, invalid(CodeOutOfRange, "limit", "limit must be from 1 to 1000")
+	}
+	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) || strings.ContainsFunc(q.Prefix, unicode.IsControl) {
+		return nil, invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
+	}
+	if q.After != "" && ValidateBusinessID(q.After) != nil {
+		return nil, invalid(CodeInvalidValue, "cursor", "cursor must be as an answer gave it")
 	}
 	return s.store.List(ctx, q)
 }

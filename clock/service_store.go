@@ -24,7 +24,8 @@ type Store interface {
 	List(ctx context.Context, q ListQuery) ([]Alarm, error)
 }
 
-// ListQuery selects alarms of one application. Zero values do not restrict, but for Application and Limit.
+// ListQuery selects alarms of one application. Empty values do not restrict, but for Application and Limit; NoInstant is
+// the empty bound, for 0 is an instant.
 type ListQuery struct {
 	Application string
 	States      []State // any of them

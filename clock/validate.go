@@ -130,8 +130,8 @@ func (s *Set) validateOptions() error {
 	switch {
 	case s.ContentType == "" || len(s.ContentType) > MaxContentType || strings.ContainsFunc(s.ContentType, notPrintableASCII):
 		return invalid(CodeInvalidValue, "content_type", fmt.Sprintf("content_type must be 1 to %d printable ASCII characters", MaxContentType))
-	case s.AckTimeout != 0 && (s.AckTimeout < MinAckTimeout || s.AckTimeout > MaxAckTimeout):
-		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h")
+	case s.AckTimeout != 0 && (s.AckTimeout < MinAckTimeout || s.AckTimeout > MaxAckTimeout || !wholeMillis(s.AckTimeout)):
+		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h, in whole milliseconds")
 	case s.MaxRings < 1 || s.MaxRings > MaxRingsLimit:
 		return invalid(CodeOutOfRange, "max_rings", fmt.Sprintf("max_rings must be from 1 to %d", MaxRingsLimit))
 	case s.Priority < 0 || s.Priority > MaxPriority:
@@ -144,10 +144,10 @@ func (s *Set) validateOptions() error {
 
 func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
-// resolve turns a delay into the time to ring, counted from now, and checks what could not be checked before.
-func (s *Set) resolve(now Instant) error {
-	if s.Delay.Given {
-		s.RingAt = now.Add(s.Delay.Span)
-	}
-	return s.validateLatest()
+// resolved returns a copy with the delay turned into the time to ring, counted from now, having checked what could not be
+// checked before. s stays as the caller gave it.
+func (s *Set) resolved(now Instant) (*Set, error) {
+	r := *s
+	r.RingAt, r.Delay = now.Add(s.Delay.Span), Delay{}
+	return &r, r.validateLatest()
 }
