@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 )
@@ -19,10 +20,22 @@ func DefaultTimebaseConfig() TimebaseConfig {
 	return TimebaseConfig{Interval: time.Second, MaxAge: 15 * time.Second}
 }
 
+// Validate returns all reasons against the configuration, joined, or nil.
+func (c TimebaseConfig) Validate() error {
+	var errs []error
+	if c.Interval < 10*time.Millisecond || c.Interval > time.Minute {
+		errs = append(errs, errors.New("time sample interval must be from 10ms to 1m: without an answer the database is asked ten times as often"))
+	}
+	if c.MaxAge < 3*c.Interval {
+		errs = append(errs, errors.New("time sample max age must be at least three intervals, or one slow answer makes the time unknown"))
+	}
+	return errors.Join(errs...)
+}
+
 // Timebase is this process's view of the database's clock: a lower bound, so that nothing rings early. A sample is
 // the database's instant and the local monotonic time at which it was received, when the database's clock had already gone
 // on; carried on by the monotonic clock, less what the two may drift apart, it stays below. The best of the last
-// samples counts; one that the newest sample contradicts (a clock set back) is dropped.
+// samples counts; when the newest contradicts them (a clock set back), or comes too late to tell, they are dropped.
 type Timebase struct {
 	cfg    TimebaseConfig
 	source TimeSource
@@ -35,6 +48,13 @@ type Timebase struct {
 type sample struct {
 	database int64 // microseconds since the epoch
 	received time.Time
+}
+
+// at returns the lower bound that s gives for the local time, in microseconds.
+func (s sample) at(local time.Time) int64 {
+	age := local.Sub(s.received).Microseconds()
+	drift := (max(age, -age)*driftPPM + 999_999) / 1_000_000
+	return s.database + age - drift
 }
 
 const (
@@ -76,12 +96,16 @@ func (t *Timebase) Sample(ctx context.Context) error {
 	return nil
 }
 
-// add keeps s. What the other samples say of the moment it was sent must not be later than s itself.
+// add keeps s. What the other samples say of the moment it was sent must not be later than s itself; samples too old to
+// tell are dropped too, for another server may have taken over meanwhile.
 func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at, ok := t.micros(sent); ok && at > s.database {
+	at, ok := t.micros(sent)
+	if ok && at > s.database {
 		t.log.Warn("the database's clock was set back", "by", time.Duration(at-s.database)*time.Microsecond)
+	}
+	if !ok || at > s.database {
 		t.samples = t.samples[:0]
 	}
 	if len(t.samples) == keptSamples {
@@ -95,8 +119,7 @@ func (t *Timebase) add(s sample, sent time.Time) {
 func (t *Timebase) Now() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	local := time.Now()
-	us, ok := t.micros(local)
+	us, ok := t.micros(time.Now())
 	if !ok {
 		return NoInstant, &Error{
 			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
@@ -108,7 +131,7 @@ func (t *Timebase) Now() (Instant, error) {
 
 var errNoSample = errors.New("no recent sample")
 
-// Until returns how long to sleep so that Now is at least i; 0 when it is due or the time is unknown.
+// Until returns how long to sleep so that Now is at least i (at most 146 years); 0 when it is due or the time is unknown.
 func (t *Timebase) Until(i Instant) time.Duration {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -116,7 +139,12 @@ func (t *Timebase) Until(i Instant) time.Duration {
 	if !ok {
 		return 0
 	}
-	return max(0, time.Duration(int64(i)*1000-us)*time.Microsecond)
+	left := i.Sub(Instant(us/1000)) - time.Duration(us%1000)*time.Microsecond
+	if left <= 0 {
+		return 0
+	}
+	left = min(left, math.MaxInt64/2)
+	return left + left/(1_000_000/driftPPM-1) + 2*time.Microsecond // the bound goes slower than the local clock
 }
 
 // micros returns the lower bound at the local time, in microseconds; the caller holds mu.
@@ -127,8 +155,7 @@ func (t *Timebase) micros(local time.Time) (int64, bool) {
 	}
 	var best int64
 	for _, s := range t.samples {
-		age := local.Sub(s.received).Microseconds()
-		best = max(best, s.database+age-age*driftPPM/1_000_000)
+		best = max(best, s.at(local))
 	}
 	return best, true
 }
