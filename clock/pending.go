@@ -12,6 +12,7 @@ type Pending struct {
 	done chan struct{} // closed when decision and err are set
 
 	submitted time.Time
+	held      time.Time // since when it has waited for its row, or behind another that does
 
 	decision Decision
 	err      error
@@ -38,13 +39,18 @@ func (p *Pending) answer(d Decision) {
 // Done is closed when the answer is there.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait returns the decision once it is committed, or an error: the decision's own (an *Error), or ErrUnconfirmed when ctx
-// ends before the answer: the op may still be applied.
+// Wait returns the decision once it is committed, or an error: the decision's own, or ErrUnconfirmed when ctx ends before
+// the answer: the op may still be applied.
 func (p *Pending) Wait(ctx context.Context) (Decision, error) {
 	select {
 	case <-p.done:
 		return p.decision, p.err
 	case <-ctx.Done():
+	}
+	select {
+	case <-p.done: // both: the answer is worth more
+		return p.decision, p.err
+	default:
 		return Decision{}, Unconfirmed(ctx.Err())
 	}
 }

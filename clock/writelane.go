@@ -27,9 +27,7 @@ func (l *writeLane) enqueue(p *Pending) {
 	}
 	l.mu.Unlock()
 	if closed {
-		l.w.finish(p, Decision{Verdict: Refuse, Err: &Error{
-			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: time.Second, Detail: "the node is stopping; repeat the request",
-		}})
+		l.w.refuse(p, CodeUnavailable, "the node is stopping; repeat the request")
 	}
 }
 
@@ -37,6 +35,7 @@ func (l *writeLane) enqueue(p *Pending) {
 func (l *writeLane) put(p *Pending) {
 	key := p.op.Key()
 	if followers, isHeld := l.held[key]; isHeld {
+		p.held = time.Now()
 		l.held[key] = append(followers, p)
 		return
 	}
@@ -54,17 +53,17 @@ func (l *writeLane) signal() {
 // run writes group after group until ctx ends and nothing is queued or waited for.
 func (l *writeLane) run(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
-	for {
-		for group := l.take(); len(group) > 0; group = l.take() {
+	for ctx.Err() == nil {
+		if group := l.take(); len(group) > 0 {
 			l.writeGroup(work, group)
+			continue
 		}
 		select {
 		case <-l.wake:
 		case <-ctx.Done():
-			l.drain(work)
-			return
 		}
 	}
+	l.drain(work)
 }
 
 // drain refuses what comes from now on and answers what is there.
@@ -142,7 +141,8 @@ func (l *writeLane) hold(ctx context.Context, p *Pending, d *Decision) {
 		l.w.finish(p, *d)
 		return
 	}
-	l.setHeld(p.op.Key())
+	p.held = time.Now()
+	l.setHeld(p.op.Key(), p.held)
 	l.wait.Go(func() {
 		defer func() { <-l.w.held }()
 		l.serveHeld(ctx, p)
@@ -150,7 +150,7 @@ func (l *writeLane) hold(ctx context.Context, p *Pending, d *Decision) {
 }
 
 // setHeld marks the key as held and moves what is queued on it, in order.
-func (l *writeLane) setHeld(key Key) {
+func (l *writeLane) setHeld(key Key, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var followers []*Pending
@@ -158,6 +158,7 @@ func (l *writeLane) setHeld(key Key) {
 		if p.op.Key() != key {
 			return false
 		}
+		p.held = since
 		followers = append(followers, p)
 		return true
 	})
@@ -168,7 +169,7 @@ func (l *writeLane) setHeld(key Key) {
 func (l *writeLane) serveHeld(ctx context.Context, p *Pending) {
 	key := p.op.Key()
 	for {
-		l.w.finish(p, l.w.writeHeld(ctx, p.op))
+		l.w.finish(p, l.w.writeHeld(ctx, p))
 		l.mu.Lock()
 		followers := l.held[key]
 		if len(followers) == 0 {
@@ -183,22 +184,31 @@ func (l *writeLane) serveHeld(ctx context.Context, p *Pending) {
 }
 
 // writeHeld writes one op, waiting for its row: for a lock at most HeldWait, for a two-phase claim at most until its end.
-func (w *Writer) writeHeld(ctx context.Context, op Op) Decision {
+// Both count from when p began to wait, behind others too, so that a long queue on one key is not answered one HeldWait
+// after the other.
+func (w *Writer) writeHeld(ctx context.Context, p *Pending) Decision {
 	const firstPoll, lastPoll = 5 * time.Millisecond, 100 * time.Millisecond
-	begun := time.Now()
-	deadline := begun.Add(w.cfg.HeldWait)
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		d := w.write(ctx, []Op{op}, max(0, time.Until(deadline)))[0]
+		d := w.write(ctx, []Op{p.op}, max(0, w.cfg.HeldWait-time.Since(p.held)))[0]
 		if d.Verdict != Wait {
 			return d
 		}
-		left := time.Until(deadline)
-		if d.Alarm.Claimed() {
-			left = min(Patience-time.Since(begun), w.time.Until(d.Alarm.NextTryTime))
-		}
+		left := w.heldLeft(p, &d.Alarm)
 		if left <= 0 {
 			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: Held(&d.Alarm)}
 		}
 		time.Sleep(min(poll, left))
 	}
 }
+
+// heldLeft returns how long p may still wait for its row.
+func (w *Writer) heldLeft(p *Pending, row *Alarm) time.Duration {
+	waited := time.Since(p.held)
+	if !row.Claimed() {
+		return w.cfg.HeldWait - waited
+	}
+	return min(claimWait-waited, w.time.Until(row.NextTryTime))
+}
+
+// claimWait is how long an op waits for a two-phase claim at most. The rest of its caller's Patience is for the queue.
+const claimWait = Patience - 5*time.Second

@@ -50,6 +50,10 @@ func (c WriterConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
+// writeTimeout bounds a transaction, so that a server that stopped answering does not hold a lane for ever. No HeldWait
+// that Validate lets pass is longer.
+const writeTimeout = Patience
+
 // Writer writes concurrent ops together: while one transaction is on its way the next group collects, so that an idle
 // service adds no wait and a busy one shares each commit among hundreds. Every key belongs to one lane, so ops on one key
 // apply in order of arrival. A key whose row is held by a ring leaves its lane for one of its own, and the ops that follow on
@@ -79,16 +83,20 @@ func newWriter(cfg WriterConfig, st Store, tb *Timebase, waker Waker, m *Metrics
 
 // submit queues p in its key's lane, or answers it with the reason why not.
 func (w *Writer) submit(p *Pending) {
+	p.submitted = time.Now()
+	w.ops.Add(1)
 	if w.bytes.Add(int64(p.size)) > int64(w.cfg.QueueBytes) {
-		w.bytes.Add(-int64(p.size))
-		p.fail(&Error{Kind: ErrUnavailable, Code: CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests are queued; repeat later"})
+		w.refuse(p, CodeOverloaded, "too many requests are queued; repeat later")
 		return
 	}
-	w.ops.Add(1)
 	w.countQueued()
-	p.submitted = time.Now()
 	key := p.op.Key()
 	w.lanes[key.Shard(len(w.lanes))].enqueue(p)
+}
+
+// refuse answers p, of which nothing was written.
+func (w *Writer) refuse(p *Pending, code, detail string) {
+	w.finish(p, Decision{Verdict: Refuse, Err: &Error{Kind: ErrUnavailable, Code: code, RetryAfter: time.Second, Detail: detail}})
 }
 
 // finish answers p and gives its place in the queue free.
@@ -120,11 +128,16 @@ func (w *Writer) Run(ctx context.Context) error {
 
 // write applies the ops in one transaction, tells the waker, and returns a decision an op.
 func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Decision {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	begun := time.Now()
 	now, err := w.time.Now()
 	var ds []Decision
 	if err == nil {
 		ds, err = w.store.Write(ctx, WriteRequest{Now: now, Ops: ops, Wait: wait})
+	}
+	if err == nil && len(ds) != len(ops) {
+		err = Unconfirmed(fmt.Errorf("the store gave %d decisions for %d ops", len(ds), len(ops)))
 	}
 	if w.metrics.Write != nil {
 		w.metrics.Write(len(ops), time.Since(begun), err)
