@@ -1,0 +1,179 @@
+package preload
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// Heap is where alarms go that are due soon. Shares are numbered from 0, one a loader.
+type Heap interface {
+	// Offer returns the position from which on the share has no room; full is false when it took all.
+	Offer(to int, rows []store.Due) (cut store.Position, full bool)
+	Remove(from int, ids []int64)
+	Keep(in int, wanted func(shard int) bool)
+	// Wants reports whether the share has use for rows from a position on.
+	Wants(of int, from store.Position) bool
+	Drained(of int) <-chan struct{}
+}
+
+// Ownership says which shards this node loads and rings.
+type Ownership interface {
+	Shards() []int
+	// Changed returns a channel that is closed when Shards answers differently; ask anew each time.
+	Changed() <-chan struct{}
+}
+
+// Time is a lower bound of the database's clock.
+type Time interface {
+	Now() (clock.Instant, error)
+}
+
+// Config says how far and how often is read ahead.
+type Config struct {
+	Loaders int           // goroutines, each with its part of the shards and of the heap; default 4
+	Window  time.Duration // how far ahead is read; default 30s
+	Page    int           // rows a shard and page, at most; default 256
+	Sweep   time.Duration // between two looks for what was missed; default 1s
+}
+
+// DefaultConfig returns the defaults that each field names.
+func DefaultConfig() Config {
+	return Config{Loaders: 4, Window: 30 * time.Second, Page: 256, Sweep: time.Second}
+}
+
+// Validate returns all reasons against the configuration, joined, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, reason string) {
+		if !ok {
+			errs = append(errs, errors.New(reason))
+		}
+	}
+	check(c.Loaders >= 1 && c.Loaders <= 64, "preload loaders must be from 1 to 64")
+	check(c.Window >= 2*time.Second && c.Window <= time.Hour, "preload window must be from 2s to 1h: what is due within half of it must be in memory")
+	check(c.Page >= 16 && c.Page <= 10_000, "preload page must be from 16 to 10000 rows a shard")
+	check(c.Sweep >= 100*time.Millisecond && c.Sweep <= time.Minute, "preload sweep must be from 100ms to 1m")
+	return errors.Join(errs...)
+}
+
+// Deps is what the Preloader works with.
+type Deps struct {
+	Loader     store.Loader
+	Heap       Heap
+	Time       Time
+	Ownership  Ownership
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Preloader runs the loaders and takes wake-ups from those who commit.
+type Preloader struct {
+	cfg       Config
+	ownership Ownership
+	loaders   []*loader
+}
+
+// New returns a Preloader; nothing is read before Run.
+func New(cfg Config, deps Deps) (*Preloader, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Preloader{cfg: cfg, ownership: deps.Ownership}
+	m := newMetrics(deps.Registerer)
+	for i := range cfg.Loaders {
+		p.loaders = append(p.loaders, &loader{
+			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
+			wake: make(chan struct{}, 1),
+		})
+	}
+	m.watch(deps.Registerer, p.loaders, deps.Time)
+	return p, nil
+}
+
+// Run reads ahead until ctx ends.
+func (p *Preloader) Run(ctx context.Context) error {
+	for {
+		changed := p.ownership.Changed()
+		p.assign(p.ownership.Shards())
+		owned, cancel := context.WithCancel(ctx)
+		var loaders sync.WaitGroup
+		for _, l := range p.loaders {
+			loaders.Go(func() { l.run(owned) })
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+		cancel()
+		loaders.Wait()
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// assign gives every loader its part of the shards.
+func (p *Preloader) assign(shards []int) {
+	parts := make([][]int, len(p.loaders))
+	for _, s := range shards {
+		parts[s%len(parts)] = append(parts[s%len(parts)], s)
+	}
+	for i, l := range p.loaders {
+		l.assign(parts[i])
+	}
+}
+
+// Shards returns the shards that this node loads.
+func (p *Preloader) Shards() []int { return p.ownership.Shards() }
+
+// Wake takes what was just committed: it offers what lies before the watermarks, and drops what moved away.
+func (p *Preloader) Wake(written []clock.Decision) {
+	due := make([][]store.Due, len(p.loaders))
+	gone := make([][]int64, len(p.loaders))
+	for i := range written {
+		d := &written[i]
+		if !d.Writes() {
+			continue
+		}
+		part := d.Alarm.Shard % len(p.loaders)
+		if d.Verdict != clock.Create {
+			gone[part] = append(gone[part], d.Alarm.ID)
+		}
+		if d.Alarm.NextTryTime != clock.NoInstant {
+			due[part] = append(due[part], store.Due{
+				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Shard: d.Alarm.Shard, Application: d.Alarm.Application,
+			})
+		}
+	}
+	for i, l := range p.loaders {
+		l.take(due[i], gone[i])
+	}
+}
+
+// Offer takes rows that are due again.
+func (p *Preloader) Offer(rows []store.Due) {
+	due := make([][]store.Due, len(p.loaders))
+	for _, d := range rows {
+		part := d.Shard % len(p.loaders)
+		due[part] = append(due[part], d)
+	}
+	for i, l := range p.loaders {
+		l.take(due[i], nil)
+	}
+}
+
+// Rewind has everything that is due read once more.
+func (p *Preloader) Rewind() {
+	for _, l := range p.loaders {
+		l.lower(store.Position{})
+		l.nudge()
+	}
+}

@@ -1,0 +1,43 @@
+// Package ring rings what is due: it owns the heap of alarms due soon, decides what to ring next, and carries each batch
+// through claim, delivery and settlement. It sees the database and the target as small interfaces.
+//
+//	heap ──due──▶ Loop ──batch──▶ worker: claim ──▶ deliver ──▶ settle ──▶ result ──▶ Loop
+//	  ▲                                    (store)     (Target)    (store)              │
+//	  └────────────────── due again, through the Reader ────────────────────────────────┘
+//
+// # Invariants
+//
+//  1. Nothing is delivered that is not claimed, and a claim takes only what is due by the database's clock.
+//  2. No byte of a ring is written later than Config.Write after its claim began, on the monotonic clock: a process that was
+//     stopped meanwhile must not ring what others have rung or cancelled since.
+//  3. Every ring is settled by its own outcome; a batch that is half confirmed is half rung.
+//  4. While the target is not usable nothing is claimed: no try is counted, no connection of the database is held.
+//  5. An id is in the heap once, or in flight. What is offered of an id in flight comes in when it lands.
+//  6. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
+//     suspect application.
+//  7. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
+//
+// # An application's health
+//
+//	          returned, nacked, refused, in doubt            3 rounds in a row came back
+//	healthy ─────────────────────────────────────▶ suspect ─────────────────────────────▶ held
+//	   ▲  ▲                                           │                                     │
+//	   │  └──────── a whole batch confirmed ──────────┘         a probe was confirmed       │
+//	   └────────────────────────────────────────────────────────────────────────────────────┘
+//	absent: the target does not accept the application (a stream without subscribers); healthy once it does
+//
+// Suspect: rings in batches of its own, one worker at most for all suspects. Held: one alarm a second is tried, the others
+// stay in the database, unclaimed and uncounted, and are due at once when a probe is confirmed.
+//
+// # What fails, what happens, who heals it
+//
+//	target not usable         nothing is claimed; the expiry pass goes on       Target.Changed wakes the loop
+//	no queue bound            returned: counted, backoff; then held             a probe
+//	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit
+//	no confirm in time        in doubt: the same ring again, not counted        the next confirm
+//	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter
+//	settle fails              the transaction is rolled back or in doubt        the preloader's sweep; may ring twice,
+//	                                                                            under the same message id
+//	row locked by a set       passed over by the claim                          claimed again 20 ms later, then the sweep
+//	process dies              the transaction dies with it                      any node's sweep
+package ring

@@ -1,0 +1,212 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+var _ ring.Target = (*Target)(nil)
+
+// Target hands rings to subscribers.
+type Target struct {
+	changed chan struct{}
+
+	mu   sync.Mutex
+	open map[string]*outlet // by application; those with at least one subscriber
+}
+
+// outlet is where the rings of one application leave: its subscribers receive from one channel, so who is free takes the
+// next delivery.
+type outlet struct {
+	deliveries  chan clock.Delivery
+	subscribers int
+	closed      chan struct{} // when the last subscriber has gone
+}
+
+// New returns a Target without subscribers.
+func New() *Target {
+	return &Target{changed: make(chan struct{}, 1), open: map[string]*outlet{}}
+}
+
+// Usable returns nil: a stream needs nothing but subscribers, see Accepts.
+func (t *Target) Usable() error { return nil }
+
+// Accepts reports whether the application has a subscriber.
+func (t *Target) Accepts(application string) bool { return t.outlet(application) != nil }
+
+// Changed is signalled when subscribers come.
+func (t *Target) Changed() <-chan struct{} { return t.changed }
+
+// Lane returns a lane; lanes share nothing but the subscribers.
+func (t *Target) Lane() ring.Lane { return lane{t} }
+
+func (t *Target) outlet(application string) *outlet {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open[application]
+}
+
+// Subscribe adds a subscriber of an application.
+func (t *Target) Subscribe(application string) clock.Subscription {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.open[application]
+	if o == nil {
+		o = &outlet{deliveries: make(chan clock.Delivery), closed: make(chan struct{})}
+		t.open[application] = o
+	}
+	o.subscribers++
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+	return &subscription{target: t, application: application, outlet: o}
+}
+
+// Subscribers returns how many there are of all applications.
+func (t *Target) Subscribers() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, o := range t.open {
+		n += o.subscribers
+	}
+	return n
+}
+
+type subscription struct {
+	target      *Target
+	application string
+	outlet      *outlet
+	once        sync.Once
+}
+
+// Deliveries returns the channel that the application's subscribers share.
+func (s *subscription) Deliveries() <-chan clock.Delivery { return s.outlet.deliveries }
+
+// Close removes the subscriber.
+func (s *subscription) Close() {
+	s.once.Do(func() {
+		s.target.mu.Lock()
+		defer s.target.mu.Unlock()
+		if s.outlet.subscribers--; s.outlet.subscribers == 0 {
+			close(s.outlet.closed)
+			delete(s.target.open, s.application)
+		}
+	})
+}
+
+// lane hands over one batch at a time.
+type lane struct{ t *Target }
+
+// maxDelivery bounds the rings handed to one subscriber at once, so that several share a herd.
+const maxDelivery = 64
+
+// Deliver splits the rings by application and hands each part to whichever subscriber is free.
+func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	d := delivery{
+		limits: limits, rings: rings, outcomes: make([]clock.Outcome, len(rings)),
+		answers: make(chan answer, len(rings)), // at most one a part, so an answer never blocks
+	}
+	for i := range d.outcomes {
+		d.outcomes[i] = clock.Outcome{Kind: clock.Unsent, Reason: "no subscriber took it up"}
+	}
+	for application, at := range byApplication(rings) {
+		d.hand(ctx, l.t.outlet(application), at)
+	}
+	d.await(ctx)
+	return d.outcomes
+}
+
+// Close has nothing to free.
+func (l lane) Close() error { return nil }
+
+func byApplication(rings []clock.Ring) map[string][]int {
+	at := map[string][]int{}
+	for i := range rings {
+		at[rings[i].Application] = append(at[rings[i].Application], i)
+	}
+	return at
+}
+
+// delivery is one Deliver on its way.
+type delivery struct {
+	limits   ring.Limits
+	rings    []clock.Ring
+	outcomes []clock.Outcome
+	answers  chan answer
+	handed   int // parts taken up and not yet answered
+}
+
+// answer is what a subscriber said of the rings at the indexes.
+type answer struct {
+	at  []int
+	err error
+}
+
+// hand gives the rings at the indexes to subscribers of o, part by part, until the write limit.
+func (d *delivery) hand(ctx context.Context, o *outlet, at []int) {
+	if o == nil {
+		return
+	}
+	timer := time.NewTimer(time.Until(d.limits.Write))
+	defer timer.Stop()
+	for len(at) > 0 {
+		part := at[:min(len(at), maxDelivery)]
+		select {
+		case o.deliveries <- d.part(part):
+			d.handed++
+			for _, i := range part {
+				d.outcomes[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber did not say whether it was written"}
+			}
+			at = at[len(part):]
+		case a := <-d.answers:
+			d.note(a)
+		case <-o.closed:
+			return
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *delivery) part(at []int) clock.Delivery {
+	rings := make([]clock.Ring, len(at))
+	for i, k := range at {
+		rings[i] = d.rings[k]
+	}
+	return clock.Delivery{Rings: rings, Done: func(err error) { d.answers <- answer{at: at, err: err} }}
+}
+
+// await waits for the answers of all parts that were taken up.
+func (d *delivery) await(ctx context.Context) {
+	timer := time.NewTimer(time.Until(d.limits.Answer))
+	defer timer.Stop()
+	for d.handed > 0 {
+		select {
+		case a := <-d.answers:
+			d.note(a)
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *delivery) note(a answer) {
+	d.handed--
+	o := clock.Outcome{Kind: clock.Confirmed}
+	if a.err != nil {
+		o = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber's connection failed: " + a.err.Error()}
+	}
+	for _, i := range a.at {
+		d.outcomes[i] = o
+	}
+}
