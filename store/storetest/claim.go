@@ -1,0 +1,423 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// testClaim takes what is due of what was asked for and nothing else, with everything that a ring needs.
+func testClaim(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("due", t0, latest(t0+9)), set("now", t0-1, acknowledged(time.Minute, 3)), set("later", t0+1),
+		set("not asked", t0-5), set("cancelled", t0), set("paused", t0), set("rung", t0),
+		set("options", t0-2, payload([]byte("\x00\xff")), func(s *clock.Set) {
+			s.Retry, s.Priority, s.Traceparent = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Minute, Limit: 3}, 4, "00-ab-cd-01"
+		}))
+	f.set(t0, cancel("cancelled"))
+	f.pause(ids[5])
+	f.claim(t0, ids[6]).settle(t0, all(clock.Confirmed))
+	before := make(map[int64]clock.Alarm)
+	for _, id := range []string{"due", "now", "options"} {
+		a := f.get(id)
+		before[a.ID] = *a
+	}
+
+	c := f.claim(t0, ids[0], 1<<60, ids[1], ids[2], ids[4], ids[5], ids[6], ids[7])
+	c.wantRings(ids[7], ids[1], ids[0])
+	same(t, "ended and left", len(c.Ended)+len(c.Left), 0)
+	for i := range c.Rings {
+		same(t, fmt.Sprintf("ring %d", i), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], c))
+	}
+	if f.lease > 0 {
+		for id, a := range before {
+			a.State, a.NextTryTime, a.UpdateTime = clock.Ringing, t0.Add(f.lease), f.get(a.BusinessID).UpdateTime
+			same(t, "id", a.ID, id)
+			f.want(a)
+		}
+	}
+	c.settle(t0+3, all(clock.Confirmed))
+	for _, a := range before {
+		want := rung(a, c)
+		want.UpdateTime = f.get(a.BusinessID).UpdateTime
+		if want.UpdateTime < t0 || want.UpdateTime > t0+3 {
+			t.Fatalf("update_time %s is neither the claim's nor the settlement's", want.UpdateTime)
+		}
+		f.want(want)
+	}
+	same(t, "not asked for", f.get("not asked").State, clock.Scheduled)
+	f.claim(t0, ids[0], ids[7], ids[6]).wantRings()
+}
+
+// ringOf returns the ring of alarm a in claim c.
+func ringOf(a clock.Alarm, c *claim) clock.Ring {
+	return clock.Ring{
+		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
+		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID, Payload: a.Payload,
+		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
+		Priority: a.Priority, Traceparent: a.Traceparent, InDoubt: a.InDoubt,
+	}
+}
+
+// testClaimBytes bounds the payloads of a claim: the first in due order that fit, never none.
+func testClaimBytes(t *testing.T, f *fixture) {
+	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
+	ids := f.set(t0, set("a", t0-5, kib(6)), set("b", t0-4, kib(6)), set("c", t0-3, kib(1)), set("d", t0-2, kib(60)), set("e", t0+1, kib(1)))
+	take := func(bytes int) *claim {
+		r := f.request(t0, ids[4], ids[3], ids[2], ids[1], ids[0])
+		r.MaxBytes = bytes
+		return f.claimRequest(r)
+	}
+	wantLeft := func(c *claim, want ...int64) {
+		t.Helper()
+		same(t, "left", sorted(c.Left), append([]int64{}, want...))
+	}
+	c := take(10 << 10).wantRings(ids[0])
+	wantLeft(c, ids[1], ids[2], ids[3])
+	c.settle(t0, all(clock.Confirmed))
+	c = take(7<<10).wantRings(ids[1], ids[2])
+	wantLeft(c, ids[3])
+	c.settle(t0, all(clock.Confirmed))
+	c = take(10 << 10).wantRings(ids[3])
+	wantLeft(c)
+	c.settle(t0, all(clock.Confirmed))
+	wantLeft(take(10 << 10).wantRings())
+}
+
+// testLatest rings at the very millisecond of latest_ring_at and not one later.
+func testLatest(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("on time", t0, latest(t0+100)), set("too late", t0, latest(t0+99)), set("failed before", t0, latest(t0+99)))
+	f.claim(t0, ids[2]).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: "full"} })
+	due := f.get("failed before")
+	late := *f.get("too late")
+	f.exec("UPDATE alarm SET next_try_time = %d WHERE id = %d", t0+5, ids[2])
+
+	c := f.claim(t0+100, ids...).wantRings(ids[0])
+	slices.SortFunc(c.Ended, func(a, b store.Ended) int { return int(a.ID - b.ID) })
+	const reason = "latest_ring_at passed before it could be rung"
+	same(t, "ended", c.Ended, []store.Ended{
+		{Key: key("too late"), ID: ids[1], State: clock.Expired, Reason: reason},
+		{Key: key("failed before"), ID: ids[2], State: clock.Expired, Reason: "full"},
+	})
+	c.settle(t0+100, all(clock.Confirmed))
+	same(t, "state", f.get("on time").State, clock.Rung)
+	late.State, late.NextTryTime, late.FinishedAt, late.UpdateTime, late.LastError = clock.Expired, clock.NoInstant, t0+100, t0+100, reason
+	f.want(late)
+	same(t, "last error", f.get("failed before").LastError, "full")
+	same(t, "retries", f.get("failed before").RetryTimes, due.RetryTimes)
+	f.claim(t0+101, ids...).wantRings()
+}
+
+// testAcknowledge rings again what is not acknowledged, under the next number, until max_rings.
+func testAcknowledge(t *testing.T, f *fixture) {
+	id := f.set(t0, set("ack", t0, acknowledged(time.Minute, 2)))[0]
+	now := t0
+	for no := 1; no <= 2; no++ {
+		f.claim(now-1, id).wantRings()
+		c := f.claim(now, id).wantRings(id)
+		same(t, "ring no", c.Rings[0].RingNo, no)
+		same(t, "in doubt", c.Rings[0].InDoubt, false)
+		c.settle(now, all(clock.Confirmed))
+		a := f.get("ack")
+		same(t, "state", a.State, clock.Ringing)
+		same(t, "rung at", a.RungAt, now)
+		same(t, "ring no stored", a.RingNo, no)
+		same(t, "claim id", a.ClaimID, c.request.ClaimID)
+		now = now.Add(time.Minute)
+		same(t, "next try", a.NextTryTime, now)
+	}
+	before := *f.get("ack")
+	c := f.claim(now, id).wantRings()
+	same(t, "ended", c.Ended, []store.Ended{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
+	before.State, before.NextTryTime, before.FinishedAt, before.UpdateTime = clock.Dead, clock.NoInstant, now, now
+	before.LastError = "not acknowledged after 2 rings"
+	f.want(before)
+}
+
+// testRingAgainFails fails the second ring of an alarm: what the first ring left stays.
+func testRingAgainFails(t *testing.T, f *fixture) {
+	for _, k := range []clock.OutcomeKind{clock.Returned, clock.Doubtful, clock.Unsent} {
+		name := "again " + k.String()
+		id := f.set(t0, set(name, t0, acknowledged(time.Minute, 5)))[0]
+		f.claim(t0, id).settle(t0, all(clock.Confirmed))
+		first := *f.get(name)
+		now := t0.Add(time.Minute)
+		c := f.claim(now, id).wantRings(id)
+		same(t, "ring no", c.Rings[0].RingNo, 2)
+		fate := c.settle(now, all(k))[0]
+		f.want(failed(first, fate, now))
+	}
+}
+
+// testSettle mixes all outcomes in one claim of 300.
+func testSettle(t *testing.T, f *fixture) {
+	const n = 300
+	ids := f.set(t0, sets(names("mix", n), t0, retries(1))...)
+	f.set(t0, set("mix-00006", t0, acknowledged(time.Minute, 2), retries(1)), set("mix-00007", t0, retries(0)), set("mix-00008", t0, retries(0)))
+	kinds := clock.OutcomeKinds()
+	outcome := func(r *clock.Ring) clock.Outcome {
+		i := slices.Index(ids, r.AlarmID)
+		o := all(kinds[i%len(kinds)])(r)
+		if o.Kind == clock.Nacked {
+			o.Reason = fmt.Sprintf("queue %d is 'full' – \\ %%", i)
+		}
+		return o
+	}
+	before := make(map[int64]clock.Alarm, n)
+	for _, a := range f.list(clock.ListQuery{}) {
+		before[a.ID] = a
+	}
+	c := f.claim(t0, ids...)
+	same(t, "rings", len(c.Rings), n)
+	fates := c.settle(t0+7, outcome)
+	for i, fate := range fates {
+		r := c.Rings[i]
+		a := before[r.AlarmID]
+		want := failed(a, fate, t0+7)
+		if fate.Outcome.Kind == clock.Confirmed {
+			want = rung(a, c)
+			want.UpdateTime = f.get(a.BusinessID).UpdateTime
+		}
+		f.want(want)
+		f.wantAttempts(a.BusinessID, attemptsOf(&r, fate, t0+7)...)
+	}
+}
+
+// attemptsOf returns what a fate leaves of a ring in the list of attempts.
+func attemptsOf(r *clock.Ring, f clock.Fate, now clock.Instant) []clock.Attempt {
+	if f.Outcome.Kind == clock.Confirmed || f.Outcome.Kind == clock.Unsent {
+		return nil
+	}
+	return []clock.Attempt{{
+		Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
+	}}
+}
+
+func (f *fixture) wantAttempts(id string, want ...clock.Attempt) {
+	f.t.Helper()
+	same(f.t, "attempts of "+id, f.get(id).Attempts, append([]clock.Attempt{}, want...))
+}
+
+// testAttempts keeps the newest attempts of an alarm, newest first, whatever its generation.
+func testAttempts(t *testing.T, f *fixture) {
+	const tries = clock.MaxAttempts + 5
+	ids := f.set(t0, set("often", t0), set("seldom", t0))
+	now := t0
+	var want []clock.Attempt
+	f.claim(now, ids[1]).settle(now, all(clock.Nacked))
+	seldom := f.get("seldom").Attempts
+	for i := range tries {
+		c := f.claim(now, ids[0]).wantRings(ids[0])
+		same(t, "ring no", c.Rings[0].RingNo, 1)
+		same(t, "retry times", c.Rings[0].RetryTimes, i)
+		same(t, "message id", c.Rings[0].MessageID(), fmt.Sprintf("%d.1.1", ids[0]))
+		reason := fmt.Sprintf("try %d: größer ✗", i)
+		fate := c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })[0]
+		want = append(attemptsOf(&c.Rings[0], fate, now), want...)
+		want = want[:min(len(want), clock.MaxAttempts)]
+		f.wantAttempts("often", want...)
+		now = fate.NextTryTime
+	}
+	f.wantAttempts("seldom", seldom...)
+	same(t, "verdict", f.write(now, set("often", now+1))[0].Verdict, clock.Replace)
+	a := f.get("often")
+	same(t, "generation, retries, error", fmt.Sprint(a.Generation, a.RetryTimes, a.LastError, a.RingNo), fmt.Sprint(2, 0, "", 0))
+	f.wantAttempts("often", want...)
+}
+
+// testRelease gives rings back as if they had not been claimed.
+func testRelease(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("fresh", t0), set("failed", t0), set("ringing", t0, acknowledged(time.Second, 3)), set("expired", t0, latest(t0)))
+	f.claim(t0, ids[1]).settle(t0, all(clock.Doubtful))
+	f.claim(t0, ids[2]).settle(t0, all(clock.Confirmed))
+	now := t0.Add(time.Second)
+	var before []clock.Alarm
+	for _, id := range []string{"fresh", "failed", "ringing"} {
+		before = append(before, *f.get(id))
+	}
+	c := f.claim(now, ids...)
+	same(t, "rings", len(c.Rings), 3)
+	c.release()
+	for _, a := range before {
+		a.UpdateTime = f.get(a.BusinessID).UpdateTime
+		f.want(a)
+	}
+	again := f.claim(now, ids...)
+	same(t, "rings", sorted(again.ids()), ids[:3])
+	for i, r := range again.Rings {
+		r.ClaimID = c.Rings[i].ClaimID
+		same(t, "ring after the release", r, c.Rings[i])
+	}
+}
+
+// testLockedRows claims beside rows that somebody else holds: the free ones come at once.
+func testLockedRows(t *testing.T, f *fixture) {
+	ids := f.set(t0, sets(names("row", 50), t0)...)
+	other := f.other()
+	held := other.claim(t0, ids[10:20]...)
+	same(t, "rings", len(held.Rings), 10)
+	ctx, stop := context.WithTimeout(t.Context(), prompt)
+	defer stop()
+	got, err := f.Claim(ctx, f.request(t0, ids...))
+	ok(t, err, "claim beside held rows")
+	c := &claim{f: f, Claim: got, open: true}
+	same(t, "rings", sorted(c.ids()), slices.Concat(ids[:10], ids[20:]))
+	c.settle(t0, all(clock.Confirmed))
+	held.settle(t0, all(clock.Confirmed))
+	for _, id := range names("row", 50) {
+		same(t, "state of "+id, f.get(id).State, clock.Rung)
+	}
+}
+
+// testClaimRace lets claimers, cancellers and movers meet on the same rows: every alarm is rung once or cancelled, never both
+// and never neither.
+func testClaimRace(t *testing.T, f *fixture) {
+	for round := range 4 {
+		const n, claimers = 120, 4
+		ops := sets(names(fmt.Sprintf("race-%d", round), n), t0)
+		race := &claimRace{f: f, ids: f.set(t0, ops...), rung: make([][]int64, claimers), cancelled: make(map[int64]bool)}
+		var g errgroup.Group
+		for w := range claimers {
+			g.Go(func() error { return race.claim(w) })
+		}
+		g.Go(func() error { return race.cancel(ops) })
+		ok(t, g.Wait(), "race")
+		race.check(ops)
+	}
+}
+
+type claimRace struct {
+	f         *fixture
+	ids       []int64
+	rung      [][]int64 // by claimer
+	cancelled map[int64]bool
+}
+
+// claim rings all that it can take until nothing is due.
+func (r *claimRace) claim(w int) error {
+	for {
+		late, err := r.f.Overdue(r.f.t.Context(), t0, r.f.shards(), 1)
+		if err != nil || late.Count == 0 {
+			return err
+		}
+		ids := slices.Clone(r.ids)
+		rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		c, err := r.f.tryClaim(r.f.request(t0, ids[:40]...))
+		if err != nil {
+			return err
+		}
+		if _, err := c.trySettle(t0, all(clock.Confirmed)); err != nil {
+			return err
+		}
+		r.rung[w] = append(r.rung[w], c.ids()...)
+	}
+}
+
+// cancel cancels every third, each until the answer is definite.
+func (r *claimRace) cancel(ops []clock.Op) error {
+	for i := len(ops) - 1; i >= 0; i -= 3 {
+		d, err := r.f.definite(clock.Op{Cancel: &clock.Cancel{Key: ops[i].Key()}})
+		if err != nil {
+			return err
+		}
+		if d.Verdict != clock.Stop && d.Verdict != clock.Refuse {
+			return fmt.Errorf("cancel: %s", d.Verdict)
+		}
+		r.cancelled[r.ids[i]] = d.Verdict == clock.Stop
+	}
+	return nil
+}
+
+func (r *claimRace) check(ops []clock.Op) {
+	count := make(map[int64]int)
+	for _, id := range slices.Concat(r.rung...) {
+		count[id]++
+	}
+	for i, id := range r.ids {
+		name := ops[i].Key().BusinessID
+		a := r.f.get(name)
+		want := clock.Rung
+		if r.cancelled[id] {
+			want = clock.Cancelled
+		}
+		same(r.f.t, "state of "+name, a.State, want)
+		same(r.f.t, "rings of "+name, count[id], a.RingNo)
+		same(r.f.t, "rung once or cancelled: "+name, count[id] == 1, want == clock.Rung)
+	}
+}
+
+// testTakeover claims a row whose two-phase claim has ended: the ring comes again under its number and in doubt, and the
+// first claimer can no longer change it.
+func testTakeover(t *testing.T, f *fixture) {
+	if f.lease == 0 {
+		t.Skip("a transactional claim cannot be taken over")
+	}
+	ids := f.set(t0, set("a", t0, retries(0)), set("b", t0), set("c", t0))
+	end := t0.Add(f.lease)
+	first := f.claim(t0, ids...)
+	f.claim(end-1, ids...).wantRings()
+	second := f.claim(end, ids[0], ids[1]).wantRings(ids[0], ids[1])
+	for _, r := range second.Rings {
+		same(t, "number and doubt", fmt.Sprint(r.RingNo, r.InDoubt, r.RetryTimes), fmt.Sprint(1, true, 0))
+	}
+	held := *f.get("a")
+	first.settle(end+5, all(clock.Refused))
+	f.want(held)
+	same(t, "attempts", len(f.get("a").Attempts), 0)
+	same(t, "retries of the row not taken over", f.get("c").RetryTimes, 1)
+	second.settle(end+9, all(clock.Confirmed))
+	for _, id := range []string{"a", "b"} {
+		a := f.get(id)
+		same(t, "state, ring no, doubt, claim of "+id, fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.ClaimID, a.RungAt, a.FinishedAt),
+			fmt.Sprint(clock.Rung, 1, false, second.request.ClaimID, end, end))
+	}
+}
+
+// testLateRelease releases a claim that was taken over: nothing changes.
+func testLateRelease(t *testing.T, f *fixture) {
+	if f.lease == 0 {
+		t.Skip("a transactional claim cannot be taken over")
+	}
+	id := f.set(t0, set("a", t0))[0]
+	first := f.claim(t0, id)
+	second := f.claim(t0.Add(f.lease), id).wantRings(id)
+	held := *f.get("a")
+	first.release()
+	f.want(held)
+	second.settle(t0.Add(f.lease), all(clock.Confirmed))
+	same(t, "state", f.get("a").State, clock.Rung)
+}
+
+// testCrash leaves a claim without an end: its rows ring again.
+func testCrash(t *testing.T, f *fixture) {
+	ids := f.set(t0, sets(names("lost", 10), t0)...)
+	other := f.other()
+	lost := other.claim(t0, ids...)
+	same(t, "rings", len(lost.Rings), 10)
+	lost.open = false
+	now := t0
+	if f.lease > 0 {
+		ok(t, other.Close(), "close")
+		now = t0.Add(f.lease)
+	} else {
+		f.db.Kill(t)
+		if _, err := lost.trySettleAfterCrash(); err == nil {
+			t.Fatal("the settlement of a claim whose connection was cut reports success")
+		}
+		f.healed()
+	}
+	c := f.claim(now, ids...)
+	same(t, "rings", sorted(c.ids()), ids)
+	for _, r := range c.Rings {
+		same(t, "number and doubt", fmt.Sprint(r.RingNo, r.InDoubt), fmt.Sprint(1, f.lease > 0))
+	}
+	c.settle(now, all(clock.Confirmed))
+	same(t, "ring no", f.get("lost-00003").RingNo, 1)
+}

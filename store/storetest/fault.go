@@ -1,0 +1,160 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// trySettleAfterCrash settles a claim whose connection is gone.
+func (c *claim) trySettleAfterCrash() ([]clock.Fate, error) {
+	c.open = true
+	fates, err := c.trySettle(c.request.Now, all(clock.Confirmed))
+	if err != nil && !errors.Is(err, clock.ErrUnavailable) && !errors.Is(err, clock.ErrUnconfirmed) {
+		err = fmt.Errorf("of no kind: %w", err)
+		c.f.t.Error(err)
+	}
+	return fates, err
+}
+
+// healed uses up the connections that are broken without knowing it yet, until the store works again.
+func (f *fixture) healed() {
+	f.t.Helper()
+	for range 100 {
+		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
+		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Lease: f.lease})
+		if readErr == nil && claimErr == nil {
+			return
+		}
+		if err := errors.Join(readErr, claimErr); !errors.Is(err, clock.ErrUnavailable) {
+			f.t.Fatalf("after the connections were cut: %v", err)
+		}
+	}
+	f.t.Fatal("the store does not come back after its connections were cut")
+}
+
+// calls are all methods that talk to the database.
+func (f *fixture) calls() map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"write": func(ctx context.Context) error {
+			_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0), cancel("x")}})
+			return err
+		},
+		"write that waits": func(ctx context.Context) error {
+			_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0)}, Wait: time.Second})
+			return err
+		},
+		"get": func(ctx context.Context) error {
+			_, err := f.Get(ctx, key("fault"))
+			if errors.Is(err, clock.ErrNotFound) {
+				return nil
+			}
+			return err
+		},
+		"list": func(ctx context.Context) error {
+			_, err := f.List(ctx, clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
+			return err
+		},
+		"time": func(ctx context.Context) error {
+			_, err := f.Time(ctx)
+			return err
+		},
+		"due": func(ctx context.Context) error {
+			_, err := f.Due(ctx, store.DueQuery{Shards: []int{1, 2, 3}, Until: store.Position{Time: t0}, Limit: 1})
+			return err
+		},
+		"claim": func(ctx context.Context) error {
+			_, err := f.Claim(ctx, f.request(t0, 1, 2, 3))
+			return err
+		},
+		"expire": func(ctx context.Context) error {
+			_, _, err := f.Expire(ctx, t0, []int{1, 2, 3}, store.Position{}, 1)
+			return err
+		},
+		"purge": func(ctx context.Context) error {
+			_, err := f.Purge(ctx, t0, 1)
+			return err
+		},
+		"overdue": func(ctx context.Context) error {
+			_, err := f.Overdue(ctx, t0, []int{1, 2, 3}, 1)
+			return err
+		},
+	}
+}
+
+// testCancelled calls everything with a context that is over: unavailable, with the context's error to be seen.
+func testCancelled(t *testing.T, f *fixture) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for name, call := range f.calls() {
+		if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with a cancelled context: %v", name, err)
+		}
+	}
+	same(t, "alarms", f.count("alarm"), 0)
+}
+
+// testClosed calls everything on a store that was closed.
+func testClosed(t *testing.T, f *fixture) {
+	ok(t, f.Close(), "close")
+	for name, call := range f.calls() {
+		if err := call(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
+
+// testSettleCancelled ends a claim under a context that is over: nothing was written, nothing stays locked.
+func testSettleCancelled(t *testing.T, f *fixture) {
+	id := f.set(t0, set("a", t0))[0]
+	c := f.claim(t0, id)
+	c.open = false
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := c.Settler.Settle(ctx, t0, []clock.Fate{clock.Settle(&c.Rings[0], clock.Outcome{Kind: clock.Confirmed}, t0)})
+	if !errors.Is(err, clock.ErrUnavailable) {
+		t.Fatalf("settlement with a cancelled context: %v", err)
+	}
+	again := f.claim(t0.Add(f.lease), id).wantRings(id)
+	again.settle(t0.Add(f.lease), all(clock.Confirmed))
+	same(t, "ring no", f.get("a").RingNo, 1)
+}
+
+// testKilled cuts the connections at the server: an error or none, but the truth, and everything works again.
+func testKilled(t *testing.T, f *fixture) {
+	if f.db.Kill == nil {
+		t.Skip("the engine has no server")
+	}
+	for name, call := range f.calls() {
+		ok(t, call(t.Context()), name)
+		f.db.Kill(t)
+		if err := call(t.Context()); err != nil && !errors.Is(err, clock.ErrUnavailable) {
+			t.Errorf("%s after its connections were cut: %v", name, err)
+		}
+		f.healed()
+	}
+}
+
+// testUnreachable calls a store that has no database: an error of the right kind within its own deadline.
+func testUnreachable(t *testing.T, e Engine) {
+	s := e.Unreachable(t)
+	f := &fixture{t: t, Store: s, lease: defaultLease}
+	for name, call := range f.calls() {
+		ctx, stop := context.WithTimeout(t.Context(), 10*prompt)
+		if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {
+			t.Errorf("%s without a database: %v", name, err)
+		}
+		stop()
+	}
+	if err := s.Check(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("check without a database: %v", err)
+	}
+	if err := s.Migrate(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("migrate without a database: %v", err)
+	}
+}

@@ -1,0 +1,198 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// testMigrate migrates an empty database from four stores at once, then down and up again.
+func testMigrate(t *testing.T, e Engine) {
+	db := e.New(t)
+	stores := []store.Store{db.Open(t), db.Open(t), db.Open(t), db.Open(t)}
+	if err := stores[0].Check(t.Context()); err == nil || !strings.Contains(err.Error(), "migrate") {
+		t.Fatalf("check of an empty database does not say to migrate it: %v", err)
+	}
+	var g errgroup.Group
+	for _, s := range stores {
+		g.Go(func() error { return s.Migrate(t.Context()) })
+	}
+	ok(t, g.Wait(), "migrate four times at once")
+	for _, s := range stores {
+		ok(t, s.Check(t.Context()), "check")
+		same(t, "shards", s.ShardCount(), 64)
+	}
+	if name := stores[0].Engine(); len(strings.Fields(name)) < 2 {
+		t.Errorf("engine %q is not a name and a version", name)
+	}
+	wantSchema(t, e, db)
+
+	up := provider(t, e, db)
+	_, err := up.DownTo(t.Context(), 0)
+	ok(t, err, "migrate down")
+	if left := tablesOf(t, e, db); len(left) > 0 {
+		t.Fatalf("after the way down there is still %v", left)
+	}
+	ok(t, stores[0].Migrate(t.Context()), "migrate up again")
+	ok(t, stores[0].Check(t.Context()), "check after down and up")
+	wantSchema(t, e, db)
+	ok(t, stores[1].Migrate(t.Context()), "migrate what is up to date")
+}
+
+// testCheck meets a schema older and one newer than the build.
+func testCheck(t *testing.T, e Engine) {
+	db := e.New(t)
+	s := db.Open(t)
+	ok(t, s.Migrate(t.Context()), "migrate")
+	p := provider(t, e, db)
+	sources := p.ListSources()
+	newest := sources[len(sources)-1].Version
+	insert := "INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, %s)"
+	truth := map[goose.Dialect]string{goose.DialectPostgres: "TRUE"}[e.Dialect]
+	if truth == "" {
+		truth = "1"
+	}
+	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf(insert, newest+5, truth))
+	ok(t, err, "pretend a newer schema")
+	wantCheck(t, s, fmt.Sprint(newest+5), fmt.Sprint(newest))
+	_, err = db.SQL.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", newest))
+	ok(t, err, "forget it")
+	ok(t, s.Check(t.Context()), "check")
+	_, err = db.SQL.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id = %d", newest))
+	ok(t, err, "pretend an older schema")
+	wantCheck(t, s, "migrate", fmt.Sprint(newest))
+}
+
+// wantCheck demands that Check fails, definitely, in words that hold these.
+func wantCheck(t *testing.T, s store.Store, words ...string) {
+	t.Helper()
+	err := s.Check(t.Context())
+	if err == nil || errors.Is(err, clock.ErrUnavailable) {
+		t.Fatalf("check: %v", err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("check does not say %q: %v", w, err)
+		}
+	}
+}
+
+func provider(t *testing.T, e Engine, db *Database) *goose.Provider {
+	t.Helper()
+	p, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations)
+	ok(t, err, "goose")
+	return p
+}
+
+// wantSchema compares tables and views with what all engines have.
+func wantSchema(t *testing.T, e Engine, db *Database) {
+	t.Helper()
+	for table, want := range tables {
+		same(t, "columns of table "+table, columnsOf(t, e, db, table), want)
+	}
+	for view, want := range views {
+		var got []string
+		for _, c := range columnsOf(t, e, db, view) {
+			got = append(got, c.Name)
+		}
+		same(t, "columns of view "+view, got, want)
+	}
+}
+
+// columnsOf asks the engine's catalogue.
+func columnsOf(t *testing.T, e Engine, db *Database, table string) []Column {
+	t.Helper()
+	query := `SELECT column_name, is_nullable = 'YES' FROM information_schema.columns
+		WHERE table_schema = ` + schemaName(e) + ` AND table_name = '` + table + `' ORDER BY ordinal_position`
+	if e.Dialect == goose.DialectSQLite3 {
+		query = "SELECT name, NOT \"notnull\" AND NOT pk FROM pragma_table_info('" + table + "') ORDER BY cid"
+	}
+	return scan(t, db, query, func(rows *sql.Rows) (c Column, err error) { return c, rows.Scan(&c.Name, &c.Nullable) })
+}
+
+// tablesOf returns which of ours exist.
+func tablesOf(t *testing.T, e Engine, db *Database) []string {
+	t.Helper()
+	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = " + schemaName(e)
+	if e.Dialect == goose.DialectSQLite3 {
+		query = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view', 'index')"
+	}
+	query = "SELECT * FROM (" + query + ") AS t"
+	var ours []string
+	for _, name := range scan(t, db, query, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) }) {
+		if name != "goose_db_version" && !strings.HasPrefix(name, "sqlite_") {
+			ours = append(ours, name)
+		}
+	}
+	return ours
+}
+
+func schemaName(e Engine) string {
+	if e.Dialect == goose.DialectPostgres {
+		return "current_schema()"
+	}
+	return "database()"
+}
+
+// scan reads all rows of a query.
+func scan[T any](tb testing.TB, db *Database, query string, one func(*sql.Rows) (T, error)) []T {
+	tb.Helper()
+	rows, err := db.SQL.QueryContext(tb.Context(), query)
+	ok(tb, err, query)
+	defer func() { _ = rows.Close() }()
+	var all []T
+	for rows.Next() {
+		v, err := one(rows)
+		ok(tb, err, query)
+		all = append(all, v)
+	}
+	ok(tb, rows.Err(), query)
+	return all
+}
+
+// testTime demands microseconds UTC of the database's clock (here the same machine's), whatever the time zones.
+func testTime(t *testing.T, f *fixture) {
+	last := int64(0)
+	for range 200 {
+		before := time.Now()
+		us, err := f.Time(t.Context())
+		ok(t, err, "time")
+		// A clock that counts in milliseconds may be one behind.
+		if us < before.Add(-2*time.Millisecond).UnixMicro() || us > time.Now().Add(time.Millisecond).UnixMicro() {
+			t.Fatalf("the database's time is %s, ours %s", time.UnixMicro(us).UTC(), before.UTC())
+		}
+		if us < last {
+			t.Fatalf("the database's time went back from %d to %d", last, us)
+		}
+		last = us
+	}
+}
+
+// testTimeout demands that a call without a deadline has one of its own: no store hangs for ever.
+func testTimeout(t *testing.T, e Engine) {
+	s := e.Unreachable(t)
+	ctx := context.WithoutCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Time(ctx)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, clock.ErrUnavailable) {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("a call without a deadline hangs")
+	}
+}

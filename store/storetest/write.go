@@ -1,0 +1,394 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// testRoundTrip writes alarms at the edges of every field, with every key that looks dangerous, and reads them back.
+func testRoundTrip(t *testing.T, f *fixture) {
+	policy := clock.RetryPolicy{Initial: 250 * time.Millisecond, Factor: 1.5, Cap: 24 * time.Hour, Limit: 7}
+	full := make([]byte, clock.DefaultMaxPayload)
+	for i := range full {
+		full[i] = byte(i * 7)
+	}
+	contents := map[string]func(*clock.Set){
+		"plain":       func(*clock.Set) {},
+		"first":       func(s *clock.Set) { s.RingAt, s.LatestRingAt = 0, 0 },
+		"millisecond": func(s *clock.Set) { s.RingAt, s.LatestRingAt = 1, 999 },
+		"last":        func(s *clock.Set) { s.RingAt, s.LatestRingAt = clock.MaxInstant, clock.MaxInstant },
+		"empty":       func(s *clock.Set) { s.Payload, s.PayloadKind = nil, clock.NoPayload },
+		"text":        func(s *clock.Set) { s.Payload, s.PayloadKind = []byte("grüße 🔔 '\\\""), clock.Text },
+		"large":       payload(full),
+		"zeros":       payload(make([]byte, 100)),
+		"options": func(s *clock.Set) {
+			s.Retry, s.AckTimeout, s.MaxRings, s.Priority = policy, clock.MaxAckTimeout, clock.MaxRingsLimit, 9
+			s.ContentType = strings.Repeat("x", clock.MaxContentType)
+			s.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		},
+	}
+	for name, change := range contents {
+		want := f.write(t0, set(name, t0+5, change))[0]
+		same(t, "verdict of "+name, want.Verdict, clock.Create)
+		f.want(want.Alarm)
+		a := f.get(name)
+		s := set(name, t0+5, change).Set
+		same(t, "content of "+name, a.Content, s.Content)
+		same(t, "traceparent of "+name, a.Traceparent, s.Traceparent)
+		same(t, "instants of "+name, []clock.Instant{a.NextTryTime, a.CreateTime, a.UpdateTime, a.RungAt, a.FinishedAt},
+			[]clock.Instant{s.RingAt, t0, t0, clock.NoInstant, clock.NoInstant})
+		same(t, "shard of "+name, a.Shard, s.Key.Shard(f.ShardCount()))
+	}
+}
+
+// businessIDs are pairwise different bytewise; some are equal to others under every collation but a binary one.
+var businessIDs = []string{
+	"a", "A", "ä", "á", "\u00e9", "e\u0301", "ss", "ß", "1", "01", "1.0", "x x", "x  x", "x", "a/b", "a%2Fb", "a%b", "a_b", "a+b", "a b",
+	"it's", `"quoted"`, `back\slash`, "`tick`", "$1", "?", ":name", "@p1", "--", "/*x*/", ";", "%", "_", "\U0001f514", "日本語", "İ", "i", "I", "ı",
+	"null", "NULL", "…", "x\u00a0y", "\u200b", "x\u200b", strings.Repeat("k", clock.MaxBusinessID), strings.Repeat("🔔", clock.MaxBusinessID/4),
+}
+
+// testKeys demands that keys are compared byte for byte, in single and in group writes, with any character.
+func testKeys(t *testing.T, f *fixture) {
+	var ops []clock.Op
+	for _, id := range businessIDs {
+		ops = append(ops, set(id, t0+5))
+	}
+	ids := f.set(t0, ops...)
+	for i, id := range businessIDs {
+		a := f.get(id)
+		same(t, "business id", a.BusinessID, id)
+		same(t, "id", a.ID, ids[i])
+	}
+	for i, d := range f.write(t0+1, ops...) {
+		same(t, "a repeated set of "+businessIDs[i], d.Verdict, clock.Keep)
+	}
+	d := f.write(t0+2, cancel("a"), cancel("\u00e9"), cancel("x"), cancel("B"))
+	same(t, "verdicts", []clock.Verdict{d[0].Verdict, d[1].Verdict, d[2].Verdict, d[3].Verdict},
+		[]clock.Verdict{clock.Stop, clock.Stop, clock.Stop, clock.Refuse})
+	for _, id := range []string{"A", "e\u0301", "x x", "ä"} {
+		same(t, "state of "+id, f.get(id).State, clock.Scheduled)
+	}
+	one := f.set(t0, set("same", t0+5), set("same", t0+5, in("Shop")), set("same", t0+5, in("shop.")))
+	if one[0] == one[1] || one[1] == one[2] {
+		t.Fatalf("applications are not told apart: ids %v", one)
+	}
+	if _, err := f.Get(t.Context(), clock.Key{Application: "SHOP", BusinessID: "same"}); !errors.Is(err, clock.ErrNotFound) {
+		t.Fatalf("get of an application in other case: %v", err)
+	}
+}
+
+// arrange makes a row of the state under the business id and returns it; "" is no row.
+func (f *fixture) arrange(id string, state string) clock.Alarm {
+	f.t.Helper()
+	switch state {
+	case "none":
+		return clock.Alarm{}
+	case "expired":
+		f.set(t0-1000, set(id, t0-500, latest(t0-500)))
+		f.claim(t0, f.get(id).ID)
+	case "dead":
+		f.set(t0-1000, set(id, t0-500, retries(0)))
+		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Refused))
+	case "ringing":
+		f.set(t0-1000, set(id, t0-500, acknowledged(time.Hour, 3)))
+		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+	case "doubtful":
+		f.set(t0-1000, set(id, t0-500))
+		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Doubtful))
+	default:
+		f.set(t0-1000, set(id, t0-500))
+		switch state {
+		case "rung":
+			f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+		case "cancelled":
+			f.set(t0, cancel(id))
+		case "paused":
+			f.pause(f.get(id).ID)
+		case "claimed":
+			r := f.request(t0, f.get(id).ID)
+			r.Lease = defaultLease
+			f.claimRequest(r)
+		}
+	}
+	return *f.get(id)
+}
+
+// ops are what the table of decisions is tried with, by what they are.
+func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
+	repeat := set(id, row.RingAt, func(s *clock.Set) { s.Content = row.Content })
+	if row.ID == 0 {
+		repeat = set(id, t0)
+	}
+	with := func(op clock.Op, options ...func(*clock.Set)) clock.Op {
+		s := *op.Set
+		for _, o := range options {
+			o(&s)
+		}
+		return clock.Op{Set: &s}
+	}
+	move := func(by clock.Instant) func(*clock.Set) {
+		return func(s *clock.Set) { s.RingAt, s.LatestRingAt = s.RingAt+by, clock.NoInstant }
+	}
+	generation := func(g int64) clock.Condition { return clock.Condition{Kind: clock.AtGeneration, Generation: g} }
+	of := func(k clock.ConditionKind) func(*clock.Set) { return given(clock.Condition{Kind: k}) }
+	return map[string]clock.Op{
+		"repeat":                 repeat,
+		"later":                  with(repeat, move(1)),
+		"other payload":          with(repeat, payload([]byte("other"))),
+		"other traceparent":      with(repeat, func(s *clock.Set) { s.Traceparent = "00-1-2-01" }),
+		"if absent":              with(repeat, of(clock.Absent)),
+		"if earlier, earlier":    with(repeat, move(-1), of(clock.Earlier)),
+		"if earlier, equal":      with(repeat, payload([]byte("x")), of(clock.Earlier)),
+		"if earlier, later":      with(repeat, move(1), of(clock.Earlier)),
+		"if later, later":        with(repeat, move(1), of(clock.Later)),
+		"if later, earlier":      with(repeat, move(-1), of(clock.Later)),
+		"if generation 1":        with(repeat, move(2), given(generation(1))),
+		"if generation 2":        with(repeat, move(2), given(generation(2))),
+		"if generation 0":        with(repeat, given(generation(0))),
+		"cancel":                 cancel(id),
+		"cancel of generation 1": {Cancel: &clock.Cancel{Key: key(id), If: generation(1)}},
+		"cancel of generation 9": {Cancel: &clock.Cancel{Key: key(id), If: generation(9)}},
+	}
+}
+
+// testDecisions tries every kind of op on a row of every state: the store does what Decide says, and nothing else.
+func testDecisions(t *testing.T, f *fixture) {
+	states := []string{
+		"none", "scheduled", "doubtful", "paused", "ringing", "rung", "expired", "dead", "cancelled", "claimed",
+	}
+	for _, state := range states {
+		for name := range f.ops("", clock.Alarm{}) {
+			id := state + ": " + name
+			row := f.arrange(id, state)
+			op := f.ops(id, row)[name]
+			var want clock.Decision
+			if row.ID == 0 {
+				want = op.Decide(nil, t0+9)
+			} else {
+				row.Attempts = nil
+				want = op.Decide(&row, t0+9)
+			}
+			f.wantDecision(id, op, want)
+		}
+	}
+}
+
+// wantDecision applies op at t0+9 and demands the decision, in the answer and in the row.
+func (f *fixture) wantDecision(what string, op clock.Op, want clock.Decision) {
+	f.t.Helper()
+	got := f.write(t0+9, op)[0]
+	if want.Verdict == clock.Create {
+		want.Alarm.ID, want.Alarm.Shard = got.Alarm.ID, want.Alarm.Key.Shard(f.ShardCount())
+	}
+	same(f.t, what+": verdict", got.Verdict, want.Verdict)
+	same(f.t, what+": alarm", got.Alarm, want.Alarm)
+	same(f.t, what+": error", got.Err != nil, want.Err != nil)
+	if want.Err != nil {
+		var g, w *clock.Error
+		if !errors.As(got.Err, &g) || !errors.As(want.Err, &w) || g.Code != w.Code || !errors.Is(g, w.Kind) {
+			f.t.Fatalf("%s: error %v, want %v", what, got.Err, want.Err)
+		}
+	}
+	if want.Alarm.ID != 0 {
+		f.want(want.Alarm)
+	}
+}
+
+// testNotFound demands the kind of a key that has no row.
+func testNotFound(t *testing.T, f *fixture) {
+	if a, err := f.Get(t.Context(), key("nobody")); !errors.Is(err, clock.ErrNotFound) {
+		t.Fatalf("get of no alarm: %v, %v", a, err)
+	}
+}
+
+// testGroup writes groups that mix new and existing keys and cancels.
+func testGroup(t *testing.T, f *fixture) {
+	ids := names("order", 400)
+	f.set(t0, sets(ids[:200], t0+5)...)
+	f.set(t0, cancel(ids[0]), cancel(ids[1]), cancel(ids[2]))
+	var ops []clock.Op
+	var want []clock.Verdict
+	add := func(op clock.Op, v clock.Verdict) { ops, want = append(ops, op), append(want, v) }
+	for i, id := range ids {
+		switch {
+		case i < 3:
+			add(set(id, t0+5), clock.Rearm)
+		case i < 100:
+			add(set(id, t0+5), clock.Keep)
+		case i < 150:
+			add(set(id, t0+6), clock.Replace)
+		case i < 200:
+			add(cancel(id), clock.Stop)
+		default:
+			add(set(id, t0+5), clock.Create)
+		}
+	}
+	for _, id := range names("unknown", 100) {
+		add(cancel(id), clock.Refuse)
+	}
+	slices.Reverse(ops)
+	slices.Reverse(want)
+	for i, d := range f.write(t0+1, ops...) {
+		same(t, fmt.Sprintf("verdict of op %d on %s", i, ops[i].Key().BusinessID), d.Verdict, want[i])
+		if d.Alarm.ID != 0 {
+			same(t, "key of the answer", d.Alarm.Key, ops[i].Key())
+			f.want(d.Alarm)
+		}
+	}
+}
+
+// testGroupAtOnce writes the same keys in overlapping groups from many goroutines: each key is created once, and
+// the answers of all are true.
+func testGroupAtOnce(t *testing.T, f *fixture) {
+	const writers, span, keys = 8, 60, 100
+	ids := names("k", keys)
+	created := make([][]clock.Decision, writers)
+	var g errgroup.Group
+	for w := range writers {
+		g.Go(func() (err error) {
+			group := slices.Concat(ids[w*5:w*5+span], []string{fmt.Sprintf("own-%d", w)})
+			if w%2 == 1 {
+				slices.Reverse(group)
+			}
+			created[w], err = f.tryWrite(t0, sets(group, t0+5)...)
+			return err
+		})
+	}
+	ok(t, g.Wait(), "write")
+	count := make(map[clock.Key]int)
+	for _, ds := range created {
+		for _, d := range ds {
+			if d.Verdict == clock.Create {
+				count[d.Alarm.Key]++
+				f.want(d.Alarm)
+			} else if d.Verdict != clock.Keep && d.Verdict != clock.Wait {
+				t.Fatalf("%s of %s", d.Verdict, d.Alarm.BusinessID)
+			}
+		}
+	}
+	for k, n := range count {
+		same(t, "creations of "+k.BusinessID, n, 1)
+	}
+	same(t, "keys created", len(count), 35+span+writers)
+}
+
+// testOneKeyAtOnce sets one key from 16 goroutines with different contents: one creates, the generations are one
+// chain, and the last stands.
+func testOneKeyAtOnce(t *testing.T, f *fixture) {
+	const writers = 16
+	for round := range 5 {
+		id := fmt.Sprintf("round-%d", round)
+		decisions := make([]clock.Decision, writers)
+		var g errgroup.Group
+		for w := range writers {
+			g.Go(func() (err error) {
+				decisions[w], err = f.definite(set(id, t0+clock.Instant(w)))
+				return err
+			})
+		}
+		ok(t, g.Wait(), "write")
+		seen := make(map[int64]clock.Alarm)
+		for _, d := range decisions {
+			if d.Verdict != clock.Create && d.Verdict != clock.Replace {
+				t.Fatalf("verdict %s, %v", d.Verdict, d.Err)
+			}
+			same(t, "created", d.Verdict == clock.Create, d.Alarm.Generation == 1)
+			if _, twice := seen[d.Alarm.Generation]; twice {
+				t.Fatalf("two sets made generation %d", d.Alarm.Generation)
+			}
+			seen[d.Alarm.Generation] = d.Alarm
+		}
+		f.want(seen[writers])
+	}
+}
+
+// definite writes one op until its row is free.
+func (f *fixture) definite(op clock.Op) (clock.Decision, error) {
+	for {
+		ctx, stop := context.WithTimeout(f.t.Context(), 10*prompt)
+		d, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{op}, Wait: prompt})
+		stop()
+		if err != nil {
+			return clock.Decision{}, err
+		}
+		if d[0].Verdict != clock.Wait {
+			return d[0], nil
+		}
+	}
+}
+
+// testHeldRow holds a row as a ring does: a group does not wait for it, one that asks to wait gets it afterwards.
+func testHeldRow(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("held", t0), set("free", t0), set("moved", t0))
+	held := f.claim(t0, ids[0]).wantRings(ids[0])
+	ctx, stop := context.WithTimeout(t.Context(), prompt)
+	defer stop()
+	ops := append(sets(names("new", 200), t0+5), set("held", t0+7), set("free", t0), cancel("moved"))
+	decisions, err := f.Write(ctx, clock.WriteRequest{Now: t0 + 1, Ops: ops})
+	ok(t, err, "write beside a held row")
+	want := append(slices.Repeat([]clock.Verdict{clock.Create}, 200), clock.Wait, clock.Keep, clock.Stop)
+	for i, d := range decisions {
+		same(t, "verdict on "+ops[i].Key().BusinessID, d.Verdict, want[i])
+	}
+	same(t, "alarm of the held row", decisions[200].Alarm.ID, ids[0])
+	same(t, "cancel of a held row", f.write(t0+1, cancel("held"))[0].Verdict, clock.Wait)
+
+	if f.lease == 0 {
+		var waited clock.Decision
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			waited, err = f.definite(set("held", t0+7))
+			return err
+		})
+		g.Go(func() error {
+			_, err := held.trySettle(t0, all(clock.Confirmed))
+			return err
+		})
+		ok(t, g.Wait(), "wait for a held row")
+		same(t, "verdict after the wait", waited.Verdict, clock.Rearm)
+		return
+	}
+	held.settle(t0, all(clock.Confirmed))
+	same(t, "verdict after the claim", f.write(t0+2, set("held", t0+7))[0].Verdict, clock.Rearm)
+}
+
+// testWaitEnds demands that a write that waits for a held row gives up at its time, without an error.
+func testWaitEnds(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("held", t0))
+	f.claim(t0, ids...).wantRings(ids...)
+	ctx, stop := context.WithTimeout(t.Context(), 10*prompt)
+	defer stop()
+	r := clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("held")}, Wait: 50 * time.Millisecond}
+	d, err := f.Write(ctx, r)
+	ok(t, err, "write that waits in vain")
+	same(t, "verdict", d[0].Verdict, clock.Wait)
+	same(t, "state", f.get("held").Claimed(), f.lease > 0)
+}
+
+// testLargeGroup writes what a group may hold at most.
+func testLargeGroup(t *testing.T, f *fixture) {
+	body := make([]byte, clock.DefaultMaxPayload)
+	for i := range body {
+		body[i] = byte('\'' + i%3)
+	}
+	ids := names("large", 64)
+	f.set(t0, sets(ids, t0, payload(body))...)
+	f.set(t0, sets(ids, t0+1, payload(body))...)
+	a := f.get(ids[63])
+	same(t, "payload", a.Payload, body)
+	same(t, "generation", a.Generation, 2)
+	many := names("many", 2000)
+	f.set(t0, sets(many, t0)...)
+	f.set(t0, sets(many, t0+1)...)
+	same(t, "generation", f.get(many[1999]).Generation, 2)
+}
