@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -79,14 +80,25 @@ func ParseInstant(s string) (Instant, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return checkInstant(Instant(ms))
 	}
-	var t time.Time
-	if err := t.UnmarshalText([]byte(s)); err != nil { // stricter than time.Parse
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || !strictRFC3339(s) {
 		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
 			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00", s)
 		}
 		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset nor milliseconds since the epoch", s)
 	}
 	return checkInstant(InstantOf(t))
+}
+
+// strictRFC3339 reports whether s, which time.Parse took, is free of what it takes beyond RFC 3339 (go.dev/issue/54580): a
+// comma for the decimal point, an hour of one digit, an offset of a day or of an hour in minutes.
+func strictRFC3339(s string) bool {
+	const hourEnd = len("2006-01-02T15")
+	if s[hourEnd] != ':' || strings.Contains(s, ",") {
+		return false
+	}
+	offset := s[len(s)-len("+01:00"):]
+	return strings.HasSuffix(s, "Z") || offset[1:3] <= "23" && offset[4:] <= "59"
 }
 
 func checkInstant(i Instant) (Instant, error) {
