@@ -1,0 +1,143 @@
+package clock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The shard is stored: these values must never change.
+func TestShardIsFixed(t *testing.T) {
+	for _, c := range []struct {
+		key   Key
+		count int
+		want  int
+	}{
+		{Key{"shop", "order-4711"}, 64, 3},
+		{Key{"shop", "order-4711"}, 1, 0},
+		{Key{"a", "b"}, 64, 43},
+		{Key{"ab", ""}, 64, 7},
+		{Key{"a", "bø/%+ 1"}, 64, 44},
+		{Key{"shop", "order-4711"}, 1000, 867},
+	} {
+		if got := c.key.Shard(c.count); got != c.want {
+			t.Errorf("%q.Shard(%d) = %d, want %d", c.key, c.count, got, c.want)
+		}
+	}
+}
+
+func TestShardTellsApplicationFromBusinessID(t *testing.T) {
+	const many = 1 << 30
+	if (Key{"ab", "c"}).Shard(many) == (Key{"a", "bc"}).Shard(many) {
+		t.Error("the hash runs application and business id together")
+	}
+}
+
+func TestShardsAreEven(t *testing.T) {
+	const shards, keys = 64, 64_000
+	counts := make([]int, shards)
+	for i := range keys {
+		counts[Key{"shop", fmt.Sprintf("order-%d", i)}.Shard(shards)]++
+	}
+	for s, n := range counts {
+		if n < 800 || n > 1200 {
+			t.Errorf("shard %d has %d of %d keys", s, n, keys)
+		}
+	}
+}
+
+func TestSameComparesEverything(t *testing.T) {
+	a := testContent()
+	b := testContent()
+	if !a.Same(&b) {
+		t.Fatal("equal contents are not the same")
+	}
+	for name, change := range map[string]func(*Content){
+		"ring_at":        func(c *Content) { c.RingAt++ },
+		"latest_ring_at": func(c *Content) { c.LatestRingAt = c.RingAt },
+		"payload":        func(c *Content) { c.Payload = []byte(`{"a": 1}`) },
+		"payload_kind":   func(c *Content) { c.PayloadKind = Text },
+		"content_type":   func(c *Content) { c.ContentType = "application/JSON" },
+		"retry.initial":  func(c *Content) { c.Retry.Initial++ },
+		"retry.factor":   func(c *Content) { c.Retry.Factor = 1 },
+		"retry.cap":      func(c *Content) { c.Retry.Cap++ },
+		"retry.limit":    func(c *Content) { c.Retry.Limit = 0 },
+		"ack_timeout":    func(c *Content) { c.AckTimeout = time.Second },
+		"max_rings":      func(c *Content) { c.MaxRings++ },
+		"priority":       func(c *Content) { c.Priority++ },
+	} {
+		c := testContent()
+		change(&c)
+		if a.Same(&c) || c.Same(&a) {
+			t.Errorf("a different %s is the same", name)
+		}
+	}
+}
+
+func TestSameTakesNoPayloadAsEmpty(t *testing.T) {
+	a, b := testContent(), testContent()
+	a.Payload, b.Payload = nil, []byte{}
+	if !a.Same(&b) {
+		t.Error("nil and empty payload differ, but a store cannot tell them")
+	}
+}
+
+func TestStates(t *testing.T) {
+	over := map[State]bool{Rung: true, Expired: true, Dead: true, Cancelled: true}
+	for i, s := range States() {
+		if int(s) != i+1 {
+			t.Errorf("%s has number %d, want %d: numbers are stored", s, s, i+1)
+		}
+		if got, err := ParseState(s.String()); got != s || err != nil {
+			t.Errorf("ParseState(%q) = %v, %v", s.String(), got, err)
+		}
+		if b, err := json.Marshal(s); string(b) != `"`+s.String()+`"` || err != nil {
+			t.Errorf("json of %s is %s, %v", s, b, err)
+		}
+		if s.Over() != over[s] {
+			t.Errorf("%s.Over() = %v", s, s.Over())
+		}
+	}
+	for _, bad := range []string{"", "Scheduled", "state(0)", "rung "} {
+		if _, err := ParseState(bad); err == nil {
+			t.Errorf("ParseState(%q) is accepted", bad)
+		}
+	}
+	for _, s := range []State{0, -1, 8} {
+		if got, want := s.String(), fmt.Sprintf("state(%d)", int8(s)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDefaultContentTypes(t *testing.T) {
+	for kind, want := range map[PayloadKind]string{
+		NoPayload: "application/octet-stream", JSON: "application/json",
+		Text: "text/plain; charset=utf-8", Binary: "application/octet-stream",
+	} {
+		if got := kind.DefaultContentType(); got != want {
+			t.Errorf("kind %d: %q, want %q", kind, got, want)
+		}
+	}
+}
+
+func TestErrorUnwrapsToKindAndCause(t *testing.T) {
+	cause := errors.New("connection reset")
+	for kind, err := range map[error]error{ErrUnavailable: Unavailable(cause), ErrUnconfirmed: Unconfirmed(cause)} {
+		var e *Error
+		if !errors.Is(err, kind) || !errors.Is(err, cause) || !errors.As(err, &e) || e.RetryAfter <= 0 {
+			t.Errorf("%v: is not %v with cause and RetryAfter", err, kind)
+		}
+		for _, other := range []error{ErrInvalid, ErrTooLarge, ErrNotFound, ErrConflict, ErrPrecondition, ErrUnavailable, ErrUnconfirmed} {
+			if other != kind && errors.Is(err, other) {
+				t.Errorf("%v is %v too", err, other)
+			}
+		}
+	}
+	plain := Invalid(CodeRequired, "ring_at", "give ring_at")
+	if plain.Error() != "give ring_at" || !errors.Is(plain, ErrInvalid) {
+		t.Errorf("got %v", plain)
+	}
+}

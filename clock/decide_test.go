@@ -1,0 +1,311 @@
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const (
+	tableGeneration = 3
+	tableNow        = Instant(1_000_000)
+)
+
+// tableRow returns the row of a case of the tables, nil for "none".
+func tableRow(name string) *Alarm {
+	kind, inDoubt := strings.CutSuffix(name, " in doubt")
+	a := &Alarm{
+		ID: 7, Key: Key{"shop", "4711"}, Shard: 5, Generation: tableGeneration, Content: testContent(), Traceparent: "old",
+		NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c",
+		RungAt: 900, CreateTime: 100, UpdateTime: 200, FinishedAt: NoInstant,
+	}
+	switch kind {
+	case "none":
+		return nil
+	case "claimed":
+		a.State, a.RungAt = Ringing, NoInstant
+	default:
+		s, err := ParseState(kind)
+		if err != nil {
+			panic(err)
+		}
+		a.State = s
+		if s.Over() || s == Paused {
+			a.NextTryTime = NoInstant
+		}
+		if s.Over() {
+			a.FinishedAt = 950
+		}
+	}
+	return a
+}
+
+func tableSet(content string) *Set {
+	s := testSet("4711")
+	s.Traceparent = "new"
+	switch content {
+	case "earlier":
+		s.RingAt -= 1
+	case "later":
+		s.RingAt += 1
+	case "payload":
+		s.Payload = []byte(`{"a":2}`)
+	}
+	return s
+}
+
+// tableConditions are the columns of setTable.
+var tableConditions = []Condition{
+	{Kind: AnyRow}, {Kind: Absent}, {Kind: Earlier}, {Kind: Later},
+	{Kind: AtGeneration, Generation: tableGeneration},
+	{Kind: AtGeneration, Generation: tableGeneration - 1}, // what the caller knew before its own set
+	{Kind: AtGeneration, Generation: tableGeneration + 6},
+}
+
+// setTable is the table of design section 2. C create, K keep, R replace, A re-arm, W wait, X 412 condition_failed,
+// D 409 ring_in_doubt.
+var setTable = []struct{ row, content, want string }{
+	//                                 any absent earlier later =gen gen-1 other
+	{"none", "same" /*             */, "C  C      C       C     X    X     X"},
+	{"scheduled", "same" /*        */, "K  X      K       K     K    K     X"},
+	{"scheduled", "earlier" /*     */, "R  X      R       X     R    X     X"},
+	{"scheduled", "later" /*       */, "R  X      X       R     R    X     X"},
+	{"scheduled", "payload" /*     */, "R  X      K       K     R    X     X"},
+	{"paused", "same" /*           */, "K  X      K       K     K    K     X"},
+	{"paused", "earlier" /*        */, "R  X      R       X     R    X     X"},
+	{"paused", "later" /*          */, "R  X      X       R     R    X     X"},
+	{"paused", "payload" /*        */, "R  X      K       K     R    X     X"},
+	{"ringing", "same" /*          */, "K  X      K       K     K    K     X"},
+	{"ringing", "earlier" /*       */, "R  X      R       R     R    X     X"},
+	{"ringing", "later" /*         */, "R  X      R       R     R    X     X"},
+	{"ringing", "payload" /*       */, "R  X      R       R     R    X     X"},
+	{"claimed", "same" /*          */, "K  X      K       K     K    K     X"},
+	{"claimed", "earlier" /*       */, "W  X      W       W     W    X     X"},
+	{"claimed", "later" /*         */, "W  X      W       W     W    X     X"},
+	{"claimed", "payload" /*       */, "W  X      W       W     W    X     X"},
+	{"rung", "same" /*             */, "K  X      K       K     K    K     X"},
+	{"rung", "earlier" /*          */, "A  X      A       A     A    X     X"},
+	{"rung", "later" /*            */, "A  X      A       A     A    X     X"},
+	{"rung", "payload" /*          */, "A  X      A       A     A    X     X"},
+	{"expired", "same" /*          */, "K  X      K       K     K    K     X"},
+	{"expired", "earlier" /*       */, "A  X      A       A     A    X     X"},
+	{"expired", "later" /*         */, "A  X      A       A     A    X     X"},
+	{"expired", "payload" /*       */, "A  X      A       A     A    X     X"},
+	{"dead", "same" /*             */, "K  X      K       K     K    K     X"},
+	{"dead", "earlier" /*          */, "A  X      A       A     A    X     X"},
+	{"dead", "later" /*            */, "A  X      A       A     A    X     X"},
+	{"dead", "payload" /*          */, "A  X      A       A     A    X     X"},
+	{"cancelled", "same" /*        */, "A  X      A       A     A    K     X"},
+	{"cancelled", "earlier" /*     */, "A  X      A       A     A    X     X"},
+	{"cancelled", "later" /*       */, "A  X      A       A     A    X     X"},
+	{"cancelled", "payload" /*     */, "A  X      A       A     A    X     X"},
+	{"scheduled in doubt", "same" /*   */, "K  X      K       K     K    K     X"},
+	{"scheduled in doubt", "earlier" /**/, "D  X      D       X     D    X     X"},
+	{"scheduled in doubt", "later" /*  */, "D  X      X       D     D    X     X"},
+	{"scheduled in doubt", "payload" /**/, "D  X      K       K     D    X     X"},
+	{"paused in doubt", "same" /*      */, "K  X      K       K     K    K     X"},
+	{"paused in doubt", "payload" /*   */, "D  X      K       K     D    X     X"},
+	{"claimed in doubt", "same" /*     */, "K  X      K       K     K    K     X"},
+	{"claimed in doubt", "payload" /*  */, "W  X      W       W     W    X     X"},
+	{"dead in doubt", "same" /*        */, "K  X      K       K     K    K     X"},
+	{"dead in doubt", "payload" /*     */, "A  X      A       A     A    X     X"},
+	{"expired in doubt", "payload" /*  */, "A  X      A       A     A    X     X"},
+}
+
+func TestDecideSetTable(t *testing.T) {
+	for _, c := range setTable {
+		wants := strings.Fields(c.want)
+		if len(wants) != len(tableConditions) {
+			t.Fatalf("%s, %s has %d columns", c.row, c.content, len(wants))
+		}
+		for i, want := range wants {
+			s := tableSet(c.content)
+			s.If = tableConditions[i]
+			t.Run(fmt.Sprintf("%s/%s/%s%d", c.row, c.content, s.If.Kind, s.If.Generation), func(t *testing.T) {
+				row := tableRow(c.row)
+				d := Op{Set: s}.Decide(row, tableNow)
+				if got := verdictLetter(t, d); got != want {
+					t.Fatalf("%s (%v), want %s", got, d.Err, want)
+				}
+				checkUnharmed(t, row, tableRow(c.row))
+				checkSetDecision(t, d, row, s)
+			})
+		}
+	}
+}
+
+func verdictLetter(t *testing.T, d Decision) string {
+	t.Helper()
+	if d.Verdict != Refuse {
+		if d.Err != nil {
+			t.Errorf("%s with an error: %v", d.Verdict, d.Err)
+		}
+		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Wait: "W", Stop: "S"}[d.Verdict]
+	}
+	var e *Error
+	if !errors.As(d.Err, &e) {
+		t.Fatalf("refused with %v, which is no *Error", d.Err)
+	}
+	for letter, want := range map[string]struct {
+		kind error
+		code string
+	}{
+		"X": {ErrPrecondition, CodeConditionFailed}, "D": {ErrConflict, CodeRingInDoubt}, "N": {ErrNotFound, CodeUnknownAlarm},
+		"r": {ErrConflict, CodeAlreadyRung}, "e": {ErrConflict, CodeAlreadyExpired}, "d": {ErrConflict, CodeAlreadyDead},
+	} {
+		if e.Code == want.code {
+			if !errors.Is(e, want.kind) || e.Detail == "" {
+				t.Errorf("%s comes as %v, %q", e.Code, e.Kind, e.Detail)
+			}
+			return letter
+		}
+	}
+	return e.Code
+}
+
+// checkUnharmed: Decide is pure.
+func checkUnharmed(t *testing.T, row, before *Alarm) {
+	t.Helper()
+	if !reflect.DeepEqual(row, before) {
+		t.Errorf("the row was changed in place: %+v", row)
+	}
+}
+
+func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
+	t.Helper()
+	switch {
+	case !d.Writes():
+		checkStands(t, d, row)
+	case row == nil:
+		want := Alarm{
+			Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: "new", NextTryTime: s.RingAt,
+			RungAt: NoInstant, CreateTime: tableNow, UpdateTime: tableNow, FinishedAt: NoInstant,
+		}
+		if !reflect.DeepEqual(d.Alarm, want) {
+			t.Errorf("created\n%+v, want\n%+v", d.Alarm, want)
+		}
+	default:
+		want := Alarm{
+			ID: row.ID, Shard: row.Shard, Key: s.Key, State: Scheduled, Generation: tableGeneration + 1, Content: s.Content,
+			Traceparent: "new", NextTryTime: s.RingAt,
+			RungAt: NoInstant, CreateTime: row.CreateTime, UpdateTime: tableNow, FinishedAt: NoInstant,
+		}
+		if row.State == Paused {
+			want.State, want.NextTryTime = Paused, NoInstant
+		}
+		if !reflect.DeepEqual(d.Alarm, want) {
+			t.Errorf("changed to\n%+v, want\n%+v", d.Alarm, want)
+		}
+	}
+}
+
+// checkStands: what writes nothing carries the row as it is, and so does its error.
+func checkStands(t *testing.T, d Decision, row *Alarm) {
+	t.Helper()
+	var e *Error
+	if row == nil {
+		if !reflect.DeepEqual(d.Alarm, Alarm{}) || errors.As(d.Err, &e) && e.Alarm != nil {
+			t.Errorf("an alarm out of nothing: %+v", d.Alarm)
+		}
+		return
+	}
+	if !reflect.DeepEqual(d.Alarm, *row) {
+		t.Errorf("%s carries\n%+v, want\n%+v", d.Verdict, d.Alarm, *row)
+	}
+	if errors.As(d.Err, &e) && (e.Alarm == nil || e.Alarm == row || !reflect.DeepEqual(e.Alarm, row)) {
+		t.Errorf("the refusal carries %+v", e.Alarm)
+	}
+}
+
+func TestDecideCancelTable(t *testing.T) {
+	conditions := []Condition{
+		{Kind: AnyRow}, {Kind: AtGeneration, Generation: tableGeneration}, {Kind: AtGeneration, Generation: tableGeneration - 1},
+	}
+	for _, c := range []struct{ row, want string }{ // S cancelled, r e d N already and not found
+		//                             any =gen gen-1
+		{"none" /*                 */, "N  N    N"},
+		{"scheduled" /*            */, "S  S    X"},
+		{"scheduled in doubt" /*   */, "D  D    X"},
+		{"paused" /*               */, "S  S    X"},
+		{"paused in doubt" /*      */, "D  D    X"},
+		{"ringing" /*              */, "r  r    X"},
+		{"claimed" /*              */, "W  W    X"},
+		{"claimed in doubt" /*     */, "W  W    X"},
+		{"rung" /*                 */, "r  r    X"},
+		{"expired" /*              */, "e  e    X"},
+		{"expired in doubt" /*     */, "e  e    X"},
+		{"dead" /*                 */, "d  d    X"},
+		{"dead in doubt" /*        */, "d  d    X"},
+		{"cancelled" /*            */, "K  K    X"},
+	} {
+		for i, want := range strings.Fields(c.want) {
+			t.Run(fmt.Sprintf("%s/%s%d", c.row, conditions[i].Kind, conditions[i].Generation), func(t *testing.T) {
+				row := tableRow(c.row)
+				d := Op{Cancel: &Cancel{Key: Key{"shop", "4711"}, If: conditions[i]}}.Decide(row, tableNow)
+				if got := verdictLetter(t, d); got != want {
+					t.Fatalf("%s (%v), want %s", got, d.Err, want)
+				}
+				checkUnharmed(t, row, tableRow(c.row))
+				checkCancelDecision(t, d, row)
+			})
+		}
+	}
+}
+
+func checkCancelDecision(t *testing.T, d Decision, row *Alarm) {
+	t.Helper()
+	if !d.Writes() {
+		checkStands(t, d, row)
+		return
+	}
+	want := *row
+	want.State, want.NextTryTime, want.UpdateTime, want.FinishedAt = Cancelled, NoInstant, tableNow, tableNow
+	if !reflect.DeepEqual(d.Alarm, want) {
+		t.Errorf("cancelled to\n%+v, want\n%+v", d.Alarm, want)
+	}
+}
+
+func TestHeld(t *testing.T) {
+	for _, c := range []struct {
+		row  *Alarm
+		kind error
+		code string
+	}{
+		{nil, ErrUnavailable, CodeUnavailable},
+		{&Alarm{}, ErrUnavailable, CodeUnavailable},
+		{tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
+		{tableRow("claimed"), ErrConflict, CodeRingInDoubt},
+	} {
+		err := Held(c.row)
+		var e *Error
+		if !errors.Is(err, c.kind) || !errors.As(err, &e) || e.Code != c.code {
+			t.Errorf("Held(%+v) = %v", c.row, err)
+		} else if c.kind == ErrUnavailable && e.RetryAfter <= 0 {
+			t.Error("503 without RetryAfter")
+		}
+	}
+}
+
+func TestVerdictsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for v := Create; v <= Wait; v++ {
+		if name := v.String(); name == "" || seen[name] {
+			t.Errorf("verdict %d is named %q", v, name)
+		}
+		seen[v.String()] = true
+	}
+}
+
+func TestOpKeyAndSize(t *testing.T) {
+	s := testSet("a")
+	s.Payload = make([]byte, 1000)
+	set, cancel := Op{Set: s}, Op{Cancel: &Cancel{Key: Key{"shop", "b"}}}
+	if set.Key() != s.Key || cancel.Key() != cancel.Cancel.Key {
+		t.Error("wrong key")
+	}
+	if set.Size()-cancel.Size() != 1000 || cancel.Size() < 100 {
+		t.Errorf("sizes %d and %d", set.Size(), cancel.Size())
+	}
+}

@@ -1,0 +1,207 @@
+package clock
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// life is one alarm's row under a random history of sets, cancels and claims, as a store applies them.
+type life struct {
+	row       *Alarm
+	now       Instant
+	claim     *Ring // in flight; nil: none
+	before    Alarm // the row before the claim: what a lost transaction leaves
+	twoPhase  bool
+	stopped   map[int64]bool  // generations answered cancelled
+	confirmed map[string]bool // message ids whose confirmation was committed
+	rearmed   bool            // since the row was last over
+}
+
+func newLife() *life {
+	return &life{now: 1_000_000, stopped: map[int64]bool{}, confirmed: map[string]bool{}}
+}
+
+func TestLifeOfAnAlarm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLife()
+		t.Repeat(map[string]func(*rapid.T){
+			"":       l.check,
+			"set":    l.set,
+			"cancel": l.cancel,
+			"claim":  l.takeClaim,
+			"settle": l.settle,
+			"lose":   l.lose,
+			"time":   func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 3000).Draw(t, "ms")) },
+		})
+	})
+}
+
+func (l *life) set(t *rapid.T) {
+	s := testSet("4711")
+	s.RingAt = 1_000_000 + 500*Instant(rapid.IntRange(0, 3).Draw(t, "ring at"))
+	if rapid.Bool().Draw(t, "bounded") {
+		s.LatestRingAt = s.RingAt + 4000
+	}
+	s.AckTimeout = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "ack timeout")
+	s.MaxRings = rapid.IntRange(1, 3).Draw(t, "max rings")
+	s.Retry = RetryPolicy{Initial: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Limit: rapid.IntRange(NoLimit, 2).Draw(t, "limit")}
+	s.If.Kind = ConditionKind(rapid.IntRange(int(AnyRow), int(AtGeneration)).Draw(t, "if"))
+	s.If.Generation = int64(rapid.IntRange(1, 6).Draw(t, "generation"))
+	d := l.apply(t, Op{Set: s})
+	if l.row != nil && l.row.Same(&s.Content) && l.row.State != Cancelled {
+		s.If = Condition{}
+		if again := l.apply(t, Op{Set: s}); again.Verdict != Keep {
+			t.Fatalf("the set, repeated after %s, is %s", d.Verdict, again.Verdict)
+		}
+	}
+}
+
+func (l *life) cancel(t *rapid.T) {
+	c := &Cancel{Key: Key{"shop", "4711"}}
+	if rapid.Bool().Draw(t, "if") {
+		c.If = Condition{Kind: AtGeneration, Generation: int64(rapid.IntRange(1, 6).Draw(t, "generation"))}
+	}
+	d := l.apply(t, Op{Cancel: c})
+	switch {
+	case d.Verdict == Stop:
+		l.stopped[l.row.Generation] = true
+		if l.apply(t, Op{Cancel: c}).Verdict != Keep {
+			t.Fatal("a cancel, repeated, is not kept")
+		}
+	case d.Verdict == Keep && !l.stopped[l.row.Generation]:
+		t.Fatal("answered as cancelled, and never was")
+	}
+}
+
+// apply decides op as a store does, and checks what holds of every op.
+func (l *life) apply(t *rapid.T, op Op) Decision {
+	if l.claim != nil && !l.twoPhase {
+		return Decision{Verdict: Wait} // the row is locked
+	}
+	var old *Alarm
+	if l.row != nil {
+		stands := *l.row
+		old = &stands
+	}
+	d := op.Decide(l.row, l.now)
+	if !reflect.DeepEqual(old, l.row) {
+		t.Fatalf("%s changed the row in place", d.Verdict)
+	}
+	if !d.Writes() {
+		if old != nil && !reflect.DeepEqual(d.Alarm, *old) {
+			t.Fatalf("%s carries another row", d.Verdict)
+		}
+		return d
+	}
+	l.checkWrite(t, op, d, old)
+	l.row = &d.Alarm
+	return d
+}
+
+func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
+	grown := int64(1)
+	switch {
+	case op.Cancel != nil:
+		grown = 0
+	case old == nil && d.Alarm.Generation != 1:
+		t.Fatalf("created with generation %d", d.Alarm.Generation)
+	case d.Alarm.RingNo != 0 || d.Alarm.RetryTimes != 0 || d.Alarm.InDoubt:
+		t.Fatal("a new generation inherits rings")
+	}
+	if old == nil {
+		return
+	}
+	if d.Alarm.Generation != old.Generation+grown || d.Alarm.ID != old.ID {
+		t.Fatalf("%s: generation %d to %d", d.Verdict, old.Generation, d.Alarm.Generation)
+	}
+	if old.InDoubt && !old.State.Over() || l.claim != nil {
+		t.Fatalf("%s an alarm whose ring may have arrived", d.Verdict)
+	}
+	if old.State.Over() {
+		l.rearmed = d.Verdict == Rearm
+	}
+}
+
+// takeClaim does what a store's Claim does.
+func (l *life) takeClaim(t *rapid.T) {
+	if l.row == nil || l.claim != nil || l.row.NextTryTime == NoInstant || l.row.NextTryTime > l.now {
+		t.Skip("nothing is due")
+	}
+	a := l.row
+	switch {
+	case a.LatestRingAt != NoInstant && a.LatestRingAt < l.now:
+		a.State, a.NextTryTime, a.FinishedAt, l.rearmed = Expired, NoInstant, l.now, false
+		return
+	case a.State == Ringing && a.RingNo >= a.MaxRings:
+		a.State, a.NextTryTime, a.FinishedAt, l.rearmed = Dead, NoInstant, l.now, false
+		return
+	}
+	l.before, l.twoPhase = *a, rapid.Bool().Draw(t, "two-phase")
+	l.claim = &Ring{
+		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
+		LatestRingAt: a.LatestRingAt, RungAt: l.now, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, InDoubt: a.InDoubt,
+	}
+	if l.twoPhase {
+		a.State, a.RungAt, a.NextTryTime = Ringing, NoInstant, l.now+2000
+	}
+	if id := l.claim.MessageID(); l.stopped[a.Generation] || l.confirmed[id] {
+		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v", id, l.stopped[a.Generation], l.confirmed[id])
+	}
+}
+
+// settle does what a store's Settle does.
+func (l *life) settle(t *rapid.T) {
+	if l.claim == nil {
+		t.Skip("nothing is claimed")
+	}
+	r := l.claim
+	f := Settle(r, Outcome{Kind: rapid.SampledFrom(OutcomeKinds()).Draw(t, "outcome"), Reason: "x"}, l.now)
+	a := l.before
+	a.State, a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.State, f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
+	if f.Outcome.Kind == Confirmed {
+		a.RingNo, a.RungAt = r.RingNo, r.RungAt
+		l.confirmed[r.MessageID()] = true
+	}
+	if a.State.Over() {
+		l.rearmed = false
+	}
+	if r.InDoubt && !f.InDoubt && f.Outcome.Kind != Confirmed {
+		t.Fatal("the doubt is gone without a confirm")
+	}
+	l.row, l.claim = &a, nil
+}
+
+// lose is the end of a node between publish and commit: a transaction is rolled back, a two-phase claim stays till its end.
+func (l *life) lose(t *rapid.T) {
+	if l.claim == nil {
+		t.Skip("nothing is claimed")
+	}
+	if !l.twoPhase {
+		old := l.before
+		l.row = &old
+	}
+	l.claim = nil
+	l.now += 2000
+}
+
+func (l *life) check(t *rapid.T) {
+	a := l.row
+	if a == nil {
+		return
+	}
+	if due := a.NextTryTime != NoInstant; due != (a.State == Scheduled || a.State == Ringing) {
+		t.Fatalf("%s with next_try_time %s", a.State, a.NextTryTime)
+	}
+	if (a.FinishedAt != NoInstant) != a.State.Over() {
+		t.Fatalf("%s with finished_at %s", a.State, a.FinishedAt)
+	}
+	if a.State == Scheduled && a.LatestRingAt != NoInstant && a.NextTryTime > a.LatestRingAt {
+		t.Fatalf("next try %s after the latest %s", a.NextTryTime, a.LatestRingAt)
+	}
+	if a.State == Cancelled && !l.stopped[a.Generation] {
+		t.Fatal("cancelled by nobody")
+	}
+}
