@@ -1,0 +1,135 @@
+package clockhttp
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// appendAlarm appends the alarm as JSON: instants in RFC 3339, null where there is none, the payload as it was given.
+func appendAlarm(b []byte, a *clock.Alarm) []byte {
+	b = appendAlarmMembers(b, a)
+	return append(b, '}')
+}
+
+// appendAlarmWithAttempts is appendAlarm with the failed attempts, newest first.
+func appendAlarmWithAttempts(b []byte, a *clock.Alarm) []byte {
+	b = appendAlarmMembers(b, a)
+	b = append(b, `,"attempts":[`...)
+	for i := range a.Attempts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendAttempt(b, &a.Attempts[i])
+	}
+	return append(b, "]}"...)
+}
+
+// appendAlarmMembers leaves the object open.
+func appendAlarmMembers(b []byte, a *clock.Alarm) []byte {
+	b = append(b, `{"application":`...)
+	b = appendString(b, a.Application)
+	b = append(b, `,"business_id":`...)
+	b = appendString(b, a.BusinessID)
+	b = append(b, `,"state":"`...)
+	b = append(b, a.State.String()...)
+	b = append(b, `","generation":`...)
+	b = strconv.AppendInt(b, a.Generation, 10)
+	b = appendInstant(append(b, `,"ring_at":`...), a.RingAt)
+	b = appendInstant(append(b, `,"latest_ring_at":`...), a.LatestRingAt)
+	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
+	b = append(b, `,"retry_times":`...)
+	b = strconv.AppendInt(b, int64(a.RetryTimes), 10)
+	b = append(b, `,"ring_no":`...)
+	b = strconv.AppendInt(b, int64(a.RingNo), 10)
+	b = append(b, `,"in_doubt":`...)
+	b = strconv.AppendBool(b, a.InDoubt)
+	b = appendOptional(append(b, `,"last_error":`...), a.LastError)
+	b = append(b, `,"content_type":`...)
+	b = appendString(b, a.ContentType)
+	b = appendPayload(b, a.PayloadKind, a.Payload)
+	b = appendOptions(b, a)
+	b = appendInstant(append(b, `,"rung_at":`...), a.RungAt)
+	b = appendInstant(append(b, `,"created_at":`...), a.CreateTime)
+	b = appendInstant(append(b, `,"updated_at":`...), a.UpdateTime)
+	return appendInstant(append(b, `,"finished_at":`...), a.FinishedAt)
+}
+
+func appendOptions(b []byte, a *clock.Alarm) []byte {
+	b = append(b, `,"retry":{"initial":`...)
+	b = appendDuration(b, a.Retry.Initial)
+	b = append(b, `,"factor":`...)
+	b = strconv.AppendFloat(b, a.Retry.Factor, 'g', -1, 64)
+	b = append(b, `,"cap":`...)
+	b = appendDuration(b, a.Retry.Cap)
+	b = append(b, `,"limit":`...)
+	if a.Retry.Limit == clock.NoLimit {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, int64(a.Retry.Limit), 10)
+	}
+	b = append(b, `},"ack_timeout":`...)
+	if a.AckTimeout == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = appendDuration(b, a.AckTimeout)
+	}
+	b = append(b, `,"max_rings":`...)
+	b = strconv.AppendInt(b, int64(a.MaxRings), 10)
+	b = append(b, `,"priority":`...)
+	b = strconv.AppendInt(b, int64(a.Priority), 10)
+	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
+}
+
+func appendAttempt(b []byte, t *clock.Attempt) []byte {
+	b = append(b, `{"generation":`...)
+	b = strconv.AppendInt(b, t.Generation, 10)
+	b = append(b, `,"ring_no":`...)
+	b = strconv.AppendInt(b, int64(t.RingNo), 10)
+	b = append(b, `,"claim_id":`...)
+	b = appendString(b, t.ClaimID)
+	b = appendInstant(append(b, `,"time":`...), t.Time)
+	b = append(b, `,"outcome":"`...)
+	b = append(b, t.Outcome.String()...)
+	b = appendOptional(append(b, `","error":`...), t.Error)
+	return append(b, '}')
+}
+
+// appendInstant appends i as RFC 3339 in UTC with milliseconds, null for NoInstant.
+func appendInstant(b []byte, i clock.Instant) []byte {
+	if i == clock.NoInstant {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	b = i.Time().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	return append(b, '"')
+}
+
+// appendDuration appends d as a set takes it: "1h30m", "250ms".
+func appendDuration(b []byte, d time.Duration) []byte {
+	b = append(b, '"')
+	from := len(b)
+	for _, u := range [...]struct {
+		unit time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if n := d / u.unit; n > 0 {
+			b = strconv.AppendInt(b, int64(n), 10)
+			b = append(b, u.name...)
+			d %= u.unit
+		}
+	}
+	if len(b) == from {
+		b = append(b, "0s"...)
+	}
+	return append(b, '"')
+}
+
+// appendOptional appends s as a string, null if it is empty.
+func appendOptional(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendString(b, s)
+}

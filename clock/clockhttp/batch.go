@@ -1,0 +1,202 @@
+package clockhttp
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+const ndjsonType = "application/x-ndjson"
+
+// batch takes many sets and cancels at once, by the body's type.
+func (s *Server) batch(c echo.Context) error {
+	app, err := applicationOf(c)
+	if err != nil {
+		return err
+	}
+	if err := noCondition(c.Request().Header); err != nil {
+		return err
+	}
+	given := c.Request().Header.Get(echo.HeaderContentType)
+	switch mediaType, _, _ := mime.ParseMediaType(given); mediaType {
+	case echo.MIMEApplicationJSON:
+		return s.jsonBatch(c, app)
+	case ndjsonType:
+		return s.ndjson(c, app)
+	}
+	return &problem{
+		Status: http.StatusUnsupportedMediaType, Code: codeUnsupportedMediaType, Field: echo.HeaderContentType,
+		Detail: fmt.Sprintf("a batch is application/json (one document) or application/x-ndjson (a line each), not %q", given),
+	}
+}
+
+// jsonBatch submits every item in order, sets first, and answers when all are done.
+func (s *Server) jsonBatch(c echo.Context, app string) error {
+	items, err := s.submitBatch(c, app)
+	if err != nil {
+		return err
+	}
+	results := make([]result, len(items))
+	if p := await(items, results); p != nil {
+		return p
+	}
+	b := append(make([]byte, 0, 96*len(items)+32), `{"results":[`...)
+	for i := range results {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = results[i].append(b, 0)
+		s.metrics.countItem("json", results[i].status)
+		if p := results[i].problem; p != nil {
+			s.note(c.Request(), p)
+		}
+	}
+	return s.answer(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "]}"...))
+}
+
+// await fills in the results, in order. If the server failed any item it returns a problem for the whole: the
+// worst that happened, with the longest wait.
+func await(items []item, results []result) *problem {
+	ctx, cancel := context.WithTimeout(context.Background(), clock.Patience)
+	defer cancel()
+	var whole *problem
+	for i := range items {
+		d, err := items[i].outcomeWithin(ctx)
+		results[i] = resultOf(&items[i], &d, err)
+		if p := results[i].problem; p != nil && p.serverFault() {
+			whole = worse(whole, p)
+		}
+	}
+	return whole
+}
+
+// worse returns the problem of the whole batch when p joins what was found before. Whatever has failed, repeating the
+// whole is safe.
+func worse(whole, p *problem) *problem {
+	if whole == nil {
+		joined := *p
+		joined.Status, joined.Alarm = http.StatusServiceUnavailable, nil
+		joined.Detail = "items of the batch could not be done; repeat the whole: " + p.Detail
+		return &joined
+	}
+	whole.RetryAfter = max(whole.RetryAfter, p.RetryAfter)
+	if whole.cause == nil {
+		whole.cause = p.cause
+	}
+	if p.Code == clock.CodeUnconfirmed {
+		whole.Code = p.Code
+	}
+	return whole
+}
+
+// submitBatch reads the body and submits its items. Nothing is submitted if the body as a whole is at fault.
+func (s *Server) submitBatch(c echo.Context, app string) ([]item, error) {
+	b, err := s.readBody(c, BatchBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	if err := checkJSON(b.bytes); err != nil {
+		return nil, err
+	}
+	lists, err := cutBatch(b.bytes)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]item, 0, len(lists.sets)+len(lists.cancels))
+	trace := traceparentOf(c.Request().Header)
+	for _, raw := range lists.sets {
+		items = append(items, s.submitSet(raw, app, trace))
+	}
+	for _, raw := range lists.cancels {
+		items = append(items, s.submitCancel(raw, app))
+	}
+	return items, nil
+}
+
+func (s *Server) submitSet(raw []byte, app, trace string) item {
+	decoded, err := decodeValidSet(raw, itemBody)
+	if err != nil {
+		return refusedItem(decoded.set.BusinessID, err)
+	}
+	set := &decoded.set
+	set.Application, set.Traceparent = app, trace
+	return item{businessID: set.BusinessID, pending: s.alarms.Submit(clock.Op{Set: set})}
+}
+
+func (s *Server) submitCancel(raw []byte, app string) item {
+	if raw[0] != '"' {
+		return refusedItem("", wrongType("business_id", "a string: cancel is a list of business ids", raw))
+	}
+	var id string
+	if err := decodeString(raw, "business_id", &id); err != nil {
+		return refusedItem("", err)
+	}
+	key := clock.Key{Application: app, BusinessID: id}
+	if err := key.Validate(); err != nil {
+		return refusedItem(id, err)
+	}
+	return item{businessID: id, pending: s.alarms.Submit(clock.Op{Cancel: &clock.Cancel{Key: key}})}
+}
+
+// batchLists are the items of a batch as they are written.
+type batchLists struct {
+	sets, cancels [][]byte
+}
+
+// cutBatch cuts a batch into its items.
+func cutBatch(body []byte) (batchLists, error) {
+	var lists batchLists
+	ms, ok := objectMembers(body)
+	if !ok {
+		return lists, clock.Invalid(clock.CodeInvalidValue, "", `a batch must be an object like {"set": [...], "cancel": [...]}, not `+kindOf(body))
+	}
+	seen := map[string]bool{}
+	for key, value, more := ms.next(); more; key, value, more = ms.next() {
+		name, err := unquote(key)
+		if err != nil {
+			name = string(key[1 : len(key)-1])
+		}
+		if seen[name] {
+			return lists, duplicateField(name)
+		}
+		seen[name] = true
+		if err := lists.take(name, value); err != nil {
+			return lists, err
+		}
+	}
+	return lists, nil
+}
+
+func (l *batchLists) take(name string, value []byte) error {
+	into := &l.sets
+	switch name {
+	case "set":
+	case "cancel":
+		into = &l.cancels
+	default:
+		return unknownField("", name, []string{"set", "cancel"})
+	}
+	if isNull(value) {
+		return nil
+	}
+	es, ok := arrayElements(value)
+	if !ok {
+		return wrongType(name, "an array", value)
+	}
+	for raw, more := es.next(); more; raw, more = es.next() {
+		if len(l.sets)+len(l.cancels) == BatchItems {
+			return &problem{
+				Status: http.StatusRequestEntityTooLarge, Code: codeBatchTooLarge, Field: name,
+				Detail: fmt.Sprintf("a batch has at most %d items; send several, or stream them as application/x-ndjson", BatchItems),
+			}
+		}
+		*into = append(*into, raw)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package clockhttp
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// A cursor is base64url of: version (1 byte), CRC-32 of application, a zero byte and business id (4 bytes), business id of the
+// last alarm of the page. The sum finds cursors that were cut, or are of another application.
+const (
+	cursorVersion = 1
+	cursorHead    = 5
+)
+
+func encodeCursor(last clock.Key) string {
+	b := make([]byte, 0, cursorHead+len(last.BusinessID))
+	b = append(b, cursorVersion)
+	b = binary.BigEndian.AppendUint32(b, cursorSum(last))
+	b = append(b, last.BusinessID...)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// decodeCursor returns the business id where the page before ended.
+func decodeCursor(application, cursor string) (string, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) <= cursorHead || b[0] != cursorVersion {
+		return "", invalidCursor()
+	}
+	last := clock.Key{Application: application, BusinessID: string(b[cursorHead:])}
+	if binary.BigEndian.Uint32(b[1:cursorHead]) != cursorSum(last) || last.Validate() != nil {
+		return "", invalidCursor()
+	}
+	return last.BusinessID, nil
+}
+
+func cursorSum(k clock.Key) uint32 {
+	return crc32.ChecksumIEEE([]byte(k.Application + "\x00" + k.BusinessID))
+}
+
+func invalidCursor() error {
+	return clock.Invalid(codeInvalidCursor, "cursor", "cursor is not one that this application's list gave; begin again without it")
+}

@@ -1,0 +1,173 @@
+package clockhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Codes of this package's own problems; those of the domain are clock.Code*.
+const (
+	codeNotJSON              = "not_json"
+	codeInvalidPath          = "invalid_path"
+	codeUnknownPath          = "unknown_path"
+	codeMethodNotAllowed     = "method_not_allowed"
+	codeUnsupportedMediaType = "unsupported_media_type"
+	codeBodyTooLarge         = "body_too_large"
+	codeBatchTooLarge        = "batch_too_large"
+	codeLineTooLong          = "line_too_long"
+	codeIncompleteBody       = "incomplete_body"
+	codeRequestTimeout       = "request_timeout"
+	codeDuplicateField       = "duplicate_field"
+	codeUnknownParameter     = "unknown_parameter"
+	codeInvalidCondition     = "invalid_condition"
+	codeInvalidCursor        = "invalid_cursor"
+	codeRingsGoToBroker      = "rings_go_to_broker"
+	codeStreamCut            = "stream_cut" // never answered, only counted: the answer had begun
+	codeInternal             = "internal"
+)
+
+const problemJSON = "application/problem+json"
+
+// problem is a failure as it is answered: RFC 9457. Its title is the status's name.
+type problem struct {
+	Status     int
+	Code       string // stable, for programs
+	Field      string // of the input, where one is at fault
+	Detail     string // a sentence for a person: what is wrong and what to do
+	Alarm      *clock.Alarm
+	RetryAfter time.Duration // with 503
+	cause      error         // for the log, only of what is not expected
+}
+
+// Error makes a problem an error that handlers return.
+func (p *problem) Error() string { return p.Detail }
+
+// kindAnswers says how each kind of failure is answered, with the code for errors that bring none.
+var kindAnswers = []struct {
+	kind   error
+	status int
+	code   string
+	detail string
+}{
+	{clock.ErrInvalid, http.StatusUnprocessableEntity, clock.CodeInvalidValue, "the request is invalid"},
+	{clock.ErrTooLarge, http.StatusRequestEntityTooLarge, clock.CodePayloadTooLarge, "the payload is too large"},
+	{clock.ErrNotFound, http.StatusNotFound, clock.CodeUnknownAlarm, "there is no such alarm"},
+	{clock.ErrConflict, http.StatusConflict, "conflict", "the alarm's state does not allow it"},
+	{clock.ErrPrecondition, http.StatusPreconditionFailed, clock.CodeConditionFailed, "the condition does not hold"},
+	{clock.ErrUnconfirmed, http.StatusServiceUnavailable, clock.CodeUnconfirmed, "the change may or may not have been made; repeating the request is safe"},
+	{clock.ErrUnavailable, http.StatusServiceUnavailable, clock.CodeUnavailable, "the database is not available; repeat the request"},
+}
+
+// problemOf turns any error into its answer. It is the one place that does.
+func problemOf(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+		return problemOfEcho(he)
+	}
+	for _, a := range kindAnswers {
+		if !errors.Is(err, a.kind) {
+			continue
+		}
+		p := &problem{Status: a.status, Code: a.code, Detail: a.detail}
+		if e, ok := errors.AsType[*clock.Error](err); ok {
+			p.Code, p.Field, p.Detail, p.Alarm, p.RetryAfter = e.Code, e.Field, e.Detail, e.Alarm, e.RetryAfter
+		}
+		return p
+	}
+	return &problem{
+		Status: http.StatusInternalServerError, Code: codeInternal, cause: err,
+		Detail: "an error that was not expected; it is in the server's log, and the change may or may not have been made",
+	}
+}
+
+func problemOfEcho(he *echo.HTTPError) *problem {
+	switch he.Code {
+	case http.StatusNotFound:
+		return &problem{Status: he.Code, Code: codeUnknownPath, Detail: "there is nothing at this path; /openapi.yaml lists what there is"}
+	case http.StatusMethodNotAllowed:
+		return &problem{Status: he.Code, Code: codeMethodNotAllowed, Detail: "this path does not take the method; the header Allow lists those it takes"}
+	}
+	return &problem{Status: he.Code, Code: codeInternal, Detail: http.StatusText(he.Code), cause: he}
+}
+
+// serverFault reports whether the failure is the server's, so that the same request may succeed later.
+func (p *problem) serverFault() bool { return p.Status >= http.StatusInternalServerError }
+
+// retrySeconds returns the value of Retry-After, at least 1.
+func (p *problem) retrySeconds() int64 {
+	return max(1, int64((p.RetryAfter+time.Second-1)/time.Second))
+}
+
+// append appends the problem as JSON.
+func (p *problem) append(b []byte) []byte {
+	b = append(b, `{"title":`...)
+	b = appendString(b, http.StatusText(p.Status))
+	b = append(b, `,"status":`...)
+	b = strconv.AppendInt(b, int64(p.Status), 10)
+	b = p.appendCause(b)
+	if p.Alarm != nil {
+		b = append(b, `,"alarm":`...)
+		b = appendAlarm(b, p.Alarm)
+	}
+	return append(b, '}')
+}
+
+// appendCause appends code, field and detail as members, each with a comma before it.
+func (p *problem) appendCause(b []byte) []byte {
+	b = append(b, `,"code":`...)
+	b = appendString(b, p.Code)
+	if p.Field != "" {
+		b = append(b, `,"field":`...)
+		b = appendString(b, p.Field)
+	}
+	b = append(b, `,"detail":`...)
+	return appendString(b, p.Detail)
+}
+
+// answerProblem answers err. What has already begun to be answered can only be cut.
+func (s *Server) answerProblem(c echo.Context, err error) error {
+	p := problemOf(err)
+	s.note(c.Request(), p)
+	if c.Response().Committed {
+		panic(http.ErrAbortHandler)
+	}
+	h := c.Response().Header()
+	if p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", strconv.FormatInt(p.retrySeconds(), 10))
+	}
+	if p.Alarm != nil {
+		h.Set("ETag", etag(p.Alarm))
+	}
+	return s.answer(c, p.Status, problemJSON, p.append(make([]byte, 0, 512)))
+}
+
+// note counts the problem, and logs it if nobody could expect it.
+func (s *Server) note(r *http.Request, p *problem) {
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
+	if p.cause == nil {
+		return
+	}
+	attrs := []any{"method", r.Method, "path", r.URL.EscapedPath(), "err", p.cause}
+	if panicked, ok := errors.AsType[*panicError](p.cause); ok {
+		attrs = append(attrs, "stack", string(panicked.stack))
+	}
+	s.log.Error("request failed", attrs...)
+}
+
+// panicError is a handler's panic, caught.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error tells what the handler panicked with.
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -1,0 +1,284 @@
+package clockhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// bodyKind says which fields besides those of a set may stand in a body.
+type bodyKind uint8
+
+const (
+	pathBody bodyKind = iota // of a PUT: the key is in the path
+	itemBody                 // of a batch: with business_id
+	lineBody                 // of a stream: with business_id, or a cancel
+)
+
+// setBody is a decoded set; in a line it may be a cancel in its place.
+type setBody struct {
+	set      clock.Set // without application and traceparent; RingAt is NoInstant where none is given
+	isCancel bool      // the line asks to cancel set.BusinessID
+}
+
+// setField is one field of a set body.
+type setField struct {
+	bit    uint32 // in setDecoder.seen
+	kind   bodyKind
+	decode func(d *setDecoder, raw []byte) error
+}
+
+// setFields are the fields by name. Filled by init, because their functions use it in messages.
+var setFields map[string]setField
+
+func init() {
+	setFields = map[string]setField{
+		"business_id":    {kind: itemBody, decode: (*setDecoder).businessID},
+		"cancel":         {kind: lineBody, decode: (*setDecoder).cancel},
+		"ring_at":        {decode: (*setDecoder).ringAt},
+		"delay":          {decode: (*setDecoder).delay},
+		"latest_ring_at": {decode: (*setDecoder).latestRingAt},
+		"payload":        {decode: (*setDecoder).payload},
+		"text":           {decode: (*setDecoder).text},
+		"base64":         {decode: (*setDecoder).base64},
+		"content_type":   {decode: (*setDecoder).contentType},
+		"if":             {decode: (*setDecoder).condition},
+		"retry":          {decode: (*setDecoder).retry},
+		"ack_timeout":    {decode: (*setDecoder).ackTimeout},
+		"max_rings":      {decode: (*setDecoder).maxRings},
+		"priority":       {decode: (*setDecoder).priority},
+	}
+	bit := uint32(1)
+	for _, name := range slices.Sorted(maps.Keys(setFields)) {
+		f := setFields[name]
+		f.bit = bit
+		setFields[name] = f
+		bit <<= 1
+	}
+}
+
+// setDecoder decodes one set body, field by field.
+type setDecoder struct {
+	kind bodyKind
+	seen uint32 // bits of the fields that stood in the body
+	body setBody
+}
+
+// decodeSet reads a set. A body that is not JSON is a 400 problem, everything else that is wrong an ErrInvalid with the
+// field. What it returns shares no memory with body. On an error setBody holds what was read before it, for the sake of
+// business_id.
+func decodeSet(body []byte, kind bodyKind) (setBody, error) {
+	if err := checkJSON(body); err != nil {
+		return setBody{}, err
+	}
+	return decodeValidSet(body, kind)
+}
+
+// checkJSON returns a 400 problem unless body is one JSON value in UTF-8.
+func checkJSON(body []byte) error {
+	if json.Valid(body) && utf8.Valid(body) {
+		return nil
+	}
+	return &problem{Status: 400, Code: codeNotJSON, Detail: whyNotJSON(body)}
+}
+
+func whyNotJSON(body []byte) string {
+	if len(skipBlanks(body)) == 0 {
+		return "empty: a JSON object is needed"
+	}
+	var into json.RawMessage
+	err := json.Unmarshal(body, &into)
+	if err == nil {
+		return "not UTF-8, as JSON must be"
+	}
+	detail := "not JSON: " + err.Error()
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		detail += fmt.Sprintf(", at byte %d", syntax.Offset)
+	}
+	return detail
+}
+
+// decodeValidSet is decodeSet for a value that has been found to be JSON.
+func decodeValidSet(body []byte, kind bodyKind) (setBody, error) {
+	d := setDecoder{kind: kind}
+	d.body.set.RingAt, d.body.set.LatestRingAt = clock.NoInstant, clock.NoInstant
+	d.body.set.Retry, d.body.set.MaxRings = clock.DefaultRetryPolicy(), clock.DefaultMaxRings
+	ms, ok := objectMembers(body)
+	if !ok {
+		return d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
+	}
+	for key, value, more := ms.next(); more; key, value, more = ms.next() {
+		if err := d.member(key, value); err != nil {
+			return d.body, err
+		}
+	}
+	return d.body, d.finish()
+}
+
+func (d *setDecoder) member(key, value []byte) error {
+	f, known := setFields[string(key[1:len(key)-1])]
+	if !known || f.kind > d.kind {
+		return d.unusualMember(key, value)
+	}
+	return d.decode(key, &f, value)
+}
+
+// unusualMember takes a name that is written with escapes, or refuses it.
+func (d *setDecoder) unusualMember(key, value []byte) error {
+	name, err := unquote(key)
+	if err != nil {
+		name = string(key[1 : len(key)-1])
+	}
+	f, known := setFields[name]
+	switch {
+	case known && f.kind <= d.kind:
+		return d.decode(key, &f, value)
+	case known && name == "business_id":
+		return clock.Invalid(clock.CodeUnknownField, name, "business_id stands in the path, not in the body")
+	case known:
+		return clock.Invalid(clock.CodeUnknownField, name, "cancel is for lines of application/x-ndjson; here, use DELETE or the batch's cancel list")
+	}
+	return unknownField("", name, d.known())
+}
+
+func (d *setDecoder) decode(key []byte, f *setField, value []byte) error {
+	if d.seen&f.bit != 0 {
+		name, _ := unquote(key)
+		return duplicateField(name)
+	}
+	d.seen |= f.bit
+	return f.decode(d, value)
+}
+
+// known returns the names that may stand in the body.
+func (d *setDecoder) known() []string {
+	var names []string
+	for name, f := range setFields {
+		if f.kind <= d.kind {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func unknownField(parent, name string, known []string) error {
+	slices.Sort(known)
+	shown := name
+	if len(name) > maxQuoted {
+		shown = strings.ToValidUTF8(name[:maxQuoted], "") + "..."
+	}
+	return clock.Invalid(clock.CodeUnknownField, parent+shown, fmt.Sprintf("unknown field %q; known are %s", parent+shown, strings.Join(known, ", ")))
+}
+
+func duplicateField(name string) error {
+	return clock.Invalid(codeDuplicateField, name, name+" stands twice; give it once")
+}
+
+// has reports whether the field stood in the body.
+func (d *setDecoder) has(name string) bool { return d.seen&setFields[name].bit != 0 }
+
+// finish fills in what follows from the other fields. Ranges and times are for the domain to check.
+func (d *setDecoder) finish() error {
+	s := &d.body.set
+	if d.body.isCancel {
+		return d.finishCancel()
+	}
+	if d.kind != pathBody && s.BusinessID == "" {
+		return clock.Invalid(clock.CodeRequired, "business_id", d.needsID())
+	}
+	if s.ContentType == "" {
+		s.ContentType = s.PayloadKind.DefaultContentType()
+	}
+	return nil
+}
+
+func (d *setDecoder) needsID() string {
+	if d.kind == lineBody {
+		return `give the alarm's business_id, or {"cancel": "its id"}`
+	}
+	return "give the alarm's business_id"
+}
+
+func (d *setDecoder) finishCancel() error {
+	if d.seen == setFields["cancel"].bit {
+		return nil
+	}
+	return clock.Invalid(clock.CodeAmbiguous, "cancel", "a line is a set or a cancel: beside cancel no other field may stand")
+}
+
+func isNull(raw []byte) bool { return raw[0] == 'n' }
+
+func (d *setDecoder) businessID(raw []byte) error {
+	return decodeString(raw, "business_id", &d.body.set.BusinessID)
+}
+
+func (d *setDecoder) cancel(raw []byte) error {
+	d.body.isCancel = true
+	if raw[0] != '"' {
+		return wrongType("cancel", "the business_id as a string", raw)
+	}
+	return decodeString(raw, "cancel", &d.body.set.BusinessID)
+}
+
+func (d *setDecoder) ringAt(raw []byte) error {
+	return decodeInstant(raw, "ring_at", &d.body.set.RingAt)
+}
+
+func (d *setDecoder) latestRingAt(raw []byte) error {
+	return decodeInstant(raw, "latest_ring_at", &d.body.set.LatestRingAt)
+}
+
+func (d *setDecoder) delay(raw []byte) error {
+	d.body.set.Delay.Given = !isNull(raw)
+	return decodeDuration(raw, "delay", &d.body.set.Delay.Span)
+}
+
+func (d *setDecoder) ackTimeout(raw []byte) error {
+	if err := decodeDuration(raw, "ack_timeout", &d.body.set.AckTimeout); err != nil || isNull(raw) {
+		return err
+	}
+	if d.body.set.AckTimeout == 0 {
+		return clock.Invalid(clock.CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h; leave it out for none")
+	}
+	return nil
+}
+
+func (d *setDecoder) maxRings(raw []byte) error {
+	return decodeInt(raw, "max_rings", &d.body.set.MaxRings)
+}
+
+func (d *setDecoder) priority(raw []byte) error {
+	return decodeInt(raw, "priority", &d.body.set.Priority)
+}
+
+func (d *setDecoder) contentType(raw []byte) error {
+	s := &d.body.set
+	if err := decodeString(raw, "content_type", &s.ContentType); err != nil || isNull(raw) || s.ContentType != "" {
+		return err
+	}
+	return clock.Invalid(clock.CodeInvalidValue, "content_type", "content_type must not be empty; leave it out for the default")
+}
+
+func (d *setDecoder) condition(raw []byte) error {
+	var name string
+	if err := decodeString(raw, "if", &name); err != nil || isNull(raw) {
+		return err
+	}
+	for _, k := range []clock.ConditionKind{clock.Absent, clock.Earlier, clock.Later} {
+		if k.String() == name {
+			d.body.set.If.Kind = k
+			return nil
+		}
+	}
+	if len(name) > maxQuoted {
+		return tooLong("if")
+	}
+	return clock.Invalid(clock.CodeInvalidValue, "if", fmt.Sprintf(
+		`if is %q; it must be "absent", "earlier" or "later" (a generation goes into the header If-Match)`, name))
+}

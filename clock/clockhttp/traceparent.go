@@ -1,0 +1,33 @@
+package clockhttp
+
+import "net/http"
+
+// traceparentOf returns the request's W3C trace context, empty if there is none or it is not valid: what is wrong
+// with a trace must not fail a request.
+func traceparentOf(h http.Header) string {
+	values := h["Traceparent"]
+	if len(values) != 1 || !validTraceparent(values[0]) {
+		return ""
+	}
+	return values[0]
+}
+
+// validTraceparent accepts version-traceid-parentid-flags in lower-case hexadecimal, as version 00 has it.
+func validTraceparent(s string) bool {
+	const zeros = "00000000000000000000000000000000"
+	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+		return false
+	}
+	version, trace, parent, flags := s[:2], s[3:35], s[36:52], s[53:]
+	return isHex(version) && version != "ff" && isHex(trace) && trace != zeros &&
+		isHex(parent) && parent != zeros[:16] && isHex(flags)
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

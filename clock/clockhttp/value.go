@@ -1,0 +1,182 @@
+package clockhttp
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// The decoders of single values take JSON as it is written and leave into as it is for null.
+
+func decodeString(raw []byte, field string, into *string) error {
+	switch {
+	case isNull(raw):
+		return nil
+	case raw[0] != '"':
+		return wrongType(field, "a string", raw)
+	}
+	s, err := unquote(raw)
+	if err != nil {
+		return clock.Invalid(clock.CodeInvalidValue, field, field+" "+err.Error())
+	}
+	*into = s
+	return nil
+}
+
+func decodeInt(raw []byte, field string, into *int) error {
+	switch {
+	case isNull(raw):
+		return nil
+	case !isNumber(raw):
+		return wrongType(field, "a whole number", raw)
+	}
+	n, err := wholeNumber(raw, field)
+	if err != nil {
+		return err
+	}
+	if n != int64(int32(n)) {
+		return clock.Invalid(clock.CodeOutOfRange, field, fmt.Sprintf("%s is out of range", field))
+	}
+	*into = int(n)
+	return nil
+}
+
+func decodeInstant(raw []byte, field string, into *clock.Instant) error {
+	switch {
+	case isNull(raw):
+		return nil
+	case raw[0] == '"':
+		return instantOfString(raw, field, into)
+	case !isNumber(raw):
+		return wrongType(field, `RFC 3339 with an offset, like "2030-01-31T18:30:00+01:00", or milliseconds since the epoch`, raw)
+	}
+	n, err := wholeNumber(raw, field)
+	if err != nil {
+		return err
+	}
+	if !clock.Instant(n).Valid() {
+		return clock.Invalid(clock.CodeOutOfRange, field, fmt.Sprintf("%s must be from 0 to %d milliseconds since the epoch", field, int64(clock.MaxInstant)))
+	}
+	*into = clock.Instant(n)
+	return nil
+}
+
+// instantOfString takes no bare digits: "2030" would be two seconds after the epoch, and ring at once.
+func instantOfString(raw []byte, field string, into *clock.Instant) error {
+	var s string
+	if err := decodeString(raw, field, &s); err != nil {
+		return err
+	}
+	if isDigits(s) {
+		return clock.Invalid(clock.CodeInvalidValue, field, field+" in quotes must be RFC 3339 with an offset; write milliseconds since the epoch without quotes")
+	}
+	if len(s) > maxQuoted {
+		return tooLong(field)
+	}
+	i, err := clock.ParseInstant(s)
+	if err != nil {
+		return clock.Invalid(clock.CodeInvalidValue, field, field+": "+err.Error())
+	}
+	*into = i
+	return nil
+}
+
+func decodeDuration(raw []byte, field string, into *time.Duration) error {
+	var s string
+	switch {
+	case isNull(raw):
+		return nil
+	case isNumber(raw):
+		n, err := wholeNumber(raw, field)
+		if err != nil {
+			return err
+		}
+		s = strconv.FormatInt(n, 10)
+	case raw[0] == '"':
+		if err := decodeString(raw, field, &s); err != nil {
+			return err
+		}
+		if len(s) > maxQuoted {
+			return tooLong(field)
+		}
+		if isDigits(s) {
+			return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf(`%s %q has no unit: write "%ss", or milliseconds without quotes`, field, s, s))
+		}
+	default:
+		return wrongType(field, `a duration like "30m", or milliseconds`, raw)
+	}
+	d, err := clock.ParseDuration(s)
+	if err != nil {
+		return clock.Invalid(durationCode(raw, s), field, field+": "+err.Error())
+	}
+	*into = d
+	return nil
+}
+
+// maxQuoted bounds, in bytes, what of a body is repeated in a message: a stream holds many of them.
+const maxQuoted = 64
+
+func tooLong(field string) error {
+	return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s is longer than %d bytes", field, maxQuoted))
+}
+
+// durationCode tells a duration that is too small or too large from one that cannot be read.
+func durationCode(raw []byte, s string) string {
+	if raw[0] != '"' || s != "" && s[0] == '-' {
+		return clock.CodeOutOfRange
+	}
+	return clock.CodeInvalidValue
+}
+
+// wholeNumber reads a JSON number without fraction; 1e3 and 5.0 are whole too.
+func wholeNumber(raw []byte, field string) (int64, error) {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n, nil
+	}
+	const exact = 1 << 53 // up to which a float64 holds every whole number
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.Abs(f) > exact {
+		return 0, clock.Invalid(clock.CodeOutOfRange, field, field+" is out of range")
+	}
+	if f != math.Trunc(f) {
+		return 0, clock.Invalid(clock.CodeInvalidValue, field, field+" must be a whole number")
+	}
+	return int64(f), nil
+}
+
+func isNumber(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func wrongType(field, want string, raw []byte) error {
+	return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s must be %s, not %s", field, want, kindOf(raw)))
+}
+
+// kindOf names the type of a JSON value.
+func kindOf(raw []byte) string {
+	raw = skipBlanks(raw)
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "true or false"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
