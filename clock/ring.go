@@ -51,20 +51,22 @@ const (
 	Doubtful  OutcomeKind = 4 // handed over, no answer: not counted, the same ring again
 	Refused   OutcomeKind = 5 // the target cannot take this message at all: counted
 	Unsent    OutcomeKind = 6 // no byte of it left this process: as if never tried
+	Untaken   OutcomeKind = 7 // as Unsent, because its receiver, and only that one, does not take rings up
 )
 
 var outcomeNames = [...]string{
 	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused", Unsent: "unsent",
+	Untaken: "untaken",
 }
 
 // OutcomeKinds returns all outcomes in the order of their numbers.
 func OutcomeKinds() []OutcomeKind {
-	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent}
+	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent, Untaken}
 }
 
 // String returns the outcome's name as metrics, reports and answers use it.
 func (k OutcomeKind) String() string {
-	if k < Confirmed || k > Unsent {
+	if k < Confirmed || k > Untaken {
 		return "outcome(" + strconv.Itoa(int(k)) + ")"
 	}
 	return outcomeNames[k]
@@ -109,7 +111,7 @@ func Settle(r *Ring, o Outcome, now Instant) Fate {
 	case Doubtful:
 		f.InDoubt = true
 		f.NextTryTime = now
-	case Unsent:
+	case Unsent, Untaken:
 		f.NextTryTime = now
 	default:
 		f.RetryTimes++

@@ -92,14 +92,17 @@ func (w *worker) settle(ctx context.Context, r *result, claim *store.Claim, outc
 	for i := range outcomes {
 		ring, o := &claim.Rings[i], outcomes[i]
 		r.note(ring, o)
-		if o.Kind == clock.Refused && len(claim.Rings) > 1 {
+		switch {
+		case o.Kind == clock.Refused && len(claim.Rings) > 1:
 			o.Kind = clock.Doubtful // which of them is to blame is found out in smaller batches
+		case o.Kind == clock.Untaken:
+			o.Kind = clock.Unsent // whose fault it is matters to the loop, not to the row
 		}
 		if o.Kind == clock.Unsent {
 			unsent++
 		}
 		fates[i] = clock.Settle(ring, o, now)
-		w.l.metrics.rung(ring, o.Kind, now)
+		w.l.metrics.rung(ring, outcomes[i].Kind, now)
 		if fates[i].NextTryTime != clock.NoInstant {
 			r.again = append(r.again, store.Due{
 				ID: ring.AlarmID, NextTryTime: fates[i].NextTryTime, Shard: ring.Shard, Application: ring.Application,

@@ -106,20 +106,23 @@ type lane struct{ t *Target }
 // maxDelivery bounds the rings handed to one subscriber at once, so that several share a herd.
 const maxDelivery = 64
 
-// Deliver splits the rings by application and hands each part to whichever subscriber is free.
+// Deliver splits the rings by application and hands each part to whichever subscriber is free, all applications at once:
+// one that does not read takes none of the others' time.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	d := delivery{
-		limits: limits, rings: rings, outcomes: make([]clock.Outcome, len(rings)),
-		answers: make(chan answer, len(rings)), // at most one a part, so an answer never blocks
-	}
-	for i := range d.outcomes {
-		d.outcomes[i] = clock.Outcome{Kind: clock.Unsent, Reason: "no subscriber took it up"}
-	}
+	outcomes := make([]clock.Outcome, len(rings))
+	var applications sync.WaitGroup
 	for application, at := range byApplication(rings) {
-		d.hand(ctx, l.t.outlet(application), at)
+		h := handover{
+			limits: limits, rings: rings, outcomes: outcomes,
+			answers: make(chan answer, len(at)), // at most one a ring, so that an answer never blocks
+		}
+		applications.Go(func() {
+			h.hand(ctx, l.t.outlet(application), at)
+			h.await(ctx)
+		})
 	}
-	d.await(ctx)
-	return d.outcomes
+	applications.Wait()
+	return outcomes
 }
 
 // Close has nothing to free.
@@ -133,13 +136,13 @@ func byApplication(rings []clock.Ring) map[string][]int {
 	return at
 }
 
-// delivery is one Deliver on its way.
-type delivery struct {
+// handover is one application's part of a Deliver.
+type handover struct {
 	limits   ring.Limits
 	rings    []clock.Ring
-	outcomes []clock.Outcome
+	outcomes []clock.Outcome // of all applications; the others' are not touched
 	answers  chan answer
-	handed   int // parts taken up and not yet answered
+	waiting  int // deliveries taken up and not yet answered
 }
 
 // answer is what a subscriber said of the rings at the indexes.
@@ -148,51 +151,53 @@ type answer struct {
 	err error
 }
 
-// hand gives the rings at the indexes to subscribers of o, part by part, until the write limit.
-func (d *delivery) hand(ctx context.Context, o *outlet, at []int) {
+// hand gives the rings at the indexes to subscribers of o, delivery by delivery, until the write limit.
+func (h *handover) hand(ctx context.Context, o *outlet, at []int) {
 	if o == nil {
+		h.set(at, clock.Unsent, "nobody is subscribed")
 		return
 	}
-	timer := time.NewTimer(time.Until(d.limits.Write))
-	defer timer.Stop()
+	limit := time.NewTimer(time.Until(h.limits.Write))
+	defer limit.Stop()
 	for len(at) > 0 {
 		part := at[:min(len(at), maxDelivery)]
 		select {
-		case o.deliveries <- d.part(part):
-			d.handed++
-			for _, i := range part {
-				d.outcomes[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber did not say whether it was written"}
-			}
+		case o.deliveries <- h.delivery(part):
+			h.waiting++
+			h.set(part, clock.Doubtful, "the subscriber did not say whether it was written")
 			at = at[len(part):]
-		case a := <-d.answers:
-			d.note(a)
+		case a := <-h.answers:
+			h.note(a)
 		case <-o.closed:
+			h.set(at, clock.Unsent, "the last subscriber went")
 			return
-		case <-timer.C:
+		case <-limit.C:
+			h.set(at, clock.Untaken, "no subscriber took it up in time")
 			return
 		case <-ctx.Done():
+			h.set(at, clock.Unsent, "stopping")
 			return
 		}
 	}
 }
 
-func (d *delivery) part(at []int) clock.Delivery {
+func (h *handover) delivery(at []int) clock.Delivery {
 	rings := make([]clock.Ring, len(at))
 	for i, k := range at {
-		rings[i] = d.rings[k]
+		rings[i] = h.rings[k]
 	}
-	return clock.Delivery{Rings: rings, Done: func(err error) { d.answers <- answer{at: at, err: err} }}
+	return clock.Delivery{Rings: rings, Done: func(err error) { h.answers <- answer{at: at, err: err} }}
 }
 
-// await waits for the answers of all parts that were taken up.
-func (d *delivery) await(ctx context.Context) {
-	timer := time.NewTimer(time.Until(d.limits.Answer))
-	defer timer.Stop()
-	for d.handed > 0 {
+// await waits for the answers of all deliveries that were taken up.
+func (h *handover) await(ctx context.Context) {
+	limit := time.NewTimer(time.Until(h.limits.Answer))
+	defer limit.Stop()
+	for h.waiting > 0 {
 		select {
-		case a := <-d.answers:
-			d.note(a)
-		case <-timer.C:
+		case a := <-h.answers:
+			h.note(a)
+		case <-limit.C:
 			return
 		case <-ctx.Done():
 			return
@@ -200,13 +205,17 @@ func (d *delivery) await(ctx context.Context) {
 	}
 }
 
-func (d *delivery) note(a answer) {
-	d.handed--
-	o := clock.Outcome{Kind: clock.Confirmed}
+func (h *handover) note(a answer) {
+	h.waiting--
 	if a.err != nil {
-		o = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber's connection failed: " + a.err.Error()}
+		h.set(a.at, clock.Doubtful, "the subscriber's connection failed: "+a.err.Error())
+		return
 	}
-	for _, i := range a.at {
-		d.outcomes[i] = o
+	h.set(a.at, clock.Confirmed, "")
+}
+
+func (h *handover) set(at []int, kind clock.OutcomeKind, reason string) {
+	for _, i := range at {
+		h.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
 	}
 }
