@@ -1,0 +1,129 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSubmitRefusesInvalidOps(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		set := testSet("a")
+		set.Payload = make([]byte, DefaultMaxPayload+1)
+		for want, op := range map[string]Op{
+			CodePayloadTooLarge:    {Set: set},
+			CodeInvalidApplication: {Cancel: &Cancel{Key: Key{"", "a"}}},
+			CodeInvalidBusinessID:  {Cancel: &Cancel{Key: Key{"a", ""}}},
+		} {
+			if code := codeOf(t, s.Submit(op)); code != want {
+				t.Errorf("answered with %s, want %s", code, want)
+			}
+		}
+		if len(s.store.groups) != 0 {
+			t.Error("the store was asked")
+		}
+	})
+}
+
+func TestSubmitResolvesADelay(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		time.Sleep(300 * time.Millisecond)
+		set := testSet("a")
+		setDelay(30 * time.Minute)(set)
+		given := *set
+		arrived, _ := s.time.Now()
+		first := must(t, s.Submit(Op{Set: set}))
+		if want := arrived.Add(30 * time.Minute); first.Alarm.RingAt != want || first.Alarm.NextTryTime != want {
+			t.Errorf("rings at %s, want %s", first.Alarm.RingAt, want)
+		}
+		if set.RingAt != given.RingAt || set.Delay != given.Delay {
+			t.Errorf("the caller's set was changed to %+v", set)
+		}
+		time.Sleep(time.Second)
+		again := must(t, s.Submit(Op{Set: set}))
+		if moved := again.Alarm.RingAt.Sub(first.Alarm.RingAt); again.Verdict != Replace || moved < time.Second {
+			t.Errorf("repeated: %s, moved by %s", again.Verdict, moved)
+		}
+	})
+}
+
+func TestSubmitChecksTheLatestRingAgainstADelay(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		now, _ := s.time.Now()
+		for _, c := range []struct {
+			latest Instant
+			want   string
+		}{{now.Add(time.Minute), ""}, {now.Add(time.Minute) - 1, CodeOutOfRange}} {
+			set := testSet("a")
+			setDelay(time.Minute)(set)
+			set.LatestRingAt = c.latest
+			_, err := s.Submit(Op{Set: set}).Wait(t.Context())
+			if field, code := invalidField(err); code != c.want || code != "" && field != "latest_ring_at" {
+				t.Errorf("latest at %s: %v", c.latest, err)
+			}
+		}
+	})
+}
+
+func TestSubmitNeedsTheTimeForADelay(t *testing.T) {
+	tb := NewTimebase(DefaultTimebaseConfig(), nil, quiet())
+	s, err := NewService(DefaultServiceConfig(), newModelStore(), tb, wakerFunc(func([]Decision) {}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := testSet("a")
+	setDelay(0)(set)
+	if _, err := s.Submit(Op{Set: set}).Wait(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("answered with %v", err)
+	}
+}
+
+func TestGetAndList(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		for _, id := range []string{"b", "a", "c"} {
+			must(t, s.set(id))
+		}
+		if a, err := s.Get(t.Context(), Key{"shop", "a"}); err != nil || a.BusinessID != "a" {
+			t.Errorf("got %v, %v", a, err)
+		}
+		if _, err := s.Get(t.Context(), Key{"shop", "x"}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("of none: %v", err)
+		}
+		if _, err := s.Get(t.Context(), Key{"shop", ""}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("of an invalid key: %v", err)
+		}
+		list, err := s.List(t.Context(), ListQuery{Application: "shop", After: "a", Limit: 1})
+		if err != nil || len(list) != 1 || list[0].BusinessID != "b" {
+			t.Errorf("listed %v, %v", list, err)
+		}
+		if s.MaxPayload() != DefaultMaxPayload {
+			t.Error("another cap than configured")
+		}
+	})
+}
+
+func TestListRefuses(t *testing.T) {
+	s := &Service{store: newModelStore()}
+	long := strings.Repeat("a", MaxBusinessID+1)
+	for _, c := range []struct {
+		q     ListQuery
+		field string
+	}{
+		{ListQuery{Application: "shop", Limit: 1}, ""},
+		{ListQuery{Application: "shop", Limit: MaxListLimit, Prefix: long[1:], After: "a"}, ""},
+		{ListQuery{Limit: 1}, "application"},
+		{ListQuery{Application: "shop"}, "limit"},
+		{ListQuery{Application: "shop", Limit: MaxListLimit + 1}, "limit"},
+		{ListQuery{Application: "shop", Limit: 1, Prefix: long}, "prefix"},
+		{ListQuery{Application: "shop", Limit: 1, Prefix: "\xff"}, "prefix"},
+		{ListQuery{Application: "shop", Limit: 1, Prefix: "a\x00"}, "prefix"},
+		{ListQuery{Application: "shop", Limit: 1, After: "a\x00"}, "cursor"},
+	} {
+		_, err := s.List(context.Background(), c.q)
+		if field, _ := invalidField(err); field != c.field || (err == nil) != (c.field == "") {
+			t.Errorf("%+v: %v, want field %q", c.q, err, c.field)
+		}
+	}
+}
