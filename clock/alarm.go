@@ -2,8 +2,6 @@ package clock
 
 import (
 	"bytes"
-	"hash/fnv"
-	"io"
 	"time"
 )
 
@@ -16,12 +14,23 @@ type Key struct {
 // Shard returns the key's shard, from 0 to count-1. The hash (FNV-1a, 64 bits, over application, a zero byte and
 // business id, folded to 32 bits) is stored with every alarm and must never change.
 func (k Key) Shard(count int) int {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, k.Application)
-	_, _ = h.Write([]byte{0})
-	_, _ = io.WriteString(h, k.BusinessID)
-	sum := h.Sum64()
-	return int((uint32(sum>>32) ^ uint32(sum)) % uint32(count))
+	h := fnv1a(fnvOffset, k.Application)
+	h *= fnvPrime // the zero byte
+	h = fnv1a(h, k.BusinessID)
+	return int((uint32(h>>32) ^ uint32(h)) % uint32(count))
+}
+
+// FNV-1a as in hash/fnv, which would allocate for each key.
+const (
+	fnvOffset uint64 = 14695981039346656037
+	fnvPrime  uint64 = 1099511628211
+)
+
+func fnv1a(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return h
 }
 
 // PayloadKind tells how the payload was given, so that it is answered and streamed the same way. The numbers are

@@ -1,0 +1,212 @@
+package clock_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/clockd/clockd"
+
+// importTable says which packages of this module each may import (cmd joins them all, and nobody imports cmd). "*" stands for
+// one element of a path, "..." for all that lies below, "internal" for the package's own. The first line that fits counts.
+var importTable = []struct {
+	pkg string
+	may []string
+}{
+	{"cmd/...", []string{"..."}},
+	{"clock", nil},
+	{"clock/clockhttp", []string{"clock"}},
+	{"store", []string{"clock"}},
+	{"store/storetest", []string{"clock", "store"}},
+	{"store/faulty", []string{"clock", "store"}},
+	{"store/*", []string{"clock", "store", "schema", "schema/*", "internal"}},
+	{"store/*/internal/dbsqlc", nil},
+	{"preload", []string{"clock", "store"}},
+	{"ring", []string{"clock", "store"}},
+	{"ring/*", []string{"clock", "ring"}},
+	{"schema/...", nil},
+	{"queries/...", nil},
+	{"deploy/...", nil},
+}
+
+// homes says which packages alone may import a library.
+var homes = []struct {
+	library string
+	at      []string
+}{
+	{"github.com/labstack/", []string{"clock/clockhttp"}},
+	{"github.com/rabbitmq/amqp091-go", []string{"ring/rabbit", "cmd/..."}},
+	{"go.uber.org/fx", []string{"cmd/..."}},
+	{"go.uber.org/dig", []string{"cmd/..."}},
+	{"github.com/alecthomas/kong", []string{"cmd/..."}},
+	{"github.com/go-sql-driver/mysql", []string{"store/mysql/...", "cmd/..."}},
+	{"github.com/jackc/pgx", []string{"store/postgresql/...", "cmd/..."}},
+	{"modernc.org/sqlite", []string{"store/sqlite/...", "cmd/..."}},
+}
+
+// TestImports keeps the arrows between packages (test files may import more).
+func TestImports(t *testing.T) {
+	root := moduleRoot(t)
+	found := map[string]bool{}
+	for file, imports := range goImports(t, root) {
+		pkg := path.Dir(file)
+		found[pkg] = true
+		for _, imported := range imports {
+			if why := problem(pkg, imported); why != "" {
+				t.Errorf("%s (package %s) %s", file, pkg, why)
+			}
+		}
+	}
+	if !found["clock"] || !found["store"] {
+		t.Errorf("the walk found only %v", found)
+	}
+}
+
+// problem says why pkg must not import that, empty if it may.
+func problem(pkg, imported string) string {
+	for _, h := range homes {
+		if strings.HasPrefix(imported, h.library) && !fits(h.at, pkg) {
+			return fmt.Sprintf("imports %s, whose home is %v", imported, h.at)
+		}
+	}
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	if !isOurs {
+		return ""
+	}
+	for _, line := range importTable {
+		switch {
+		case !fits([]string{line.pkg}, pkg):
+			continue
+		case fits(line.may, ours) || slices.Contains(line.may, "internal") && strings.HasPrefix(ours, pkg+"/internal/"):
+			return ""
+		}
+		return fmt.Sprintf("imports %s; of ours it may import %v", ours, line.may)
+	}
+	return "has no line in the import table"
+}
+
+func TestImportTable(t *testing.T) {
+	for _, c := range []struct {
+		pkg, imported string
+		may           bool
+	}{
+		{"clock", module + "/store", false},
+		{"clock", "time", true},
+		{"clock/clockhttp", module + "/clock", true},
+		{"clock/clockhttp", module + "/store", false},
+		{"clock/clockhttp", "github.com/labstack/echo/v4", true},
+		{"cmd/clockd", "github.com/labstack/echo/v4", false},
+		{"store", module + "/clock", true},
+		{"store", module + "/ring", false},
+		{"store/mysql", module + "/store/mysql/internal/dbsqlc", true},
+		{"store/mysql", module + "/store/postgresql/internal/dbsqlc", false},
+		{"store/mysql", module + "/store/postgresql", false},
+		{"store/mysql", module + "/schema/mysql", true},
+		{"store/mysql/internal/dbsqlc", module + "/clock", false},
+		{"preload", module + "/ring", false},
+		{"preload", module + "/store", true},
+		{"ring", module + "/preload", false},
+		{"ring/stream", module + "/ring", true},
+		{"ring/stream", module + "/store", false},
+		{"ring", "github.com/rabbitmq/amqp091-go", false},
+		{"ring/rabbit", "github.com/rabbitmq/amqp091-go", true},
+		{"ring/rabbit", "go.uber.org/fx", false},
+		{"cmd/clockd", "go.uber.org/fx", true},
+		{"cmd/clockd", module + "/ring/rabbit", true},
+		{"ring", module + "/cmd/clockd", false},
+		{"common", module + "/clock", false},
+	} {
+		if got := problem(c.pkg, c.imported); (got == "") != c.may {
+			t.Errorf("%s, %s: %q", c.pkg, c.imported, got)
+		}
+	}
+}
+
+// fits reports whether one of the patterns is that of pkg.
+func fits(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		if below, ok := strings.CutSuffix(p, "..."); ok {
+			return strings.HasPrefix(pkg+"/", below)
+		}
+		ok, err := path.Match(p, pkg)
+		return ok && err == nil
+	})
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("there is no go.mod above")
+	return ""
+}
+
+// goImports returns what each file of the module imports, by its path from the root with slashes; without tests, hidden
+// directories and modules within.
+func goImports(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	files := map[string][]string{}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return skipForeign(root, name, d.Name())
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(rel)], err = importsOf(name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func skipForeign(root, dir, base string) error {
+	if dir == root {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	if err == nil || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func importsOf(file string) ([]string, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var imports []string
+	for _, spec := range parsed.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		imports = append(imports, name)
+	}
+	return imports, nil
+}
