@@ -1,0 +1,106 @@
+package rabbit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidateGivesEveryReason(t *testing.T) {
+	if err := (Config{}).Validate(); err == nil {
+		t.Fatal("an empty configuration is valid")
+	} else if n := len(strings.Split(err.Error(), "\n")); n != 8 {
+		t.Errorf("%d reasons:\n%v", n, err)
+	}
+	cfg := DefaultConfig()
+	cfg.URL = "amqp://localhost"
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("the defaults are not valid: %v", err)
+	}
+	for name, breakIt := range map[string]func(*Config){
+		"no AMQP URL":           func(c *Config) { c.URL = "" },
+		"URL is not valid":      func(c *Config) { c.URL = "http://localhost" },
+		"needs a name":          func(c *Config) { c.Exchange = "" },
+		"at most 127":           func(c *Config) { c.Exchange = strings.Repeat("x", 128) },
+		"no application's name": func(c *Config) { c.DeclareQueues = []string{"shop", "a b"} },
+		"below 1s":              func(c *Config) { c.Heartbeat = time.Millisecond },
+		"below the shortest":    func(c *Config) { c.BackoffMax = time.Millisecond },
+		"cannot be negative":    func(c *Config) { c.GatherBytes = -1 },
+	} {
+		broken := cfg
+		breakIt(&broken)
+		if err := broken.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+const secret = "s3cr%C3%A9t-pw"
+
+// Whatever goes wrong with a URL, the password is in no error, log line or answer.
+func TestPasswordIsNeverShown(t *testing.T) {
+	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true, "no such file": true}
+	for name, url := range map[string]string{
+		"bad port":       "amqp://user:" + secret + "@localhost:port/",
+		"bad escape":     "amqp://user:" + secret + "%zz@localhost/",
+		"blank":          "amqp://user:" + secret + " @localhost/",
+		"control":        "amqp://user:" + secret + "\x01@localhost/",
+		"other scheme":   "amq://user:" + secret + "@localhost/",
+		"slash":          "amqp://user:" + secret + "/x@localhost/",
+		"bare hash":      "amqp://user:12#" + secret + "@localhost/",
+		"bare question":  "amqp://user:12?" + secret + "@localhost/",
+		"bare slash":     "amqp://user:12/" + secret + "@localhost/",
+		"bad heartbeat":  "amqp://user:" + secret + "@localhost/?heartbeat=" + secret,
+		"nobody listens": "amqp://user:" + secret + "@127.0.0.1:1/",
+		"refused":        strings.Replace(sharedURL, "guest:guest", "guest:"+secret, 1),
+		"unknown vhost":  sharedURL + "nowhere-" + unique("vhost"),
+		"bad mechanism":  "amqp://user:" + secret + "@localhost/?auth_mechanism=none",
+		"no such file":   "amqps://user:" + secret + "@127.0.0.1:1/?cacertfile=/nowhere",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cfg := DefaultConfig()
+			cfg.URL = url
+			cfg.BackoffMin, cfg.BackoffMax = time.Hour, time.Hour
+			fmt.Fprintf(&out, "%v %+v %s %v\n", cfg, cfg, cfg, cfg.LogValue())
+			log := slog.New(slog.NewJSONHandler(&out, nil))
+			log.Info("configured", "rabbit", cfg)
+			s, err := New(cfg, Deps{Logger: log})
+			if good := err == nil; good != accepted[name] {
+				t.Errorf("accepted: %v", good)
+			}
+			if err == nil {
+				err = firstTrouble(t, s)
+			}
+			fmt.Fprintln(&out, err)
+			t.Log(err)
+			for _, word := range []string{secret, "s3cr", "t-pw"} {
+				if strings.Contains(out.String(), word) {
+					t.Errorf("the password is in\n%s", out.String())
+				}
+			}
+		})
+	}
+}
+
+// firstTrouble runs s until it has failed to connect, and returns why.
+func firstTrouble(t *testing.T, s *Session) (trouble error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	first := s.Usable().Error()
+	eventually(t, 5*time.Second, "a failed connection", func() bool {
+		trouble = s.Usable()
+		return trouble.Error() != first
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	return trouble
+}

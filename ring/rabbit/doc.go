@@ -1,0 +1,64 @@
+// Package rabbit rings through RabbitMQ: it is the ring.Target that publishes each ring to a direct exchange with the
+// application as routing key, and the only importer of amqp091-go.
+//
+// A Session owns a control connection, which declares the exchange and finds out whether the broker takes messages. Each
+// Lane owns a connection and a channel in confirm mode of its own, so that a write deadline, a broken socket or a blocked
+// connection is that lane's alone. The library's own recovery is not used: after it, the ack of a later message
+// resolves an earlier one's confirmation.
+//
+// # Invariants
+//
+//  1. Confirmed means a basic.ack of that very message and no basic.return before it. Returns are drained in the
+//     publishing goroutine after the confirms, from a buffer that holds the whole batch: the broker sends a return
+//     before its ack, so once a ring is acked its return is already there.
+//  2. The library resolves pending confirmations as negative when a channel closes. Nacked is therefore only said while the
+//     channel is still open after the confirmation arrived; else the ring is in doubt.
+//  3. No byte of a ring is handed to the operating system after limits.Write: the wire looks at the monotonic clock
+//     immediately before every system call of a delivery. A process that was stopped and goes on late breaks its
+//     connection instead of ringing.
+//  4. Unsent means that no byte of the ring was handed to the operating system and none can be any more: the wire
+//     counts what it took and what left, and it is dead before the outcome is told.
+//  5. Nothing waits unflushed: writes are gathered between begin and end of one delivery only, and every other frame
+//     (handshake, heartbeat, close) is written through. A frame of the library that falls into a delivery leaves with it.
+//  6. A channel with an unresolved ring is never used again. Its socket is reset, so that bytes which wait in the
+//     operating system's buffers are dropped rather than read by the broker later.
+//  7. After doubt about the broker (blocked, exchange missing) the target is unusable until a probe that began after the
+//     doubt is confirmed.
+//  8. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
+//
+// # The control connection
+//
+//	           dial, declare exchange, queues             probe confirmed
+//	(down) ───────────────────────────────▶ (probing) ──────────────────────▶ usable ─┐
+//	  ▲                                      │   ▲  ▲                              │  │ every ProbeInterval, and when
+//	  │ backoff 100 ms to 5 s                │   │  └── unblocked ── blocked ◀──────┤  │ a lane reports trouble
+//	  └──────────────────────────────────────┘   └─────────────────────────────────│──┘
+//	     error, no answer in ProbeTimeout                                           │
+//	  ▲                                                                             │
+//	  └───── connection lost, or a lane met a missing or forbidden exchange ◀───────┘
+//
+// A probe is a mandatory message with an empty routing key. A broker in memory or disk alarm does not confirm it but
+// answers connection.blocked; that is how an alarm is noticed while nothing rings. Nobody binds an empty key, so that the
+// probe must come back as unroutable: when it is confirmed without that, an alternate exchange swallows what no queue is
+// bound for, and Warnings says so.
+//
+// # What fails, what happens, who heals it
+//
+//	broker unreachable, refuses      unusable; lanes answer unsent                  Run dials again, at most every 5 s
+//	broker stopped, network cut      in doubt at limits.Answer; unusable when a     probe or heartbeat fails, Run dials
+//	                                 probe has no answer in ProbeTimeout            again
+//	memory or disk alarm             in doubt at limits.Answer, unusable at once    the probe is confirmed when it is over
+//	write stalls                     the wire breaks at limits.Write: what did not  the next delivery dials
+//	                                 leave is unsent, the rest in doubt
+//	process stopped over the limit   the wire refuses to write: unsent              the next delivery dials
+//	no queue bound                   returned, with 312 NO_ROUTE                    the application binds a queue
+//	queue full (reject-publish)      nacked                                         the application consumes
+//	quorum queue without majority    in doubt at limits.Answer, only for its rings  the cluster
+//	message over the broker's limit  the broker closes the channel with 406:        the caller repeats in halves until
+//	                                 refused, every unresolved ring of the batch    the culprit is alone; the next
+//	                                                                                delivery opens a channel
+//	exchange deleted (404),          in doubt, unusable                             Run connects and declares again
+//	forbidden (403)
+//	exchange of another kind (406)   unusable, with what to do                      a person; Run keeps trying
+//	more returns than foreseen       cannot happen: the channel is opened again with a larger buffer for a larger batch
+package rabbit

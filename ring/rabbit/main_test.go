@@ -1,0 +1,357 @@
+package rabbit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/goleak"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// sharedURL is the broker that all packages' tests share; tests isolate themselves by names.
+var sharedURL = cmp.Or(os.Getenv("CLOCKD_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:23672/")
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if ownBroker.dir != "" {
+		if out, err := services("down", "--purge", "rabbitmq"); err != nil {
+			fmt.Fprintf(os.Stderr, "stop the private broker: %v\n%s", err, out)
+			code = max(code, 1)
+		}
+		_ = os.RemoveAll(ownBroker.dir)
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintf(os.Stderr, "goroutines leaked: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// ownBroker is an instance for tests that block, stop or reconfigure it. It is started when the first test needs it.
+var ownBroker struct {
+	once     sync.Once
+	dir, url string
+	err      error
+}
+
+// privateBroker returns the URL of a broker that this test may mistreat. Tests do so one after the other, and put it back
+// in order.
+func privateBroker(tb testing.TB) string {
+	tb.Helper()
+	ownBroker.once.Do(func() {
+		ownBroker.dir, ownBroker.err = os.MkdirTemp("", "clockd-rabbit-test") //nolint:usetesting // outlives the first test that needs it
+		if ownBroker.err != nil {
+			return
+		}
+		ownBroker.err = os.Chmod(ownBroker.dir, 0o755) // the broker runs as a user of its own
+		if out, err := services("up", "rabbitmq"); err != nil {
+			ownBroker.err = fmt.Errorf("start a private broker: %w\n%s", err, out)
+			return
+		}
+		out, err := services("env")
+		match := regexp.MustCompile(`CLOCKD_TEST_AMQP_URL='([^']+)'`).FindSubmatch(out)
+		if err != nil || match == nil {
+			ownBroker.err = fmt.Errorf("where is the private broker: %w\n%s", err, out)
+			return
+		}
+		ownBroker.url = string(match[1])
+	})
+	if ownBroker.err != nil {
+		tb.Fatal(ownBroker.err)
+	}
+	return ownBroker.url
+}
+
+// services runs deploy/services on the private instance.
+func services(args ...string) ([]byte, error) {
+	cmd := exec.Command(filepath.Join("..", "..", "deploy", "services"), args...)
+	cmd.Env = append(os.Environ(), "CLOCKD_SERVICES_DIR="+ownBroker.dir)
+	return cmd.CombinedOutput()
+}
+
+// onPrivate runs deploy/services on the private instance, and fails the test when that fails.
+func onPrivate(tb testing.TB, args ...string) {
+	tb.Helper()
+	if out, err := services(args...); err != nil {
+		tb.Fatalf("deploy/services %q: %v\n%s", args, err, out)
+	}
+}
+
+// broker is a test's own look at a broker, with an exchange of its own.
+type broker struct {
+	tb       testing.TB
+	url      string
+	conn     *amqp.Connection
+	ch       *amqp.Channel
+	exchange string
+}
+
+func open(tb testing.TB, url string) *broker {
+	tb.Helper()
+	conn, err := amqp.Dial(url)
+	if err != nil {
+		tb.Fatalf("no RabbitMQ for the tests (start it with \"make up\"): %v", err)
+	}
+	b := &broker{tb: tb, url: url, conn: conn, exchange: unique("clock")}
+	b.channel()
+	tb.Cleanup(func() {
+		b.channel()
+		if err := b.ch.ExchangeDelete(b.exchange, false, false); err != nil {
+			tb.Errorf("delete exchange: %v", err)
+		}
+		_ = b.conn.Close()
+	})
+	return b
+}
+
+// redial connects again after the broker has died.
+func (b *broker) redial() {
+	b.tb.Helper()
+	conn, err := amqp.Dial(b.url)
+	b.must(err)
+	b.conn = conn
+	b.channel()
+}
+
+// shared opens the shared broker.
+func shared(tb testing.TB) *broker {
+	tb.Helper()
+	return open(tb, sharedURL)
+}
+
+// channel opens a new channel: the one before may have been closed by an error that a test wanted.
+func (b *broker) channel() {
+	b.tb.Helper()
+	ch, err := b.conn.Channel()
+	b.must(err)
+	b.ch = ch
+}
+
+func (b *broker) must(err error) {
+	b.tb.Helper()
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+}
+
+// queue declares a queue for application, bound. It is gone after the test.
+func (b *broker) queue(application string, args amqp.Table) string {
+	b.tb.Helper()
+	name := unique("queue")
+	_, err := b.ch.QueueDeclare(name, true, false, false, false, args)
+	b.must(err)
+	b.tb.Cleanup(func() { b.remove(name) })
+	b.must(b.ch.QueueBind(name, application, b.exchange, false, nil))
+	return name
+}
+
+func (b *broker) remove(queue string) {
+	b.channel()
+	if _, err := b.ch.QueueDelete(queue, false, false, false); err != nil {
+		b.tb.Errorf("delete queue: %v", err)
+	}
+}
+
+// quorum are the arguments of a quorum queue.
+var quorum = amqp.Table{"x-queue-type": "quorum"}
+
+// take returns the n messages of queue, and fails if there are fewer.
+func (b *broker) take(queue string, n int) []amqp.Delivery {
+	b.tb.Helper()
+	var got []amqp.Delivery
+	eventually(b.tb, 10*time.Second, fmt.Sprintf("%d messages in the queue", n), func() bool {
+		for len(got) < n {
+			d, ok, err := b.ch.Get(queue, true)
+			b.must(err)
+			if !ok {
+				return false
+			}
+			got = append(got, d)
+		}
+		return true
+	})
+	return got
+}
+
+// arrived takes all that is in queue and returns how often each message id came.
+func (b *broker) arrived(queue string) map[string]int {
+	b.tb.Helper()
+	n := map[string]int{}
+	for {
+		d, ok, err := b.ch.Get(queue, true)
+		b.must(err)
+		if !ok {
+			return n
+		}
+		n[d.MessageId]++
+	}
+}
+
+// empty fails if there is a message in queue.
+func (b *broker) empty(queue string) {
+	b.tb.Helper()
+	if d, ok, err := b.ch.Get(queue, true); err != nil || ok {
+		b.tb.Fatalf("queue is not empty: %q %v", d.MessageId, err)
+	}
+}
+
+func unique(prefix string) string { return fmt.Sprintf("test-%s-%d-%d", prefix, os.Getpid(), next()) }
+
+var next = func() func() int {
+	var mu sync.Mutex
+	n := 0
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return n
+	}
+}()
+
+// config returns a configuration for b that does not let tests wait.
+func (b *broker) config() Config {
+	cfg := DefaultConfig()
+	cfg.URL, cfg.Exchange = b.url, b.exchange
+	cfg.ConnectionName = "clockd test"
+	cfg.ProbeInterval = 200 * time.Millisecond
+	cfg.ProbeTimeout = time.Second
+	cfg.BackoffMin, cfg.BackoffMax = 20*time.Millisecond, 200*time.Millisecond
+	return cfg
+}
+
+// run starts a session that ends with the test.
+func run(tb testing.TB, cfg Config) *Session {
+	tb.Helper()
+	s, err := New(cfg, Deps{Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				tb.Errorf("run: %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			tb.Error("run does not end")
+		}
+	})
+	return s
+}
+
+// ready starts a session and waits until it is usable.
+func ready(tb testing.TB, cfg Config) *Session {
+	tb.Helper()
+	s := run(tb, cfg)
+	usable(tb, s, 10*time.Second)
+	return s
+}
+
+// usable waits until s is usable, by its own signal.
+func usable(tb testing.TB, s *Session, within time.Duration) {
+	tb.Helper()
+	flips(tb, s, within, func(err error) bool { return err == nil })
+}
+
+// unusable waits until s is not usable and returns why.
+func unusable(tb testing.TB, s *Session, within time.Duration) error {
+	tb.Helper()
+	flips(tb, s, within, func(err error) bool { return err != nil })
+	return s.Usable()
+}
+
+func flips(tb testing.TB, s *Session, within time.Duration, want func(error) bool) {
+	tb.Helper()
+	timeout := time.After(within)
+	for !want(s.Usable()) {
+		select {
+		case <-s.Changed():
+		case <-timeout:
+			tb.Fatalf("not within %s; usable: %v", within, s.Usable())
+		}
+	}
+}
+
+// laneOf returns a lane that is closed with the test.
+func laneOf(tb testing.TB, s *Session) *lane {
+	tb.Helper()
+	l := newLane(s)
+	tb.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return l
+}
+
+// rings returns n rings of application.
+func rings(application string, n int) []clock.Ring {
+	rings := make([]clock.Ring, n)
+	for i := range rings {
+		rings[i] = clock.Ring{
+			AlarmID: int64(next()), Key: clock.Key{Application: application, BusinessID: fmt.Sprintf("order %d", i)},
+			Generation: 1, RingNo: 1, RingAt: 1_700_000_000_123, RungAt: 1_700_000_000_456, ClaimID: "claim",
+			Payload: []byte(`{"n":1}`), PayloadKind: clock.JSON, ContentType: "application/json",
+		}
+	}
+	return rings
+}
+
+// within returns limits from now on.
+func within(write, answer time.Duration) ring.Limits {
+	now := time.Now()
+	return ring.Limits{Write: now.Add(write), Answer: now.Add(answer)}
+}
+
+// usual are the limits of production.
+func usual() ring.Limits { return within(time.Second, 2*time.Second) }
+
+// count returns how often each kind of outcome occurs.
+func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
+	n := map[clock.OutcomeKind]int{}
+	for _, o := range outcomes {
+		n[o.Kind]++
+	}
+	return n
+}
+
+// all fails unless every outcome is of that kind.
+func all(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
+	tb.Helper()
+	for i, o := range outcomes {
+		if o.Kind != kind {
+			tb.Fatalf("outcome %d of %d is %s (%s), want %s; all: %v", i, len(outcomes), o.Kind, o.Reason, kind, count(outcomes))
+		}
+	}
+}
+
+// eventually polls until holds does.
+func eventually(tb testing.TB, within time.Duration, what string, holds func() bool) {
+	tb.Helper()
+	timeout := time.After(within)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			tb.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}

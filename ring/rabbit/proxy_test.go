@@ -1,0 +1,144 @@
+package rabbit
+
+import (
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// proxy stands between a session and the broker, and stalls or cuts what goes through.
+type proxy struct {
+	listener net.Listener
+	target   string
+	wait     sync.WaitGroup
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	stalled bool
+	budget  int64 // bytes to the broker until all is cut; negative: no cut
+	ended   bool
+	conns   map[net.Conn]bool
+}
+
+// through starts a proxy to the broker of target and returns it with the URL that leads through it.
+func through(tb testing.TB, target string) (p *proxy, via string) {
+	tb.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p = &proxy{listener: listener, target: u.Host, budget: -1, conns: map[net.Conn]bool{}}
+	p.changed = sync.NewCond(&p.mu)
+	p.wait.Go(p.accept)
+	tb.Cleanup(p.close)
+	u.Host = listener.Addr().String()
+	return p, u.String()
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.add(client, server) {
+			return
+		}
+		p.wait.Go(func() { p.copy(server, client, true) })
+		p.wait.Go(func() { p.copy(client, server, false) })
+	}
+}
+
+func (p *proxy) add(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.ended {
+			_ = c.Close()
+		} else {
+			p.conns[c] = true
+		}
+	}
+	return !p.ended
+}
+
+func (p *proxy) copy(to, from net.Conn, toBroker bool) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		if !p.pass(&n, toBroker) {
+			_, _ = to.Write(buf[:n])
+			p.cut()
+			return
+		}
+		if _, werr := to.Write(buf[:n]); werr != nil || err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while stalled, and reports false when the budget ends within these n bytes; n is then what is left of it.
+func (p *proxy) pass(n *int, toBroker bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.stalled && !p.ended {
+		p.changed.Wait()
+	}
+	if !toBroker || p.budget < 0 {
+		return true
+	}
+	if int64(*n) >= p.budget {
+		*n = int(p.budget)
+		p.budget = -1
+		return false
+	}
+	p.budget -= int64(*n)
+	return true
+}
+
+// stall holds up both directions, or lets them go on.
+func (p *proxy) stall(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = on
+	p.changed.Broadcast()
+}
+
+// cutAfter cuts all connections when n more bytes have gone to the broker.
+func (p *proxy) cutAfter(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.budget = n
+}
+
+// cut ends all connections; new ones are let through.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	clear(p.conns)
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.ended = true
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	p.cut()
+	p.wait.Wait()
+}
