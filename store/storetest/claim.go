@@ -192,12 +192,17 @@ func testSettle(t *testing.T, f *fixture) {
 
 // attemptsOf returns what a fate leaves of a ring in the list of attempts.
 func attemptsOf(r *clock.Ring, f clock.Fate, now clock.Instant) []clock.Attempt {
-	if f.Outcome.Kind == clock.Confirmed || f.Outcome.Kind == clock.Unsent {
+	if silent(f.Outcome.Kind) {
 		return nil
 	}
 	return []clock.Attempt{{
 		Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
 	}}
+}
+
+// silent reports whether an outcome leaves no attempt: the ring arrived, or no byte of it was sent.
+func silent(k clock.OutcomeKind) bool {
+	return k == clock.Confirmed || k == clock.Unsent || k == clock.Untaken
 }
 
 func (f *fixture) wantAttempts(id string, want ...clock.Attempt) {

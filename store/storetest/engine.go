@@ -82,7 +82,7 @@ func (s *suite) run(t *testing.T, c testCase) {
 // fixture empties the shared database and opens a store of it.
 func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: s.db, lease: lease, Store: s.db.Open(t)}
+	f := &fixture{t: t, db: s.db, dialect: s.engine.Dialect, lease: lease, Store: s.db.Open(t)}
 	f.empty()
 	ok(t, f.Check(t.Context()), "check")
 	if !s.holds && lease == 0 {
@@ -94,9 +94,10 @@ func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 // fixture is a store under test with its database.
 type fixture struct {
 	store.Store
-	t     testing.TB
-	db    *Database
-	lease time.Duration // of claims; 0: transactional
+	t       testing.TB
+	db      *Database
+	dialect goose.Dialect
+	lease   time.Duration // of claims; 0: transactional
 }
 
 // empty deletes all alarms.

@@ -215,7 +215,7 @@ func (c *claim) ids() []int64 {
 // all gives every ring the same outcome.
 func all(k clock.OutcomeKind) func(*clock.Ring) clock.Outcome {
 	o := clock.Outcome{Kind: k}
-	if k != clock.Confirmed && k != clock.Unsent {
+	if !silent(k) {
 		o.Reason = "the reason of " + k.String()
 	}
 	return func(*clock.Ring) clock.Outcome { return o }

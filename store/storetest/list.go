@@ -59,7 +59,7 @@ func testList(t *testing.T, f *fixture) {
 		same(t, "all by pages", got, want)
 	}
 	f.wantList("nobody's", clock.ListQuery{Application: "nobody"})
-	for _, prefix := range []string{"a", "A", "%", "_", "a%", "a_", "x ", "\u00e9", "e", "--", "k", "\U0001f514", `back\`, "日", "nothing", "\xf0", "\xf0\x9f"} {
+	for _, prefix := range []string{"a", "A", "%", "_", "a%", "a_", "x ", "\u00e9", "e", "--", "k", "\U0001f514", `back\`, "日", "nothing"} {
 		of := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !strings.HasPrefix(id, prefix) })
 		f.wantList("prefix "+prefix, clock.ListQuery{Prefix: prefix}, of...)
 		if len(of) > 1 {

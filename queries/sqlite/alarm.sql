@@ -1,0 +1,44 @@
+-- name: InsertAlarms :execresult
+-- One set as a new row; nothing where the key exists. Prepared once and run for each row of a group.
+-- Index: alarm_key. Rows: one.
+INSERT INTO alarm (
+    application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: RewriteAlarms :execrows
+-- A row that a set has changed: all but the key and create_time. Run for each row.
+-- Index: primary key. Rows: one.
+UPDATE alarm
+SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.arg(payload), payload_kind = sqlc.arg(payload_kind),
+    content_type = sqlc.arg(content_type), target_ring_at = sqlc.arg(target_ring_at), latest_ring_at = sqlc.narg(latest_ring_at),
+    next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
+    last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt), retry_policy = sqlc.arg(retry_policy),
+    ack_timeout = sqlc.arg(ack_timeout), max_rings = sqlc.arg(max_rings), priority = sqlc.arg(priority),
+    traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at),
+    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
+WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
+
+-- name: CancelAlarms :execrows
+-- A row that a cancel has stopped; the payload is not written again. Run for each row.
+-- Index: primary key. Rows: one.
+UPDATE alarm
+SET state = 6, next_try_time = NULL, update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
+WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
+
+-- name: GetAlarm :one
+-- Index: alarm_key. Rows: one.
+SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
+
+-- name: ListAlarms :many
+-- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states.
+-- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
+SELECT * FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(prefix_end)
+  AND state IN (SELECT value FROM json_each(CAST(sqlc.arg(states) AS TEXT)))
+  AND (CAST(sqlc.arg(due_after) AS INTEGER) = -1 OR next_try_time >= CAST(sqlc.arg(due_after) AS INTEGER))
+  AND (CAST(sqlc.arg(due_before) AS INTEGER) = -1 OR next_try_time < CAST(sqlc.arg(due_before) AS INTEGER))
+ORDER BY business_id
+LIMIT sqlc.arg(row_limit);

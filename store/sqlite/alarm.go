@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"strconv"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+// alarmOf converts a row.
+func alarmOf(r dbsqlc.Alarm) (clock.Alarm, error) {
+	row := store.Row(r)
+	return row.Alarm()
+}
+
+func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
+	alarms := make([]clock.Alarm, len(rows))
+	for i, r := range rows {
+		var err error
+		if alarms[i], err = alarmOf(r); err != nil {
+			return nil, err
+		}
+	}
+	return alarms, nil
+}
+
+func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
+	attempts := make([]clock.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = clock.Attempt{
+			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
+			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error,
+		}
+	}
+	return attempts
+}
+
+func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
+	return dbsqlc.InsertAlarmsParams{
+		Application: a.Application, BusinessID: a.BusinessID, Shard: int64(a.Shard), State: int64(a.State), Generation: a.Generation,
+		Payload: blob(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
+		LatestRingAt: store.ToNull(a.LatestRingAt), NextTryTime: store.ToNull(a.NextTryTime), RetryPolicy: a.Retry.Encode(),
+		AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings), Priority: int64(a.Priority), Traceparent: a.Traceparent,
+		CreateTime: int64(a.CreateTime), UpdateTime: int64(a.UpdateTime),
+	}
+}
+
+func rewriteParams(old, a *clock.Alarm) dbsqlc.RewriteAlarmsParams {
+	return dbsqlc.RewriteAlarmsParams{
+		State: int64(a.State), Generation: a.Generation, Payload: blob(a.Payload), PayloadKind: int64(a.PayloadKind),
+		ContentType: a.ContentType, TargetRingAt: int64(a.RingAt), LatestRingAt: store.ToNull(a.LatestRingAt),
+		NextTryTime: store.ToNull(a.NextTryTime), RingNo: int64(a.RingNo), RetryTimes: int64(a.RetryTimes), LastError: a.LastError,
+		InDoubt: flag(a.InDoubt), RetryPolicy: a.Retry.Encode(), AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings),
+		Priority: int64(a.Priority), Traceparent: a.Traceparent, ClaimID: a.ClaimID, RungAt: store.ToNull(a.RungAt),
+		UpdateTime: int64(a.UpdateTime), FinishedAt: store.ToNull(a.FinishedAt),
+		ID: old.ID, OldGeneration: old.Generation, OldState: int64(old.State),
+	}
+}
+
+// blob returns b as a column that is NOT NULL takes it.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// list returns numbers as json_each reads them; T may have names in JSON that the database does not know.
+func list[T ~int | ~int8 | ~int64](numbers []T) string {
+	b := make([]byte, 0, 2+8*len(numbers))
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return "[" + string(b) + "]"
+}

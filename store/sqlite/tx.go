@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+var _ dbsqlc.DBTX = (*writeTx)(nil)
+
+// writeTx is a transaction of the writer. Its statements are prepared once and run for each row, without the transaction's
+// context: a context that can end costs a goroutine a statement, and no statement here takes long. It is looked at between two statements.
+type writeTx struct {
+	*sql.Tx
+	q          *dbsqlc.Queries
+	ctx        context.Context // of the transaction
+	statements map[string]*sql.Stmt
+}
+
+// write runs do in a transaction that holds the file's lock, and commits unless do fails.
+func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer rollback(tx)
+	if err := do(&writeTx{Tx: tx, q: s.q, ctx: ctx, statements: make(map[string]*sql.Stmt)}); err != nil {
+		return err
+	}
+	return commitError(ctx, tx.Commit())
+}
+
+// rollback ends a transaction that was not committed.
+func rollback(tx *sql.Tx) { _ = tx.Rollback() }
+
+// ExecContext runs a prepared statement.
+func (t *writeTx) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
+	statement, err := t.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return statement.ExecContext(context.WithoutCancel(t.ctx), args...)
+}
+
+// QueryRowContext runs a prepared statement that returns one row.
+func (t *writeTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	statement, err := t.prepared(query)
+	if err != nil {
+		return t.Tx.QueryRowContext(ctx, query, args...) // which meets the same error
+	}
+	return statement.QueryRowContext(context.WithoutCancel(t.ctx), args...)
+}
+
+// prepared returns the statement, which lives as long as the transaction.
+func (t *writeTx) prepared(query string) (*sql.Stmt, error) {
+	if err := t.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if statement := t.statements[query]; statement != nil {
+		return statement, nil
+	}
+	statement, err := t.PrepareContext(t.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	t.statements[query] = statement
+	return statement, nil
+}

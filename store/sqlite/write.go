@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+var _ store.WriteTx = (*groupTx)(nil)
+
+// Write applies the ops by the plan of store.Write in one transaction. It never waits for a row, so Wait says nothing: a
+// row of a two-phase claim is answered Wait at once.
+func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	var decisions []clock.Decision
+	err := s.write(ctx, func(tx *writeTx) (err error) {
+		decisions, err = store.Write(ctx, &groupTx{writeTx: tx, s: s}, r, s.ShardCount())
+		return err
+	})
+	if err != nil {
+		return nil, s.mapError(ctx, "write", err)
+	}
+	return decisions, nil
+}
+
+// groupTx is a store.WriteTx.
+type groupTx struct {
+	*writeTx
+	s *Store
+}
+
+// Insert adds the rows whose keys are new, one by one (InsertAlarms).
+func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]int64, error) {
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		result, err := t.q.InsertAlarms(ctx, t, insertParams(a))
+		if err != nil {
+			return nil, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			continue
+		}
+		if ids[i], err = result.LastInsertId(); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// Lock returns the rows of the keys, one by one (GetAlarm); the transaction holds them all.
+func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration) ([]clock.Alarm, error) {
+	alarms := make([]clock.Alarm, 0, len(keys))
+	for _, k := range keys {
+		a, err := t.s.get(ctx, t, k)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		alarms = append(alarms, a)
+	}
+	return alarms, nil
+}
+
+// Read returns nothing: what Lock did not find is not there.
+func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { return nil, nil }
+
+// Update rewrites the rows, one by one: whole where a set made a new generation of them (RewriteAlarms), else as a cancel leaves
+// them (CancelAlarms).
+func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, error) {
+	total := 0
+	for _, c := range changes {
+		var n int64
+		var err error
+		if c.New.Generation != c.Old.Generation {
+			n, err = t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
+		} else {
+			n, err = t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
+				UpdateTime: int64(c.New.UpdateTime), FinishedAt: store.ToNull(c.New.FinishedAt),
+				ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),
+			})
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += int(n)
+	}
+	return total, nil
+}
