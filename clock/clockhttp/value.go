@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -70,7 +71,7 @@ func instantOfString(raw []byte, field string, into *clock.Instant) error {
 	if err := decodeString(raw, field, &s); err != nil {
 		return err
 	}
-	if isDigits(s) {
+	if isBare(s) {
 		return clock.Invalid(clock.CodeInvalidValue, field, field+" in quotes must be RFC 3339 with an offset; write milliseconds since the epoch without quotes")
 	}
 	if len(s) > maxQuoted {
@@ -102,7 +103,7 @@ func decodeDuration(raw []byte, field string, into *time.Duration) error {
 		if len(s) > maxQuoted {
 			return tooLong(field)
 		}
-		if isDigits(s) {
+		if isBare(s) {
 			return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf(`%s %q has no unit: write "%ss", or milliseconds without quotes`, field, s, s))
 		}
 	default:
@@ -148,6 +149,9 @@ func wholeNumber(raw []byte, field string) (int64, error) {
 }
 
 func isNumber(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+
+// isBare reports whether s is a number without a unit.
+func isBare(s string) bool { return isDigits(strings.TrimPrefix(s, "+")) }
 
 func isDigits(s string) bool {
 	for i := range len(s) {

@@ -1,0 +1,266 @@
+package clockhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// harness is a real server over a real clock.Service, with a client that holds every answer against openapi.yaml.
+type harness struct {
+	t       testing.TB
+	server  *Server
+	store   *memoryStore
+	url     string
+	client  *http.Client
+	metrics *prometheus.Registry
+	stop    func() // drains, waits for Run and returns; may be called twice
+}
+
+// setup is what a test may change before the server starts.
+type setup struct {
+	cfg     Config
+	service clock.ServiceConfig
+	deps    Deps
+	store   *memoryStore
+}
+
+func start(t testing.TB, change ...func(*setup)) *harness {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	su := &setup{cfg: DefaultConfig(), service: clock.DefaultServiceConfig(), store: newMemoryStore()}
+	su.cfg.Listen = "127.0.0.1:0"
+	su.deps = Deps{
+		Readiness: func() Readiness { return Readiness{Ready: true, Checks: []Check{{Name: "database", Status: "ok"}}} },
+		Log:       quiet(), Registerer: reg, Gatherer: reg,
+	}
+	for _, c := range change {
+		c(su)
+	}
+	if su.deps.Alarms == nil {
+		su.deps.Alarms = startService(t, su)
+	}
+	server, err := New(su.cfg, su.deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{t: t, server: server, store: su.store, metrics: reg}
+	h.serve()
+	return h
+}
+
+func startService(t testing.TB, su *setup) *clock.Service {
+	t.Helper()
+	tb := clock.NewTimebase(clock.DefaultTimebaseConfig(), su.store, quiet())
+	if err := tb.Sample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	service, err := clock.NewService(su.service, su.store, tb, su.store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	background(t, service.Run)
+	background(t, tb.Run)
+	return service
+}
+
+// background runs until the test ends, or the function that it returns is called.
+func background(t testing.TB, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (h *harness) serve() {
+	h.t.Helper()
+	if err := h.server.Listen(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.url = "http://" + h.server.Addr().String()
+	h.stop = background(h.t, h.server.Run)
+	transport := &http.Transport{}
+	h.client = &http.Client{Transport: &contractTransport{t: h.t, next: transport}}
+	h.t.Cleanup(transport.CloseIdleConnections)
+}
+
+// reply is an answer, read whole.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// field returns a member of the answer's JSON, nil if there is none.
+func (r *reply) field(path string) any {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(r.body))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return v
+}
+
+// do sends a request; headers are "Name: value".
+func (h *harness) do(method, path, body string, headers ...string) *reply {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Add(name, value)
+	}
+	resp, err := h.client.Do(r)
+	if err != nil {
+		h.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.t.Fatalf("%s %s: read: %v", method, path, err)
+	}
+	return &reply{status: resp.StatusCode, header: resp.Header, body: b}
+}
+
+// expect is do that fails the test unless the status is as wanted, and the code if that is given.
+func (h *harness) expect(status int, code, method, path, body string, headers ...string) *reply {
+	h.t.Helper()
+	r := h.do(method, path, body, headers...)
+	if got, _ := r.field("code").(string); r.status != status || got != code {
+		h.t.Errorf("%s %s %.200s: %d %q, want %d %q; %.500s", method, path, body, r.status, got, status, code, r.body)
+	}
+	return r
+}
+
+const alarms = "/v1/applications/shop/alarms"
+
+// contract is openapi.yaml, loaded.
+var contract = sync.OnceValue(func() *openapi3.T {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	if err != nil {
+		panic(err)
+	}
+	return doc
+})
+
+// pathTemplate finds the document's path of a request, as a router on escaped paths would.
+var pathTemplates = []struct {
+	re       *regexp.Regexp
+	template string
+}{
+	{regexp.MustCompile(`^/v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
+	{regexp.MustCompile(`^/v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
+	{regexp.MustCompile(`^/v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
+}
+
+func operationOf(r *http.Request) *openapi3.Operation {
+	path := r.URL.EscapedPath()
+	for _, p := range pathTemplates {
+		if p.re.MatchString(path) {
+			path = p.template
+		}
+	}
+	item := contract().Paths.Value(path)
+	if item == nil {
+		return nil
+	}
+	return item.GetOperation(r.Method)
+}
+
+// contractTransport validates every answer that passes. Of a stream it sees the head alone.
+type contractTransport struct {
+	t    testing.TB
+	next http.RoundTripper
+}
+
+func (c *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	ct := resp.Header.Get("Content-Type")
+	stream := ct == ndjsonType || ct == "text/event-stream"
+	var body []byte
+	if !stream {
+		if body, err = io.ReadAll(resp.Body); err != nil {
+			return nil, err
+		}
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if err := validate(r, resp, body, stream); err != nil {
+		c.t.Errorf("%s %s: answer breaks the contract: %v\n%.600s", r.Method, r.URL, err, body)
+	}
+	return resp, nil
+}
+
+func validate(r *http.Request, resp *http.Response, body []byte, stream bool) error {
+	op := operationOf(r)
+	if op == nil { // no such path or method: the answer is a problem all the same
+		return validateSchema("Problem", body)
+	}
+	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: r, Route: &routers.Route{Spec: contract(), Operation: op, Method: r.Method},
+		},
+		Status: resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader(body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: stream},
+	})
+}
+
+// validateSchema holds a JSON text against a schema of the contract.
+func validateSchema(name string, text []byte) error {
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	return contract().Components.Schemas[name].Value.VisitJSON(v, openapi3.EnableJSONSchema2020())
+}
+
+// logs keeps what is logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

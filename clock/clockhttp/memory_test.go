@@ -1,0 +1,109 @@
+package clockhttp
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// memoryStore is a clock.Store over Op.Decide that fails and hangs on demand. It stands in for a database because these
+// tests are about HTTP, need faults at will, and put millions of lines through; cmd's tests have the real ones.
+type memoryStore struct {
+	mu     sync.Mutex
+	rows   map[clock.Key]clock.Alarm
+	nextID int64
+	keep   bool                 // false: a write leaves no row (for millions)
+	fail   func(clock.Op) error // nil: never
+	gate   chan struct{}        // nil, or what each write waits for
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{rows: map[clock.Key]clock.Alarm{}, keep: true}
+}
+
+func (s *memoryStore) Write(_ context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gate != nil {
+		s.mu.Unlock()
+		<-s.gate
+		s.mu.Lock()
+	}
+	ds := make([]clock.Decision, len(r.Ops))
+	for i, op := range r.Ops {
+		if s.fail != nil {
+			if err := s.fail(op); err != nil {
+				return nil, err
+			}
+		}
+		ds[i] = s.apply(op, r.Now)
+	}
+	return ds, nil
+}
+
+func (s *memoryStore) apply(op clock.Op, now clock.Instant) clock.Decision {
+	var row *clock.Alarm
+	if a, ok := s.rows[op.Key()]; ok {
+		row = &a
+	}
+	d := op.Decide(row, now)
+	if d.Verdict == clock.Create {
+		s.nextID++
+		d.Alarm.ID = s.nextID
+	}
+	if d.Writes() && s.keep {
+		s.rows[op.Key()] = d.Alarm
+	}
+	return d
+}
+
+func (s *memoryStore) Get(_ context.Context, k clock.Key) (*clock.Alarm, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a, ok := s.rows[k]; ok {
+		return &a, nil
+	}
+	return nil, clock.ErrNotFound
+}
+
+func (s *memoryStore) List(_ context.Context, q clock.ListQuery) ([]clock.Alarm, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []clock.Alarm
+	for a := range maps.Values(s.rows) {
+		if a.Application == q.Application && a.BusinessID > q.After && strings.HasPrefix(a.BusinessID, q.Prefix) &&
+			(len(q.States) == 0 || slices.Contains(q.States, a.State)) &&
+			(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) &&
+			(q.DueBefore == clock.NoInstant || a.NextTryTime != clock.NoInstant && a.NextTryTime < q.DueBefore) {
+			found = append(found, a)
+		}
+	}
+	slices.SortFunc(found, func(a, b clock.Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
+	return found[:min(len(found), q.Limit)], nil
+}
+
+// alter changes a row behind the service's back.
+func (s *memoryStore) alter(k clock.Key, change func(*clock.Alarm)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.rows[k]
+	change(&a)
+	s.rows[k] = a
+}
+
+func (s *memoryStore) failWith(fail func(clock.Op) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}
+
+// Time makes it a clock.TimeSource.
+func (s *memoryStore) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
+
+// Wake makes it a clock.Waker.
+func (s *memoryStore) Wake([]clock.Decision) {}

@@ -1,0 +1,57 @@
+package clockhttp
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestContractIsValid(t *testing.T) {
+	if err := contract().Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestContractHasEveryRouteAndNoOther compares method, path and name of what is handled and what is documented.
+func TestContractHasEveryRouteAndNoOther(t *testing.T) {
+	var handled, documented []string
+	s := &Server{}
+	for _, r := range s.routes(prometheus.NewRegistry()) {
+		path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}").Replace(r.path)
+		handled = append(handled, r.method+" "+path+" "+r.name)
+	}
+	for path, item := range contract().Paths.Map() {
+		for method, op := range item.Operations() {
+			documented = append(documented, method+" "+path+" "+op.OperationID)
+		}
+	}
+	slices.Sort(handled)
+	slices.Sort(documented)
+	if !slices.Equal(handled, documented) {
+		t.Errorf("handled:\n%s\ndocumented:\n%s", strings.Join(handled, "\n"), strings.Join(documented, "\n"))
+	}
+}
+
+func TestContractIsServed(t *testing.T) {
+	h := start(t)
+	r := h.expect(200, "", "GET", "/openapi.yaml", "")
+	if !bytes.Equal(r.body, openAPI) {
+		t.Error("it is another document")
+	}
+}
+
+// TestContractNamesEveryCode keeps the codes and their description together.
+func TestContractNamesEveryCode(t *testing.T) {
+	for _, code := range []string{
+		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
+		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, codeInvalidCursor,
+		codeRingsGoToBroker, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath,
+	} {
+		if !bytes.Contains(openAPI, []byte(code)) {
+			t.Errorf("openapi.yaml does not mention %s", code)
+		}
+	}
+}
