@@ -26,6 +26,7 @@ type Candidate struct {
 	InDoubt       bool
 	ClaimID       string
 	RungAt        clock.Instant
+	UpdateTime    clock.Instant
 	PayloadLength int
 }
 
@@ -115,11 +116,16 @@ type Attempted struct {
 	clock.Attempt
 }
 
-// Attempts returns the attempts that the fates of the rings add: none for what was confirmed or never sent.
+// Silent reports whether an outcome leaves no attempt: the target has the ring, or no byte of it was sent.
+func Silent(k clock.OutcomeKind) bool {
+	return k == clock.Confirmed || k == clock.Unsent || k == clock.Untaken
+}
+
+// Attempts returns the attempts that the fates of the rings add.
 func Attempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []Attempted {
 	var attempts []Attempted
 	for i, f := range fates {
-		if f.Outcome.Kind == clock.Confirmed || f.Outcome.Kind == clock.Unsent {
+		if Silent(f.Outcome.Kind) {
 			continue
 		}
 		r := &rings[i]

@@ -1,0 +1,131 @@
+-- name: InsertAlarms :many
+-- The sets of a group as new rows; the keys that exist are missing from the answer.
+-- ON CONFLICT waits for a transaction that has updated the row it meets; the NOT EXISTS sees that row's old version and
+-- passes it over without waiting, so that only a key just being inserted elsewhere is waited for.
+-- Index: alarm_key. Rows: as given, up to a group.
+INSERT INTO alarm (
+    application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
+SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
+       NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
+       n.traceparent, n.create_time, n.create_time
+FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application,
+             unnest(sqlc.arg(business_ids)::varchar[]) AS business_id,
+             unnest(sqlc.arg(shards)::smallint[]) AS shard,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(payloads)::bytea[]) AS payload,
+             unnest(sqlc.arg(payload_kinds)::smallint[]) AS payload_kind,
+             unnest(sqlc.arg(content_types)::varchar[]) AS content_type,
+             unnest(sqlc.arg(target_ring_ats)::bigint[]) AS target_ring_at,
+             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(retry_policies)::varchar[]) AS retry_policy,
+             unnest(sqlc.arg(ack_timeouts)::bigint[]) AS ack_timeout,
+             unnest(sqlc.arg(max_rings)::integer[]) AS max_rings,
+             unnest(sqlc.arg(priorities)::smallint[]) AS priority,
+             unnest(sqlc.arg(traceparents)::varchar[]) AS traceparent,
+             unnest(sqlc.arg(create_times)::bigint[]) AS create_time) n
+WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
+ON CONFLICT DO NOTHING
+RETURNING id, application, business_id;
+
+-- name: LockAlarms :many
+-- The free rows of the keys, locked in the order of the keys.
+-- Index: alarm_key. Rows: up to a group.
+SELECT a.*
+FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+ORDER BY a.application, a.business_id
+FOR UPDATE OF a SKIP LOCKED;
+
+-- name: LockAlarmsWaiting :many
+-- As LockAlarms, waiting for rows that are locked elsewhere as long as lock_timeout allows.
+-- Index: alarm_key. Rows: one, mostly.
+SELECT a.*
+FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+ORDER BY a.application, a.business_id
+FOR UPDATE OF a;
+
+-- name: ReadAlarms :many
+-- The rows of the keys as last committed.
+-- Index: alarm_key. Rows: some, those that LockAlarms skipped.
+SELECT a.*
+FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+ORDER BY a.application, a.business_id;
+
+-- name: RewriteAlarms :execrows
+-- Rows that a set has changed: all but the key and create_time.
+-- Index: primary key. Rows: up to a group.
+UPDATE alarm a
+SET state = c.state, generation = c.generation, payload = c.payload, payload_kind = c.payload_kind,
+    content_type = c.content_type, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
+    next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error,
+    in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
+    priority = c.priority, traceparent = c.traceparent, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+             unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
+             unnest(sqlc.arg(old_states)::smallint[]) AS old_state,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(payloads)::bytea[]) AS payload,
+             unnest(sqlc.arg(payload_kinds)::smallint[]) AS payload_kind,
+             unnest(sqlc.arg(content_types)::varchar[]) AS content_type,
+             unnest(sqlc.arg(target_ring_ats)::bigint[]) AS target_ring_at,
+             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
+             unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
+             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(retry_policies)::varchar[]) AS retry_policy,
+             unnest(sqlc.arg(ack_timeouts)::bigint[]) AS ack_timeout,
+             unnest(sqlc.arg(max_rings)::integer[]) AS max_rings,
+             unnest(sqlc.arg(priorities)::smallint[]) AS priority,
+             unnest(sqlc.arg(traceparents)::varchar[]) AS traceparent,
+             unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
+             unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
+             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at) c
+WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
+
+-- name: AdvanceAlarms :execrows
+-- Rows whose generation stays, so whose content does: a cancel does not write the payload again.
+-- Index: primary key. Rows: up to a group.
+UPDATE alarm a
+SET state = c.state, next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times,
+    last_error = c.last_error, in_doubt = c.in_doubt, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+             unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
+             unnest(sqlc.arg(old_states)::smallint[]) AS old_state,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
+             unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
+             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
+             unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
+             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at) c
+WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
+
+-- name: GetAlarm :one
+-- Index: alarm_key. Rows: one.
+SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
+
+-- name: ListAlarms :many
+-- Alarms of one application in the order of business_id; -1, an empty array and '' do not restrict.
+-- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
+SELECT * FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(prefix_end)
+  AND (cardinality(sqlc.arg(states)::smallint[]) = 0 OR state = ANY(sqlc.arg(states)::smallint[]))
+  AND (sqlc.arg(due_after)::bigint = -1 OR next_try_time >= sqlc.arg(due_after)::bigint)
+  AND (sqlc.arg(due_before)::bigint = -1 OR next_try_time < sqlc.arg(due_before)::bigint)
+ORDER BY business_id
+LIMIT sqlc.arg(row_limit);

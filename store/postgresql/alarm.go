@@ -1,0 +1,56 @@
+package postgresql
+
+import (
+	"strings"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+// alarmOf returns a row in the words of the domain.
+func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
+	r := store.Row(row)
+	return r.Alarm()
+}
+
+func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
+	alarms := make([]clock.Alarm, len(rows))
+	for i, row := range rows {
+		var err error
+		if alarms[i], err = alarmOf(row); err != nil {
+			return nil, err
+		}
+	}
+	return alarms, nil
+}
+
+func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
+	attempts := make([]clock.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = clock.Attempt{
+			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
+			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error,
+		}
+	}
+	return attempts
+}
+
+// bytesOf returns the payload as a column that is NOT NULL takes it.
+func bytesOf(payload []byte) []byte {
+	if payload == nil {
+		return []byte{}
+	}
+	return payload
+}
+
+// textOf returns a reason as PostgreSQL takes it: text without NUL.
+func textOf(reason string) string { return strings.ReplaceAll(reason, "\x00", "") }
+
+// bit returns a flag as its column holds it.
+func bit(flag bool) int64 {
+	if flag {
+		return 1
+	}
+	return 0
+}

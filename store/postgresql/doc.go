@@ -1,0 +1,35 @@
+// Package postgresql keeps alarms in PostgreSQL 13 or newer.
+//
+// # How it works
+//
+// Two pools: one for requests and loaders, one that only rings use, so that neither waits for the other. Each statement
+// is prepared once a connection. BEGIN travels with the first statement of a transaction and COMMIT with the last of a
+// claim's corrections, so the round trips are:
+//
+//	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
+//	a group of cancels                       3   BEGIN+lock, UPDATE, COMMIT
+//	a group with sets of existing keys       4   BEGIN+INSERT, lock, UPDATE, COMMIT (5 where a row is held elsewhere)
+//	a batch of rings, all confirmed          3   BEGIN+lock, UPDATE RETURNING, COMMIT
+//	a batch of rings, some not               3   BEGIN+lock, UPDATE RETURNING, corrections+attempts+COMMIT
+//
+// Plans are pinned: sessions discourage sequential scans, bitmaps, hash and merge joins, because a statement that was
+// planned while the table was small would otherwise read the whole of it until the next analyze.
+//
+// # Invariants
+//
+//  1. READ COMMITTED, whatever the server's default: single statements by the session's, transactions by BEGIN.
+//  2. InsertAlarms meets no row that a transaction has updated (its NOT EXISTS reads the version before), so it waits for
+//     nothing but a key that is just being inserted or purged elsewhere, and for that at most lockWait; the group then begins
+//     again without it.
+//  3. Keys and ids are locked in ascending order; new rows are inserted in the order of the ops until a group meets another.
+//  4. An error that the server reports for COMMIT means that it was rolled back; a connection that ends first means that
+//     nobody knows.
+//
+// # What fails, what happens, who heals it
+//
+//	server gone                    ErrUnavailable within Timeout                          the pool dials again
+//	server became read-only        ErrUnavailable that says so; all connections are shut  the next ones find the new primary
+//	process stopped in a claim     the server ends the session after 5 s idle             the rows are due again
+//	host vanished in a claim       the same: idle is counted at the server                the rows are due again
+//	old snapshot held elsewhere    dead entries stay at the head of the due index         watch the oldest xmin
+package postgresql

@@ -1,0 +1,89 @@
+package postgresql
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// SQLSTATE codes that are told apart.
+const (
+	codeSerialization    = "40001"
+	codeDeadlock         = "40P01"
+	codeLockNotAvailable = "55P03" // lock_timeout
+	codeReadOnly         = "25006"
+	codeIdleTransaction  = "25P03" // the server ended a session idle in its transaction
+	codeNotSupported     = "0A000" // a prepared statement whose table was migrated under it; pgx prepares it anew
+	codeUndefinedTable   = "42P01"
+)
+
+// severityError is an error that ended the transaction and not the session.
+const severityError = "ERROR"
+
+// errRolledBack is a COMMIT that the server answered with ROLLBACK.
+var errRolledBack = errors.New("the transaction had failed and was rolled back")
+
+// mapError returns err as a kind of package clock, with what was being done.
+func (s *Store) mapError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, mapped := errors.AsType[*clock.Error](err); mapped {
+		return err
+	}
+	err = fmt.Errorf("postgresql: %s: %w", doing, err)
+	if hasCode(err, codeReadOnly) {
+		s.pool.Reset() // what is connected to a former primary stays read-only
+		s.rings.Reset()
+		return &clock.Error{
+			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
+			Detail: "the database is read-only: the URL leads to a standby, or the primary was changed",
+		}
+	}
+	return clock.Unavailable(err)
+}
+
+// rolledBack reports whether err is a definite rollback that a repetition may heal: a deadlock, a serialization failure, a
+// key that was locked for lockWait, a statement whose table was changed by a migration.
+func rolledBack(err error) bool {
+	return hasCode(err, codeSerialization, codeDeadlock, codeLockNotAvailable, codeNotSupported)
+}
+
+// commitError judges what COMMIT, or a pipeline that ends with it, came to: unconfirmed unless it is certain that nothing was
+// committed.
+func commitError(err error) error {
+	if err == nil || errors.Is(err, errRolledBack) || pgconn.SafeToRetry(err) || errors.Is(err, store.ErrReplay) {
+		return err
+	}
+	p, answered := errors.AsType[*pgconn.PgError](err)
+	if answered && (p.SeverityUnlocalized == severityError || p.Code == codeIdleTransaction) {
+		return err
+	}
+	return clock.Unconfirmed(fmt.Errorf("postgresql: commit: %w", err))
+}
+
+// hasCode reports whether err is the server's, with one of the codes.
+func hasCode(err error, codes ...string) bool {
+	p, is := errors.AsType[*pgconn.PgError](err)
+	if !is {
+		return false
+	}
+	for _, c := range codes {
+		if p.Code == c {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownAlarm(k clock.Key) error {
+	return &clock.Error{
+		Kind: clock.ErrNotFound, Code: clock.CodeUnknownAlarm,
+		Detail: fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID),
+	}
+}

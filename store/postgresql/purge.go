@@ -1,0 +1,21 @@
+package postgresql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+// Purge deletes what was over before the instant, in one statement (PurgeAlarms).
+func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	var n int64
+	err := store.Replay(ctx, rolledBack, func() (err error) {
+		n, err = s.q.PurgeAlarms(ctx, s.pool, dbsqlc.PurgeAlarmsParams{Before: int64(before), RowLimit: int32(limit)})
+		return err
+	})
+	return int(n), s.mapError("purge", err)
+}

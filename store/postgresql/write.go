@@ -1,0 +1,157 @@
+package postgresql
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+var _ store.WriteTx = (*writeTx)(nil)
+
+// Write applies the ops by the plan of store.Write in one transaction.
+func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.Wait)
+		defer cancel()
+	}
+	var decisions []clock.Decision
+	lockFirst := false
+	err := store.Replay(ctx, rolledBack, func() (err error) {
+		decisions, err = s.write(ctx, r, lockFirst)
+		lockFirst = lockFirst || hasCode(err, codeLockNotAvailable)
+		return err
+	})
+	if err != nil {
+		return nil, s.mapError("write", err)
+	}
+	return decisions, nil
+}
+
+// write is one try of Write.
+func (s *Store) write(ctx context.Context, r clock.WriteRequest, lockFirst bool) ([]clock.Decision, error) {
+	t, err := begin(ctx, s.pool, max(lockWait, r.Wait))
+	if err != nil {
+		return nil, err
+	}
+	defer t.close(ctx)
+	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst}, r, s.ShardCount())
+	if err != nil {
+		return nil, err
+	}
+	return decisions, t.commit(ctx)
+}
+
+// writeTx is a store.WriteTx.
+type writeTx struct {
+	*tx
+	q         *dbsqlc.Queries
+	lockFirst bool // an insert of this group met a locked key: lock before inserting
+}
+
+// Insert adds the rows whose keys are new (InsertAlarms).
+func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
+	if t.lockFirst && !absent {
+		return nil, store.ErrKeyExists
+	}
+	ordered := rows  // so that alarms of one instant ring in the order in which they were set
+	if t.lockFirst { // so that no two groups wait for each other again
+		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return compareKeys(a.Key, b.Key) })
+	}
+	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(ordered))
+	if err != nil {
+		return nil, err
+	}
+	return idsOf(rows, inserted), nil
+}
+
+// idsOf returns the ids of the rows that were inserted, in the order of rows, 0 for the others.
+func idsOf(rows []*clock.Alarm, inserted []dbsqlc.InsertAlarmsRow) []int64 {
+	byKey := make(map[clock.Key]int64, len(inserted))
+	for _, r := range inserted {
+		byKey[clock.Key{Application: r.Application, BusinessID: r.BusinessID}] = r.ID
+	}
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		ids[i] = byKey[a.Key]
+	}
+	return ids
+}
+
+// Lock returns the free rows of the keys, locked (LockAlarms). What is still held after the wait (LockAlarmsWaiting) has ended
+// the transaction, in which nothing was written; the free ones are then locked in a new one.
+func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error) {
+	applications, businessIDs := split(keys)
+	if wait > 0 && !t.begun {
+		rows, err := t.q.LockAlarmsWaiting(ctx, t, dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
+		if err == nil {
+			return alarmsOf(rows)
+		}
+		if !hasCode(err, codeLockNotAvailable) {
+			return nil, err
+		}
+		if err := t.rollback(ctx); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := t.q.LockAlarms(ctx, t, dbsqlc.LockAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+	if err != nil {
+		return nil, err
+	}
+	return alarmsOf(rows)
+}
+
+// Read returns the rows of the keys as last committed (ReadAlarms).
+func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
+	applications, businessIDs := split(keys)
+	rows, err := t.q.ReadAlarms(ctx, t, dbsqlc.ReadAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+	if err != nil {
+		return nil, err
+	}
+	return alarmsOf(rows)
+}
+
+// Update rewrites the rows: whole where a set made a new generation of them (RewriteAlarms), else without what a set
+// says (AdvanceAlarms).
+func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
+	var rewrites, advances []store.Change
+	for _, c := range changes {
+		if c.New.Generation != c.Old.Generation {
+			rewrites = append(rewrites, c)
+		} else {
+			advances = append(advances, c)
+		}
+	}
+	var rewritten, advanced int64
+	var err error
+	if len(rewrites) > 0 {
+		if rewritten, err = t.q.RewriteAlarms(ctx, t, rewriteParams(rewrites)); err != nil {
+			return 0, err
+		}
+	}
+	if len(advances) > 0 {
+		if advanced, err = t.q.AdvanceAlarms(ctx, t, advanceParams(advances)); err != nil {
+			return 0, err
+		}
+	}
+	return int(rewritten + advanced), nil
+}
+
+// split returns the keys, sorted, as two columns.
+func split(keys []clock.Key) (applications, businessIDs []string) {
+	sorted := slices.SortedFunc(slices.Values(keys), compareKeys)
+	for _, k := range sorted {
+		applications = append(applications, k.Application)
+		businessIDs = append(businessIDs, k.BusinessID)
+	}
+	return applications, businessIDs
+}
+
+func compareKeys(a, b clock.Key) int {
+	return cmp.Or(cmp.Compare(a.Application, b.Application), cmp.Compare(a.BusinessID, b.BusinessID))
+}
