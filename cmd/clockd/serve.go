@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.uber.org/fx"
+)
+
+type serveCommand struct {
+	serveFlags
+}
+
+// stopTimeout bounds a graceful stop: requests under way, rings under way, the last commit.
+const stopTimeout = 10 * time.Second
+
+// errComponent ends the process after a component failed; what failed was logged.
+var errComponent = errors.New("stopped because a component failed; see the log")
+
+// Run serves until SIGTERM or SIGINT, and then drains.
+func (s *serveCommand) Run() error {
+	cfg, err := newConfig(s.serveFlags)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return serve(ctx, cfg, os.Stdout)
+}
+
+// serve runs the service until ctx ends or a component fails.
+func serve(ctx context.Context, cfg *config, out *os.File) error {
+	log := cfg.logger().With("node", cfg.Node)
+	st, err := openStore(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	var s *service
+	app := fx.New(options(cfg, log, st), fx.Populate(&s))
+	if err := app.Err(); err != nil {
+		return errors.Join(err, st.Close())
+	}
+	if err := s.server.Listen(ctx); err != nil {
+		return errors.Join(err, st.Close())
+	}
+	if err := app.Start(ctx); err != nil {
+		return errors.Join(fmt.Errorf("start: %w", err), st.Close())
+	}
+	if err := s.announce(out); err != nil {
+		log.Warn("could not tell where the service listens", "err", err)
+	}
+	code := 0
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+	case signal := <-app.Wait():
+		code = signal.ExitCode
+	}
+	return s.stop(app, code)
+}
+
+// stop drains everything in order.
+func (s *service) stop(app *fx.App, code int) error {
+	s.draining.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	begun := time.Now()
+	if err := app.Stop(ctx); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	s.log.Info("stopped", "took", time.Since(begun).Round(time.Millisecond))
+	if code != 0 {
+		return errComponent
+	}
+	return nil
+}

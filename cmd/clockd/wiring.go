@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/stream"
+	"github.com/clockd/clockd/store"
+)
+
+// service is the running whole, as far as serve needs to see it.
+type service struct {
+	cfg      *config
+	log      *slog.Logger
+	server   *clockhttp.Server
+	store    store.Store
+	draining *atomic.Bool
+}
+
+// parts are the components that run, in the order in which they start.
+type parts struct {
+	fx.In
+
+	Timebase  *clock.Timebase
+	Broker    *rabbit.Session
+	Loop      *ring.Loop
+	Preloader *preload.Preloader
+	Service   *clock.Service
+	Retention *store.Retention
+	Overdue   *preload.Overdue
+	Server    *clockhttp.Server
+}
+
+// options joins the parts with fx.
+func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
+	return fx.Options(
+		fx.WithLogger(func() fxevent.Logger {
+			l := &fxevent.SlogLogger{Logger: log}
+			l.UseLogLevel(slog.LevelDebug)
+			return l
+		}),
+		fx.StartTimeout(cfg.StartTimeout+stopTimeout), fx.StopTimeout(stopTimeout),
+		fx.Supply(cfg, log),
+		fx.Provide(
+			func() store.Store { return st },
+			newRegistry, newDraining, newTimebase, newHeap, newOwnership, newBroker, newTarget, newPreloader, newLoop, newClockService,
+			newRetention, newOverdue, newReadiness, newServer, newService,
+		),
+		fx.Invoke(own),
+	)
+}
+
+// own hands the components to the runner: started in this order, stopped in the reverse one, and the store closed last.
+func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
+	lc.Append(fx.StopHook(func() error { return st.Close() }))
+	r := &runner{log: log, shutdown: shutdown}
+	r.own(lc, component{"database clock", p.Timebase.Run})
+	if p.Broker != nil {
+		r.own(lc, component{"broker", p.Broker.Run})
+	}
+	r.own(lc, component{"ring", p.Loop.Run})
+	r.own(lc, component{"preload", p.Preloader.Run})
+	r.own(lc, component{"writer", p.Service.Run})
+	r.own(lc, component{"retention", p.Retention.Run})
+	r.own(lc, component{"overdue", p.Overdue.Run})
+	r.own(lc, component{"http", p.Server.Run})
+}
+
+func newRegistry() (*prometheus.Registry, prometheus.Registerer) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg, reg
+}
+
+func newDraining() *atomic.Bool { return new(atomic.Bool) }
+
+func newTimebase(st store.Store, log *slog.Logger) *clock.Timebase {
+	return clock.NewTimebase(clock.DefaultTimebaseConfig(), st, log)
+}
+
+func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
+
+func newOwnership(st store.Store) preload.Ownership { return preload.AllShards(st.ShardCount()) }
+
+// newBroker returns nil where rings go to the stream.
+func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbit.Session, error) {
+	if !cfg.usesBroker() {
+		return nil, nil
+	}
+	return rabbit.New(cfg.rabbit, rabbit.Deps{Logger: log, Registerer: reg})
+}
+
+// newTarget returns where rings go; streams is nil where that is the broker.
+func newTarget(broker *rabbit.Session) (target ring.Target, streams clockhttp.Streams) {
+	if broker != nil {
+		return broker, nil
+	}
+	s := stream.New()
+	return s, s
+}
+
+func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, o preload.Ownership) (*preload.Preloader, error) {
+	return preload.New(cfg.preload, preload.Deps{
+		Loader: st, Heap: heap, Time: tb, Ownership: o, Log: log, Registerer: reg,
+	})
+}
+
+func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, p *preload.Preloader, target ring.Target) (*ring.Loop, error) {
+	c := cfg.ring
+	c.TwoPhase = !cfg.usesBroker() || !st.HoldsClaims()
+	return ring.New(c, ring.Deps{
+		Heap: heap, Database: st, Target: target, Time: tb, Reader: p, Log: log, Registerer: reg,
+	})
+}
+
+func newClockService(cfg *config, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, p *preload.Preloader) (*clock.Service, error) {
+	return clock.NewService(cfg.service, st, tb, p, clockMetrics(reg))
+}
+
+func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase) (*store.Retention, error) {
+	return store.NewRetention(cfg.retention, st, tb, log, reg)
+}
+
+func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, o preload.Ownership) *preload.Overdue {
+	return preload.NewOverdue(st, o, tb, log, reg)
+}
+
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, s *clock.Service, streams clockhttp.Streams, ready *readiness) (*clockhttp.Server, error) {
+	return clockhttp.New(cfg.http, clockhttp.Deps{
+		Alarms: s, Streams: streams, Readiness: ready.look, Log: log, Registerer: reg, Gatherer: gatherer,
+	})
+}
+
+func newService(cfg *config, log *slog.Logger, st store.Store, server *clockhttp.Server, draining *atomic.Bool) *service {
+	return &service{cfg: cfg, log: log, store: st, server: server, draining: draining}
+}
+
+// announce tells a person, in two lines, where the service listens and what to try next.
+func (s *service) announce(out io.Writer) error {
+	rings := "the stream"
+	if s.cfg.usesBroker() {
+		rings = fmt.Sprintf("exchange %q", s.cfg.AMQPExchange)
+	}
+	url := "http://" + s.server.Addr().String()
+	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\ntry: curl -X PUT %s/v1/applications/shop/alarms/order-1 -d '{\"delay\":\"5s\",\"payload\":{\"order\":1}}'\n",
+		version, url, withoutPassword(s.cfg.DatabaseURL), rings, url)
+	return err
+}
