@@ -22,13 +22,14 @@ import (
 
 // harness is a real server over a real clock.Service, with a client that holds every answer against openapi.yaml.
 type harness struct {
-	t       testing.TB
-	server  *Server
-	store   *memoryStore
-	url     string
-	client  *http.Client
-	metrics *prometheus.Registry
-	stop    func() // drains, waits for Run and returns; may be called twice
+	t         testing.TB
+	server    *Server
+	store     *memoryStore
+	url       string
+	client    *http.Client
+	transport *http.Transport
+	metrics   *prometheus.Registry
+	stop      func() // drains, waits for Run and returns; may be called twice
 }
 
 // setup is what a test may change before the server starts.
@@ -100,9 +101,9 @@ func (h *harness) serve() {
 	}
 	h.url = "http://" + h.server.Addr().String()
 	h.stop = background(h.t, h.server.Run)
-	transport := &http.Transport{}
-	h.client = &http.Client{Transport: &contractTransport{t: h.t, next: transport}}
-	h.t.Cleanup(transport.CloseIdleConnections)
+	h.transport = &http.Transport{}
+	h.client = &http.Client{Transport: &contractTransport{t: h.t, next: h.transport}}
+	h.t.Cleanup(h.transport.CloseIdleConnections)
 }
 
 // reply is an answer, read whole.

@@ -19,7 +19,7 @@ type memoryStore struct {
 	nextID int64
 	keep   bool                 // false: a write leaves no row (for millions)
 	fail   func(clock.Op) error // nil: never
-	gate   chan struct{}        // nil, or what each write waits for
+	hold   func()               // nil, or called before each write
 }
 
 func newMemoryStore() *memoryStore {
@@ -27,13 +27,11 @@ func newMemoryStore() *memoryStore {
 }
 
 func (s *memoryStore) Write(_ context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+	if s.hold != nil {
+		s.hold()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gate != nil {
-		s.mu.Unlock()
-		<-s.gate
-		s.mu.Lock()
-	}
 	ds := make([]clock.Decision, len(r.Ops))
 	for i, op := range r.Ops {
 		if s.fail != nil {

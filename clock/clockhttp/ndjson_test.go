@@ -1,0 +1,404 @@
+package clockhttp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// lineClient streams lines to the server and reads results, in full duplex.
+type lineClient struct {
+	t    testing.TB
+	in   *io.PipeWriter
+	resp *http.Response
+	out  *bufio.Scanner
+}
+
+func (h *harness) stream(headers ...string) *lineClient {
+	h.t.Helper()
+	body, in := io.Pipe()
+	r, err := http.NewRequestWithContext(h.t.Context(), "POST", h.url+alarms, body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", ndjsonType)
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Add(name, value)
+	}
+	resp, err := h.client.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &lineClient{t: h.t, in: in, resp: resp, out: bufio.NewScanner(resp.Body)}
+	h.t.Cleanup(func() {
+		_ = in.CloseWithError(errors.New("the test is over"))
+		_ = resp.Body.Close()
+	})
+	return c
+}
+
+func (c *lineClient) send(lines string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, lines); err != nil {
+		c.t.Errorf("send: %v", err)
+	}
+}
+
+// next returns the next result, held against the contract.
+func (c *lineClient) next() (itemResult, error) {
+	if !c.out.Scan() {
+		return itemResult{}, errors.Join(io.EOF, c.out.Err())
+	}
+	if err := validateSchema("LineResult", c.out.Bytes()); err != nil {
+		c.t.Errorf("%s breaks the contract: %v", c.out.Bytes(), err)
+	}
+	var r itemResult
+	return r, json.Unmarshal(c.out.Bytes(), &r)
+}
+
+func (c *lineClient) expect(line int, want string) {
+	c.t.Helper()
+	r, err := c.next()
+	if err != nil || r.Line != line || r.String() != want {
+		c.t.Errorf("result: line %d %q, %v; want line %d %q", r.Line, r, err, line, want)
+	}
+}
+
+func (c *lineClient) expectEnd() {
+	c.t.Helper()
+	if c.out.Scan() || c.out.Err() != nil {
+		c.t.Errorf("want a good end, got %s, %v", c.out.Bytes(), c.out.Err())
+	}
+}
+
+func (c *lineClient) expectCut() {
+	c.t.Helper()
+	for c.out.Scan() {
+	}
+	if !errors.Is(c.out.Err(), io.ErrUnexpectedEOF) {
+		c.t.Errorf("want a stream cut short, got %v", c.out.Err())
+	}
+}
+
+func TestStreamAnswersEachLineAsItComes(t *testing.T) {
+	h := start(t)
+	c := h.stream()
+	c.send(`{"business_id":"a","ring_at":2000000000000}` + "\n")
+	c.expect(1, "a 201 1 scheduled")
+	c.send(`{"business_id":"a","ring_at":2000000000000}` + "\r\n" + `{"cancel":"a"}` + "\n")
+	c.expect(2, "a 200 1 scheduled")
+	c.expect(3, "a 200 1 cancelled")
+	c.send(`{"cancel":"zz"}` + "\n\n" + `{"cancel":` + "\n" + `{"cancel":"a","delay":1}` + "\n" + `{"cancel":null}` + "\n" + `{"delay":1}` + "\n[]\n" + "\xff\n")
+	c.expect(4, "zz 404 0  unknown_alarm")
+	c.expect(5, "400 0  not_json")
+	c.expect(6, "400 0  not_json")
+	c.expect(7, "a 422 0  ambiguous cancel")
+	c.expect(8, "422 0  invalid_value cancel")
+	c.expect(9, "422 0  required business_id")
+	c.expect(10, "422 0  invalid_value")
+	c.expect(11, "400 0  not_json")
+	c.send(`{"business_id":"last","delay":"1h"}`)
+	_ = c.in.Close()
+	c.expect(12, "last 201 1 scheduled")
+	c.expectEnd()
+}
+
+func TestStreamConnectionIsUsedAgain(t *testing.T) {
+	h := start(t)
+	for range 3 {
+		c := h.stream()
+		c.send(`{"cancel":"a"}` + "\n")
+		c.expect(1, "a 404 0  unknown_alarm")
+		_ = c.in.Close()
+		c.expectEnd()
+		h.expect(200, "", "GET", "/healthz", "")
+	}
+}
+
+func TestStreamToAClientThatWaitsFor100(t *testing.T) {
+	h := start(t)
+	h.transport.ExpectContinueTimeout = time.Hour
+	c := h.stream("Expect: 100-continue")
+	c.send(`{"cancel":"a"}` + "\n")
+	c.expect(1, "a 404 0  unknown_alarm")
+	_ = c.in.Close()
+	c.expectEnd()
+}
+
+func TestStreamTakesLinesUpToTheCap(t *testing.T) {
+	h := start(t)
+	c := h.stream()
+	pad := func(id string, n int) string {
+		line := `{"business_id":"` + id + `","delay":"1h","text":"x"}`
+		return line + strings.Repeat(" ", n-len(line))
+	}
+	go func() {
+		c.send(pad("a", LineBytes) + "\n" + pad("b", LineBytes) + "\r\n" + pad("c", LineBytes+1) + "\n" + pad("d", 10*LineBytes) + "\n")
+		c.send(strings.Repeat("x", 10*LineBytes) + "\n" + pad("e", 100) + "\n" + pad("f", LineBytes+1) + "\r\n" + pad("g", 2*LineBytes))
+		_ = c.in.Close()
+	}()
+	for i, want := range []string{
+		"a 201 1 scheduled", "b 201 1 scheduled", "413 0  line_too_long", "413 0  line_too_long", "413 0  line_too_long",
+		"e 201 1 scheduled", "413 0  line_too_long", "413 0  line_too_long",
+	} {
+		c.expect(i+1, want)
+	}
+	c.expectEnd()
+}
+
+func TestStreamFaultsConcernTheirLines(t *testing.T) {
+	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Lanes = 1, 1 })
+	h.store.failWith(func(op clock.Op) error {
+		switch op.Key().BusinessID {
+		case "b":
+			return clock.Unavailable(errors.New("gone"))
+		case "c":
+			return clock.Unconfirmed(errors.New("gone"))
+		case "d":
+			return errors.New("a surprise")
+		}
+		return nil
+	})
+	c := h.stream()
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		c.send(`{"business_id":"` + id + `","delay":"1h"}` + "\n")
+	}
+	_ = c.in.Close()
+	c.expect(1, "a 201 1 scheduled")
+	c.expect(2, "b 503 0  unavailable")
+	c.expect(3, "c 503 0  unconfirmed")
+	c.expect(4, "d 503 0  internal")
+	c.expect(5, "e 201 1 scheduled")
+	c.expectEnd()
+}
+
+// TestStreamSlowsDownBeforeItFails: the queue of writes is smaller than the window, and no line is refused for it.
+func TestStreamSlowsDownBeforeItFails(t *testing.T) {
+	h := start(t, func(su *setup) {
+		su.service.Writer.GroupBytes, su.service.Writer.QueueBytes = 256<<10, 256<<10
+		su.service.MaxPayload = 64 << 10
+	})
+	const n = 200
+	c := h.stream()
+	go func() {
+		text := strings.Repeat("x", 16<<10)
+		for i := range n {
+			c.send(fmt.Sprintf(`{"business_id":"%d","delay":"1h","text":"%s"}`+"\n", i, text))
+		}
+		_ = c.in.Close()
+	}()
+	for i := range n {
+		c.expect(i+1, fmt.Sprintf("%d 201 1 scheduled", i))
+	}
+	c.expectEnd()
+}
+
+// TestStreamOfManyLines: every line has its result, in order, the over-long one in the middle included, and memory does
+// not grow with the lines.
+func TestStreamOfManyLines(t *testing.T) {
+	n, heapLimit := 100_000, uint64(48<<20)
+	if slow {
+		n = 10_000_000
+	}
+	h := start(t, func(su *setup) { su.store.keep = false })
+	conn := h.dial()
+	sent := make(chan error, 1)
+	go func() { sent <- sendLines(conn, n, n/2) }()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	defer resp.Body.Close()
+	begun, out, before := time.Now(), bufio.NewReader(resp.Body), heap()
+	peak := before
+	for i := 1; i <= n; i++ {
+		line, err := out.ReadSlice('\n')
+		if err != nil {
+			t.Fatalf("result %d: %v", i, err)
+		}
+		want := fmt.Appendf(nil, `{"line":%d,"business_id":"order-%d","status":201,`, i, i)
+		if i == n/2 {
+			want = fmt.Appendf(nil, `{"line":%d,"status":413,`, i)
+		}
+		if !bytes.HasPrefix(line, want) {
+			t.Fatalf("result %d: %s", i, line)
+		}
+		if i%(n/20) == 0 {
+			peak = max(peak, heap())
+		}
+	}
+	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
+		t.Errorf("after the last result: %q, %v", rest, err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	t.Logf("%.0f lines a second, heap %d KiB before, %d KiB at most", float64(n)/time.Since(begun).Seconds(), before>>10, peak>>10)
+	if peak-before > heapLimit {
+		t.Errorf("the heap grew by %d bytes", peak-before)
+	}
+}
+
+// heap returns the bytes in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// dial opens a plain connection to the server.
+func (h *harness) dial() net.Conn {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", h.server.Addr().String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+const streamHead = "POST " + alarms + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"
+
+// sendLines sends a request of n lines in chunks, then closes the sending half.
+func sendLines(conn net.Conn, n, overlong int) error {
+	w := bufio.NewWriterSize(conn, 64<<10)
+	fmt.Fprint(w, streamHead+"Transfer-Encoding: chunked\r\n\r\n")
+	for i := 1; i <= n; i++ {
+		line := fmt.Sprintf(`{"business_id":"order-%d","ring_at":2000000000000,"payload":{"order":%d}}`+"\n", i, i)
+		if i == overlong {
+			line = strings.Repeat("x", LineBytes+1) + "\n"
+		}
+		if _, err := fmt.Fprintf(w, "%x\r\n%s\r\n", len(line), line); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(w, "0\r\n\r\n")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return conn.(*net.TCPConn).CloseWrite()
+}
+
+// TestClientThatStopsReadingIsCut: its window is full, its deadline passes, and the server goes on without it.
+func TestClientThatStopsReadingIsCut(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.store.keep = 300*time.Millisecond, false })
+	conn := h.dial()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	err := sendLines(conn, 10_000_000, -1) // ends when the server cuts the connection
+	if err == nil {
+		t.Error("ten million lines were taken from a client that reads nothing")
+	}
+	h.expect(200, "", "GET", "/healthz", "")
+	h.awaitMetric(`clockd_http_problems_total`, "stream_cut", 1)
+	if left := h.server.bodies.left.Load(); left != h.server.cfg.BodyBytes {
+		t.Errorf("%d bytes of bodies are still taken", h.server.cfg.BodyBytes-left)
+	}
+}
+
+// TestClientThatStopsSendingIsCut: what it has sent is answered first.
+func TestClientThatStopsSendingIsCut(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
+	c := h.stream()
+	c.send(`{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}`)
+	c.expect(1, "a 201 1 scheduled")
+	c.expectCut()
+	h.expect(404, "unknown_alarm", "GET", alarms+"/b", "")
+}
+
+func TestClientThatHalfCloses(t *testing.T) {
+	const lines = `{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}` + "\n"
+	for name, c := range map[string]struct {
+		request string
+		whole   bool
+	}{
+		"after a whole body":         {fmt.Sprintf(streamHead+"Content-Length: %d\r\n\r\n%s", len(lines), lines), true},
+		"in the midst of a body":     {fmt.Sprintf(streamHead+"Content-Length: %d\r\n\r\n%s", len(lines)+10, lines+`{"bus`), false},
+		"before a chunked body ends": {fmt.Sprintf(streamHead+"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(lines), lines), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t)
+			conn := h.dial()
+			fmt.Fprint(conn, c.request)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			if got := strings.Count(string(b), `"status":201`); got != 2 || (err == nil) != c.whole {
+				t.Errorf("%d results, end %v: %s", got, err, b)
+			}
+		})
+	}
+}
+
+func TestStreamIsCutWhenTheNodeStops(t *testing.T) {
+	h := start(t)
+	c := h.stream()
+	c.send(`{"business_id":"a","delay":"1h"}` + "\n")
+	c.expect(1, "a 201 1 scheduled")
+	begun := time.Now()
+	h.stop()
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	c.expectCut()
+}
+
+// TestTooManyStreams: their windows have bounds together.
+func TestTooManyStreams(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.BodyBytes, su.cfg.WindowBytes = 16<<20, 10<<20 })
+	c := h.stream()
+	r := h.expect(503, "overloaded", "POST", alarms, "", "Content-Type: "+ndjsonType)
+	if r.header.Get("Retry-After") != "1" {
+		t.Error("no Retry-After")
+	}
+	_ = c.in.Close()
+	c.expectEnd()
+	h.expect(200, "", "POST", alarms, "", "Content-Type: "+ndjsonType)
+}
+
+// FuzzStream: whatever is sent, there is one result a line, in order, and the stream ends well.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(`{"business_id":"a","delay":1}` + "\n" + `{"cancel":"a"}` + "\n"))
+	f.Add([]byte("\n\n\r\n{}\n[]\nnull\n\"x\"\n{\"cancel\":1}\n{\"business_id\":\"\xff\"}"))
+	f.Add([]byte(`{"business_id":"a","delay":1,"text":"` + strings.Repeat("x", 70_000) + `"}`))
+	f.Add(bytes.Repeat([]byte("x"), LineBytes+1))
+	shared := start(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h := *shared
+		h.t, h.client = t, &http.Client{Transport: &contractTransport{t: t, next: h.transport}}
+		r := h.do("POST", alarms, string(body), "Content-Type: "+ndjsonType)
+		want := bytes.Count(body, []byte("\n"))
+		if len(body) > 0 && body[len(body)-1] != '\n' {
+			want++
+		}
+		lines := bytes.Split(bytes.TrimSuffix(r.body, []byte("\n")), []byte("\n"))
+		if len(r.body) == 0 {
+			lines = nil
+		}
+		if len(lines) != want {
+			t.Fatalf("%d results to %d lines: %s", len(lines), want, r.body)
+		}
+		for i, line := range lines {
+			var got itemResult
+			if err := json.Unmarshal(line, &got); err != nil || got.Line != i+1 || got.Status >= 500 || got.Status < 200 {
+				t.Fatalf("result %d: %s, %v", i, line, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package clockhttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// fakeStreams hands the same deliveries to all subscribers, who thereby share them.
+type fakeStreams struct {
+	deliveries chan clock.Delivery
+	closed     chan struct{} // one a subscription
+}
+
+func (f *fakeStreams) Subscribe(string) clock.Subscription { return f }
+func (f *fakeStreams) Deliveries() <-chan clock.Delivery   { return f.deliveries }
+func (f *fakeStreams) Close()                              { f.closed <- struct{}{} }
+
+func withStreams(f *fakeStreams) func(*setup) { return func(su *setup) { su.deps.Streams = f } }
+
+func newFakeStreams() *fakeStreams {
+	return &fakeStreams{deliveries: make(chan clock.Delivery), closed: make(chan struct{}, 10)}
+}
+
+const ringsURL = "/v1/applications/shop/rings"
+
+func testRing(kind clock.PayloadKind, payload string) clock.Ring {
+	return clock.Ring{
+		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a\nb/ä"}, Generation: 3, RingNo: 2, RetryTimes: 1,
+		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: kind, ContentType: kind.DefaultContentType(),
+	}
+}
+
+func (h *harness) subscribe() (*bufio.Reader, context.CancelFunc) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	r, _ := http.NewRequestWithContext(ctx, "GET", h.url+ringsURL, nil)
+	resp, err := h.client.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { cancel(); _ = resp.Body.Close() })
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		h.t.Fatalf("subscribe: %d %v", resp.StatusCode, resp.Header)
+	}
+	return bufio.NewReader(resp.Body), cancel
+}
+
+// event reads up to the next empty line.
+func event(t *testing.T, in *bufio.Reader) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("after %q: %v", b.String(), err)
+		}
+		if line == "\n" {
+			return b.String()
+		}
+		b.WriteString(line)
+	}
+}
+
+func TestRingsAreEvents(t *testing.T) {
+	f := newFakeStreams()
+	h := start(t, withStreams(f))
+	in, cancel := h.subscribe() // returns only because the head is flushed at once
+	if e := event(t, in); e != ": clockd\n" {
+		t.Errorf("first comes %q", e)
+	}
+	done := make(chan error, 1)
+	f.deliveries <- clock.Delivery{Done: func(err error) { done <- err }, Rings: []clock.Ring{
+		testRing(clock.JSON, "{\"a\":\r\n [1,\n2],\"b\":\"x\\n\"}"), testRing(clock.Text, "line\nbreak\r"), testRing(clock.Binary, "\xff\x00"), testRing(clock.NoPayload, ""),
+	}}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	const head = "event: ring\nid: 7.3.2\ndata: "
+	const data = `{"message_id":"7.3.2","application":"shop","business_id":"a\nb/ä","generation":3,"ring_no":2,"retry_times":1,` +
+		`"ring_at":"1970-01-01T00:00:01.000Z","rung_at":"1970-01-01T00:00:01.001Z","claim_id":"c1","content_type":"`
+	for _, want := range []string{
+		`application/json","payload":{"a":   [1, 2],"b":"x\n"}}`, `text/plain; charset=utf-8","text":"line\nbreak\r"}`,
+		`application/octet-stream","base64":"/wA="}`, `application/octet-stream"}`,
+	} {
+		got := event(t, in)
+		if got != head+data+want+"\n" {
+			t.Errorf("%s, want\n%s", got, head+data+want)
+		}
+	}
+	h.awaitMetric("clockd_http_streams", "streamRings", 1)
+	cancel()
+	<-f.closed
+	h.awaitMetric("clockd_http_streams", "streamRings", 0)
+}
+
+func TestRingMatchesTheContract(t *testing.T) {
+	r := testRing(clock.Text, "x")
+	r.BusinessID = "a"
+	data, _, _ := strings.Cut(strings.SplitAfter(string(appendEvent(nil, &r)), "data: ")[1], "\n")
+	if err := validateSchema("Ring", []byte(data)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSilentStreamHasAHeartbeat(t *testing.T) {
+	f := newFakeStreams()
+	h := start(t, withStreams(f), func(su *setup) { su.cfg.Heartbeat = 20 * time.Millisecond })
+	in, _ := h.subscribe()
+	for range 4 {
+		if e := event(t, in); e != ": clockd\n" {
+			t.Errorf("%q", e)
+		}
+	}
+}
+
+// TestUnreadDeliveryIsInDoubt: the subscriber is there but takes nothing.
+func TestUnreadDeliveryIsInDoubt(t *testing.T) {
+	f := newFakeStreams()
+	h := start(t, withStreams(f), func(su *setup) { su.cfg.WriteTimeout = 200 * time.Millisecond })
+	conn := h.dial()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", ringsURL)
+	rings := make([]clock.Ring, 1000)
+	for i := range rings {
+		rings[i] = testRing(clock.Text, strings.Repeat("x", 60_000))
+	}
+	done := make(chan error, 2)
+	f.deliveries <- clock.Delivery{Rings: rings, Done: func(err error) { done <- err }}
+	if err := <-done; err == nil {
+		t.Error("60 MB were flushed to a client that reads nothing")
+	}
+	<-f.closed
+	if len(done) > 0 {
+		t.Error("settled twice")
+	}
+}
+
+func TestBrokenWriterLeavesADeliveryInDoubt(t *testing.T) {
+	var got error
+	e := &eventStream{conn: http.NewResponseController(brokenWriter{}), w: brokenWriter{}, timeout: time.Second}
+	func() {
+		defer func() { _ = recover() }()
+		_ = e.deliver(&clock.Delivery{Rings: []clock.Ring{testRing(99, "")}, Done: func(err error) { got = err }})
+	}()
+	if !errors.Is(got, errUnwritten) {
+		t.Errorf("settled with %v", got)
+	}
+}
+
+// brokenWriter panics, as a bug would.
+type brokenWriter struct{ http.ResponseWriter }
+
+func (brokenWriter) Write([]byte) (int, error) { panic("a bug") }
+
+func TestRingsEndWhenTheNodeStops(t *testing.T) {
+	f := newFakeStreams()
+	h := start(t, withStreams(f))
+	in, _ := h.subscribe()
+	event(t, in)
+	h.stop()
+	<-f.closed
+	if _, err := in.ReadString('\n'); err == nil || errors.Is(err, context.Canceled) || err.Error() != "EOF" {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+func TestRingsThatGoToTheBroker(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.Exchange = "bells" })
+	r := h.expect(409, "rings_go_to_broker", "GET", ringsURL, "")
+	if d, _ := r.field("detail").(string); !strings.Contains(d, `"bells"`) || !strings.Contains(d, `"shop"`) {
+		t.Errorf("where? %s", d)
+	}
+	h.expect(422, "invalid_application", "GET", "/v1/applications/-/rings", "")
+}

@@ -1,0 +1,265 @@
+package clockhttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// metric returns the value of a metric with that label value, 0 if there is none.
+func (h *harness) metric(name, label string) float64 {
+	h.t.Helper()
+	families, err := h.metrics.Gather()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if f.GetName() == name && l.GetValue() == label {
+					return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// awaitMetric waits until a metric has a value: some are counted after the client has its answer.
+func (h *harness) awaitMetric(name, label string, want float64) {
+	h.t.Helper()
+	for begun := time.Now(); h.metric(name, label) != want; {
+		if time.Since(begun) > 10*time.Second {
+			h.t.Fatalf("%s %s is %v, want %v", name, label, h.metric(name, label), want)
+		}
+		h.do("GET", "/healthz", "")
+	}
+}
+
+func TestPathsAndMethodsThatAreNot(t *testing.T) {
+	h := start(t)
+	for _, path := range []string{
+		"/", "/v1", "/v2/applications/shop/alarms", "/v1/applications/shop", "/v1/applications/shop/alarm/x", "/V1/applications/shop/alarms",
+		"/v1/applications/a/b/alarms", "/healthz/", "/v1/applications/shop/rings/1.1.1/ack", "/%2e%2e/etc/passwd", "//healthz",
+	} {
+		h.expect(404, "unknown_path", "GET", path, "")
+		h.expect(404, "unknown_path", "POST", path, "{}")
+	}
+	for path, allow := range map[string][]string{
+		alarms + "/x": {"GET", "PUT", "DELETE"}, alarms: {"GET", "POST"}, "/v1/applications/shop/rings": {"GET"}, "/healthz": {"GET"},
+	} {
+		r := h.expect(405, "method_not_allowed", "PATCH", path, "{}")
+		for _, method := range allow {
+			if !strings.Contains(r.header.Get("Allow"), method) {
+				t.Errorf("%s: Allow: %s", path, r.header.Get("Allow"))
+			}
+		}
+	}
+	h.awaitMetric("clockd_http_problems_total", "method_not_allowed", 4)
+}
+
+// stubAlarms panics or fails as a test wants.
+type stubAlarms struct {
+	Alarms
+	get  func() (*clock.Alarm, error)
+	list func() ([]clock.Alarm, error)
+}
+
+func (s *stubAlarms) Get(context.Context, clock.Key) (*clock.Alarm, error)         { return s.get() }
+func (s *stubAlarms) List(context.Context, clock.ListQuery) ([]clock.Alarm, error) { return s.list() }
+
+func TestUnexpectedFailuresAreLoggedOnce(t *testing.T) {
+	log := &logs{}
+	stub := &stubAlarms{
+		get:  func() (*clock.Alarm, error) { panic("a bug") },
+		list: func() ([]clock.Alarm, error) { return nil, errors.New("a surprise") },
+	}
+	h := start(t, func(su *setup) { su.deps.Log, su.deps.Alarms = log.logger(), stub })
+	r := h.expect(500, "internal", "GET", alarms+"/x", "")
+	if strings.Contains(string(r.body), "a bug") {
+		t.Errorf("the panic is told: %s", r.body)
+	}
+	h.expect(500, "internal", "GET", alarms, "")
+	stub.get = func() (*clock.Alarm, error) { return nil, clock.Unavailable(errors.New("gone")) }
+	h.expect(503, "unavailable", "GET", alarms+"/x", "")
+	text := log.String()
+	if strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, "stubAlarms") || !strings.Contains(text, "a surprise") || strings.Contains(text, "gone") {
+		t.Errorf("log:\n%s", text)
+	}
+	h.awaitMetric("clockd_http_problems_total", "internal", 2)
+}
+
+func TestHealth(t *testing.T) {
+	ready := Readiness{Ready: true, Checks: []Check{{Name: "broker", Status: "down", Detail: `refused "x"`}}}
+	h := start(t, func(su *setup) { su.deps.Readiness = func() Readiness { return ready } })
+	if r := h.expect(200, "", "GET", "/healthz", ""); string(r.body) != "ok\n" {
+		t.Errorf("%q", r.body)
+	}
+	r := h.expect(200, "", "GET", "/readyz", "")
+	if string(r.body) != `{"ready":true,"checks":[{"name":"broker","status":"down","detail":"refused \"x\""}]}`+"\n" {
+		t.Errorf("%s", r.body)
+	}
+	ready.Ready = false
+	h.expect(503, "", "GET", "/readyz", "")
+	if r := h.expect(200, "", "GET", "/metrics", ""); !strings.Contains(string(r.body), `clockd_http_request_duration_seconds_count{class="2xx",route="healthz"} 1`) {
+		t.Errorf("%.2000s", r.body)
+	}
+}
+
+func TestFailuresOfTheDatabase(t *testing.T) {
+	h := start(t)
+	h.store.failWith(func(clock.Op) error { return clock.Unavailable(errors.New("gone")) })
+	if r := h.expect(503, "unavailable", "PUT", alarms+"/x", `{"delay":1}`); r.header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
+	}
+	h.store.failWith(func(clock.Op) error { return clock.Unconfirmed(errors.New("gone")) })
+	h.expect(503, "unconfirmed", "DELETE", alarms+"/x", "")
+}
+
+// TestRequestsUnderWayAreAnsweredWhenTheNodeStops: the set is committed after the drain has begun.
+func TestRequestsUnderWayAreAnsweredWhenTheNodeStops(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	h := start(t, func(su *setup) { su.store.hold = func() { close(entered); <-release } })
+	answered := make(chan int, 1)
+	go func() { answered <- h.do("PUT", alarms+"/x", `{"delay":"1h"}`).status }()
+	<-entered
+	stopped := make(chan struct{})
+	go func() { h.stop(); close(stopped) }()
+	<-h.server.stopping.Done()
+	close(release)
+	if status := <-answered; status != 201 {
+		t.Errorf("answered %d", status)
+	}
+	<-stopped
+	if _, err := net.Dial("tcp", h.server.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestHalfClosedClientOfASetIsAnswered(t *testing.T) {
+	h := start(t)
+	conn := h.dial()
+	fmt.Fprintf(conn, "PUT %s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n%s", alarms, `{"delay":"1h"}`)
+	_ = conn.(*net.TCPConn).CloseWrite()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 201 {
+		t.Errorf("answered %d", resp.StatusCode)
+	}
+}
+
+func TestSlowAndBrokenBodies(t *testing.T) {
+	for name, c := range map[string]struct {
+		request string
+		close   bool
+		status  int
+		code    string
+	}{
+		"slow":            {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 408, "request_timeout"},
+		"slow, not read":  {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 404, "unknown_path"},
+		"slow batch":      {"POST " + alarms + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", false, 408, "request_timeout"},
+		"cut":             {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", true, 400, "incomplete_body"},
+		"cut, chunked":    {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", true, 400, "incomplete_body"},
+		"broken chunking": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 400, "incomplete_body"},
+		"too large":       {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", false, 413, "body_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
+			conn := h.dial()
+			fmt.Fprint(conn, c.request)
+			if c.close {
+				_ = conn.(*net.TCPConn).CloseWrite()
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			b, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != c.status || !strings.Contains(string(b), `"`+c.code+`"`) {
+				t.Errorf("%d %s", resp.StatusCode, b)
+			}
+			if left := h.server.bodies.left.Load(); left != h.server.cfg.BodyBytes {
+				t.Errorf("%d bytes of bodies are still taken", h.server.cfg.BodyBytes-left)
+			}
+		})
+	}
+}
+
+// TestDrippingBodyHasADeadlineToo: each read is fast enough, the whole is not.
+func TestDrippingBodyHasADeadlineToo(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.BodyTimeout = 300 * time.Millisecond })
+	conn := h.dial()
+	fmt.Fprintf(conn, "PUT %s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", alarms)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		answer <- line
+	}()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 500 {
+		select {
+		case line := <-answer:
+			if !strings.Contains(line, "408") {
+				t.Errorf("%q", line)
+			}
+			return
+		case <-tick.C:
+			_, _ = io.WriteString(conn, " ")
+		}
+	}
+	t.Error("a body dripped for ten seconds")
+}
+
+// TestBodiesAreBoundedTogether: while some are being read, others get 503.
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.BodyBytes = 2 * BatchBytes })
+	if !h.server.bodies.take(2*BatchBytes - 100) {
+		t.Fatal("the budget is taken")
+	}
+	h.expect(503, "overloaded", "PUT", alarms+"/x", `{"delay":1,"text":"`+strings.Repeat("x", 100)+`"}`)
+	h.server.bodies.give(2*BatchBytes - 100)
+	h.expect(201, "", "PUT", alarms+"/x", `{"delay":1,"text":"`+strings.Repeat("x", 100)+`"}`)
+	if left := h.server.bodies.left.Load(); left != 2*BatchBytes {
+		t.Errorf("%d bytes left", left)
+	}
+}
+
+func TestConfigGivesItsReasons(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	err := Config{}.Validate()
+	for _, part := range []string{"read header timeout", "heartbeat", "listen address", "max header bytes", "body bytes", "window"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s is missing in: %v", part, err)
+		}
+	}
+	if _, err := New(DefaultConfig(), Deps{}); err == nil {
+		t.Error("a server without its parts")
+	}
+}
+
+func TestTakenPortIsToldBeforeRun(t *testing.T) {
+	h := start(t)
+	cfg := DefaultConfig()
+	cfg.Listen = h.server.Addr().String()
+	other := &Server{cfg: cfg}
+	if err := other.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), cfg.Listen) || other.Addr() != nil {
+		t.Errorf("listen: %v", err)
+	}
+}
