@@ -61,7 +61,7 @@ type ClaimRequest struct {
 // Claim is what a ClaimRequest took.
 type Claim struct {
 	Rings []clock.Ring // to be delivered, in the order of next_try_time, id
-	Ended []Ended      // due but past latest_ring_at (expired) or out of rings (dead): over, not to be delivered
+	Ended []Ended      // due but past latest_ring_at (expired) or out of rings (dead): over, committed, not to be delivered
 	Left  []int64      // asked for, free and due, but left for MaxBytes' sake; never nil-and-lost: offer them again
 	// Settler finishes the claim; nil when Rings is empty, for then all is committed.
 	Settler Settler

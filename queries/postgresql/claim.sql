@@ -34,7 +34,7 @@ WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_tr
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING *;
 
--- name: EndAlarms :execrows
+-- name: EndAlarms :exec
 -- Due rows that cannot ring any more: expired or dead.
 -- Index: primary key. Rows: few.
 UPDATE alarm a

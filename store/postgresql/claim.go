@@ -59,42 +59,67 @@ type held struct {
 
 // take locks, judges and writes.
 func (c *claim) take(ctx context.Context) (*store.Claim, error) {
-	now := int64(c.request.Now)
-	locked, err := c.s.q.LockDue(ctx, c.t, dbsqlc.LockDueParams{Ids: c.request.IDs, Now: now})
+	taken, ended, left, err := c.judge(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	judged := c.request.Judge(column(locked, candidateOf))
-	if err := c.end(ctx, judged.Ended); err != nil {
 		return nil, err
 	}
-	if len(judged.Taken) > 0 {
-		ids := column(judged.Taken, func(t *store.Candidate) int64 { return t.ID })
-		rows, err := c.write(ctx, ids)
+	if len(taken) > 0 {
+		rows, err := c.write(ctx, idsOfCandidates(taken))
 		if err != nil {
 			return nil, fmt.Errorf("take: %w", err)
 		}
-		if err := c.collect(judged.Taken, rows); err != nil {
+		if err := c.collect(taken, rows); err != nil {
 			return nil, err
 		}
 	}
-	return &store.Claim{Rings: c.rings, Ended: judged.Ended, Left: judged.Left}, nil
+	return &store.Claim{Rings: c.rings, Ended: ended, Left: left}, nil
 }
 
-func (c *claim) end(ctx context.Context, ended []store.Ended) error {
-	if len(ended) == 0 {
-		return nil
+// judge locks what is to be taken and nothing else. Where rows are to be ended, that is committed first, so that they are over
+// whatever becomes of the rings; where rows are left for their size, all locks are given up and the others locked again. Both
+// happen seldom.
+func (c *claim) judge(ctx context.Context) (taken []store.Candidate, ended []store.Ended, left []int64, err error) {
+	ids := c.request.IDs
+	for {
+		locked, err := c.s.q.LockDue(ctx, c.t, dbsqlc.LockDueParams{Ids: ids, Now: int64(c.request.Now)})
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("lock: %w", err)
+		}
+		judged := c.request.Judge(column(locked, candidateOf))
+		switch {
+		case len(judged.Ended) > 0:
+			err = c.end(ctx, judged.Ended)
+			ended = append(ended, judged.Ended...)
+		case len(judged.Left) > 0:
+			err = c.t.rollback(ctx)
+			left = append(left, judged.Left...)
+			ids = idsOfCandidates(judged.Taken)
+		default:
+			return judged.Taken, ended, left, nil
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	_, err := c.s.q.EndAlarms(ctx, c.t, dbsqlc.EndAlarmsParams{
+}
+
+// end writes and commits, in one round trip; the next statement begins anew.
+func (c *claim) end(ctx context.Context, ended []store.Ended) error {
+	var p pipeline
+	err := c.s.q.EndAlarms(ctx, &p, dbsqlc.EndAlarmsParams{
 		Now:     int64(c.request.Now),
 		Ids:     column(ended, func(e *store.Ended) int64 { return e.ID }),
 		States:  column(ended, func(e *store.Ended) int64 { return int64(e.State) }),
 		Reasons: column(ended, func(e *store.Ended) string { return textOf(e.Reason) }),
 	})
 	if err != nil {
-		return fmt.Errorf("end: %w", err)
+		return err
 	}
-	return nil
+	return c.t.send(ctx, &p)
+}
+
+func idsOfCandidates(rows []store.Candidate) []int64 {
+	return column(rows, func(c *store.Candidate) int64 { return c.ID })
 }
 
 // write is the conditional UPDATE that decides the claim.

@@ -23,8 +23,8 @@ const (
 	sqlRollback = "rollback"
 )
 
-// tx is a transaction on a connection of its own. BEGIN is sent with the first statement. It ends with commit, rollback or
-// send; then close gives the connection back.
+// tx is transactions on a connection of its own, one after the other. BEGIN is sent with the first statement of each; it ends
+// with commit, rollback or send. In the end close gives the connection back.
 type tx struct {
 	conn  *pgxpool.Conn
 	setup []string // statements that go before the first one
@@ -154,6 +154,7 @@ func (t *tx) send(ctx context.Context, p *pipeline) error {
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
+	t.begun = err != nil
 	return commitOutcome(tag, err)
 }
 
@@ -162,7 +163,9 @@ func (t *tx) commit(ctx context.Context) error {
 	if !t.begun {
 		return nil
 	}
-	return commitOutcome(t.conn.Exec(ctx, sqlCommit))
+	tag, err := t.conn.Exec(ctx, sqlCommit)
+	t.begun = err != nil
+	return commitOutcome(tag, err)
 }
 
 func commitOutcome(tag pgconn.CommandTag, err error) error {

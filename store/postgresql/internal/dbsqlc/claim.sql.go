@@ -10,7 +10,7 @@ import (
 	"database/sql"
 )
 
-const EndAlarms = `-- name: EndAlarms :execrows
+const EndAlarms = `-- name: EndAlarms :exec
 UPDATE alarm a
 SET state = e.state, next_try_time = NULL, last_error = e.reason, update_time = $1::bigint,
     finished_at = $1::bigint
@@ -28,17 +28,14 @@ type EndAlarmsParams struct {
 
 // Due rows that cannot ring any more: expired or dead.
 // Index: primary key. Rows: few.
-func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) (int64, error) {
-	result, err := db.Exec(ctx, EndAlarms,
+func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) error {
+	_, err := db.Exec(ctx, EndAlarms,
 		arg.Now,
 		arg.Ids,
 		arg.States,
 		arg.Reasons,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return err
 }
 
 const LeaseAlarms = `-- name: LeaseAlarms :many
