@@ -57,7 +57,41 @@ CREATE TABLE shard (
     PRIMARY KEY (shard)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 
+-- Every alarm, for people: states by name, times in UTC whatever the session's time zone.
+CREATE VIEW alarm_report AS
+SELECT a.id, a.application, a.business_id, a.shard,
+       ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,
+       a.generation,
+       CAST(TIMESTAMPADD(MICROSECOND, a.target_ring_at * 1000, '1970-01-01') AS DATETIME(3)) AS target_ring_at,
+       CAST(TIMESTAMPADD(MICROSECOND, a.latest_ring_at * 1000, '1970-01-01') AS DATETIME(3)) AS latest_ring_at,
+       CAST(TIMESTAMPADD(MICROSECOND, a.next_try_time * 1000, '1970-01-01') AS DATETIME(3)) AS next_try_time,
+       a.rung_at - a.target_ring_at AS lateness_ms,
+       a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.priority,
+       LENGTH(a.payload) AS payload_bytes,
+       CAST(TIMESTAMPADD(MICROSECOND, a.rung_at * 1000, '1970-01-01') AS DATETIME(3)) AS rung_at,
+       CAST(TIMESTAMPADD(MICROSECOND, a.create_time * 1000, '1970-01-01') AS DATETIME(3)) AS create_time,
+       CAST(TIMESTAMPADD(MICROSECOND, a.update_time * 1000, '1970-01-01') AS DATETIME(3)) AS update_time,
+       CAST(TIMESTAMPADD(MICROSECOND, a.finished_at * 1000, '1970-01-01') AS DATETIME(3)) AS finished_at
+FROM alarm a;
+
+-- Alarms that were tried again, or whose last try is in doubt, with how often and how the last try failed.
+CREATE VIEW retry_report AS
+SELECT a.id, a.application, a.business_id,
+       ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,
+       a.generation,
+       CAST(TIMESTAMPADD(MICROSECOND, a.target_ring_at * 1000, '1970-01-01') AS DATETIME(3)) AS target_ring_at,
+       CAST(TIMESTAMPADD(MICROSECOND, a.next_try_time * 1000, '1970-01-01') AS DATETIME(3)) AS next_try_time,
+       a.retry_times, a.in_doubt, a.last_error,
+       (SELECT COUNT(*) FROM ring_attempt r WHERE r.alarm_id = a.id) AS attempts,
+       ELT(l.outcome, 'confirmed', 'returned', 'nacked', 'in_doubt', 'refused', 'unsent') AS last_outcome,
+       CAST(TIMESTAMPADD(MICROSECOND, l.attempt_time * 1000, '1970-01-01') AS DATETIME(3)) AS last_attempt_time
+FROM alarm a
+LEFT JOIN ring_attempt l ON l.id = (SELECT MAX(r.id) FROM ring_attempt r WHERE r.alarm_id = a.id)
+WHERE a.retry_times > 0 OR a.in_doubt <> 0;
+
 -- +goose Down
+DROP VIEW retry_report;
+DROP VIEW alarm_report;
 DROP TABLE shard;
 DROP TABLE ring_attempt;
 DROP TABLE alarm;

@@ -1,0 +1,68 @@
+package mysql
+
+import (
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// alarmOf returns a row in the words of the domain.
+func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
+	r := store.Row(row)
+	return r.Alarm()
+}
+
+func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
+	alarms := make([]clock.Alarm, len(rows))
+	for i, row := range rows {
+		var err error
+		if alarms[i], err = alarmOf(row); err != nil {
+			return nil, err
+		}
+	}
+	return alarms, nil
+}
+
+func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
+	attempts := make([]clock.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = clock.Attempt{
+			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
+			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error,
+		}
+	}
+	return attempts
+}
+
+// null returns an instant as the argument of a nullable column.
+func null(i clock.Instant) any {
+	if i == clock.NoInstant {
+		return nil
+	}
+	return int64(i)
+}
+
+// bytesOf returns the payload as a column that is NOT NULL takes it.
+func bytesOf(payload []byte) []byte {
+	if payload == nil {
+		return []byte{}
+	}
+	return payload
+}
+
+// bit returns a flag as its column holds it.
+func bit(flag bool) int64 {
+	if flag {
+		return 1
+	}
+	return 0
+}
+
+// idsOf returns the ids of rows.
+func idsOf[R any](rows []R, id func(*R) int64) []int64 {
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = id(&rows[i])
+	}
+	return ids
+}

@@ -1,0 +1,58 @@
+package mysql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// Due reads the due index of all the shards in one statement (ListDue).
+func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	args := make([]any, 0, 8*len(q.Shards))
+	for _, shard := range q.Shards {
+		from, until := int64(q.From.Time), int64(q.Until.Time)
+		args = append(args, int64(shard), from, from, q.From.ID, until, until, q.Until.ID, int64(q.Limit))
+	}
+	found, err := s.q.ListDue(ctx, bulk{DBTX: s.db, part: dueOfShard, rows: len(q.Shards), args: args}, dbsqlc.ListDueParams{})
+	if err != nil {
+		return store.DuePage{}, mapError("read what is due", err)
+	}
+	rows := make([]store.Due, len(found))
+	for i, r := range found {
+		rows[i] = store.Due{ID: r.ID, NextTryTime: store.FromNull(r.NextTryTime), Shard: int(r.Shard), Application: r.Application}
+	}
+	return store.NewDuePage(q, rows), nil
+}
+
+// Overdue counts what is due, from the due index (CountDue, ListOldest).
+func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	o := store.Overdue{Oldest: clock.NoInstant}
+	numbers := idsOf(shards, func(n *int) int64 { return int64(*n) })
+	count, err := s.q.CountDue(ctx, s.db, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
+	if err != nil || count == 0 {
+		return o, mapError("count what is overdue", err)
+	}
+	args := make([]any, 0, 2*len(shards))
+	for _, n := range numbers {
+		args = append(args, n, int64(now))
+	}
+	oldest, err := s.q.ListOldest(ctx, bulk{DBTX: s.db, part: oldestOf, rows: len(shards), args: args}, dbsqlc.ListOldestParams{})
+	if err != nil {
+		return o, mapError("look for the oldest that is overdue", err)
+	}
+	for _, r := range oldest {
+		if t := store.FromNull(r); o.Oldest == clock.NoInstant || t < o.Oldest {
+			o.Oldest = t
+		}
+	}
+	if o.Oldest != clock.NoInstant { // it may have rung since it was counted
+		o.Count = int(count)
+	}
+	return o, nil
+}

@@ -1,0 +1,57 @@
+package mysql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// Expire ends due rows whose latest_ring_at has passed (ListDue, LockExpired, ExpireAlarms).
+func (s *Store) Expire(
+	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
+) ([]store.Ended, store.Position, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	until := store.Position{Time: now + 1}
+	// each shard gives some more than its share: a page that is too short is only one call more
+	page, err := s.Due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
+	if err != nil {
+		return nil, from, err
+	}
+	rows, next := page.Rows, page.Complete
+	if len(rows) > limit {
+		rows, next = rows[:limit], rows[limit].Position()
+	}
+	if next == until {
+		next = store.Position{}
+	}
+	ended, err := s.expire(ctx, now, rows)
+	if err != nil {
+		return nil, from, err
+	}
+	return ended, next, nil
+}
+
+func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) (ended []store.Ended, err error) {
+	if len(due) == 0 {
+		return nil, nil
+	}
+	ids := idsOf(due, func(d *store.Due) int64 { return d.ID })
+	err = transact(ctx, s.db, "expire", func(t *tx, _ bool) error {
+		rows, err := s.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now)})
+		if err != nil {
+			return err
+		}
+		ended = make([]store.Ended, len(rows))
+		for i, r := range rows {
+			ended[i] = store.Ended{
+				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired,
+				Reason: store.ExpiredReason(r.LastError),
+			}
+		}
+		return s.end(ctx, t, now, ended)
+	})
+	return ended, err
+}

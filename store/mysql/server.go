@@ -1,0 +1,65 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The oldest servers that have SKIP LOCKED.
+var (
+	minMariaDB = [2]int{10, 6}
+	minMySQL   = [2]int{8, 0}
+)
+
+// minPacket lets a row of the greatest payload pass, doubled by escapes.
+const minPacket = 1 << 20
+
+// server is what Check read of the server.
+type server struct {
+	maria     bool
+	version   string // without what the packager added
+	maxPacket int    // longest statement in bytes
+	idStep    int64  // between the ids that one INSERT makes
+}
+
+// parseServer reads VERSION(): "10.11.19-MariaDB-0+deb12u1", "8.0.36", "5.5.5-10.11.2-MariaDB".
+func parseServer(version string) server {
+	version = strings.TrimPrefix(version, "5.5.5-") // what MariaDB says to old replicas
+	number, rest, _ := strings.Cut(version, "-")
+	return server{maria: strings.Contains(rest, "MariaDB"), version: number}
+}
+
+// String names the server: "mariadb 10.11.19"; nothing before Check.
+func (s server) String() string {
+	switch {
+	case s.version == "":
+		return ""
+	case s.maria:
+		return "mariadb " + s.version
+	default:
+		return "mysql " + s.version
+	}
+}
+
+// check returns why clockd cannot work with the server, or nil.
+func (s server) check() error {
+	least := minMySQL
+	if s.maria {
+		least = minMariaDB
+	}
+	var v [2]int
+	if _, err := fmt.Sscanf(s.version, "%d.%d", &v[0], &v[1]); err != nil {
+		return fmt.Errorf("mysql: the server's version %q cannot be read", s.version)
+	}
+	if v[0] < least[0] || v[0] == least[0] && v[1] < least[1] {
+		return fmt.Errorf("mysql: the server is %s; clockd needs at least MariaDB %d.%d or MySQL %d.%d", s, minMariaDB[0], minMariaDB[1],
+			minMySQL[0], minMySQL[1])
+	}
+	if s.maxPacket < minPacket {
+		return fmt.Errorf("mysql: the server's max_allowed_packet is %d; clockd needs at least %d", s.maxPacket, minPacket)
+	}
+	return nil
+}
+
+// maxStatement returns how many bytes the rows of one statement may take together.
+func (s server) maxStatement() int { return s.maxPacket / 4 * 3 }

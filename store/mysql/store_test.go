@@ -1,0 +1,223 @@
+package mysql
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
+
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/storetest"
+)
+
+func TestMain(m *testing.M)       { storetest.Main(m) }
+func TestStore(t *testing.T)      { storetest.Run(t, engine()) }
+func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, engine()) }
+
+// TestStoreAsMySQL runs the suite as if the server were MySQL, which can neither refuse a locked row at once nor set a
+// variable for one statement.
+func TestStoreAsMySQL(t *testing.T) {
+	e := engine()
+	made := e.New
+	e.New = func(tb testing.TB) *storetest.Database {
+		d := made(tb)
+		opened := d.Open
+		d.Open = func(tb testing.TB) store.Store { return asMySQL{opened(tb).(*Store)} }
+		return d
+	}
+	e.Plans = func(*testing.T, *storetest.Database) {}
+	storetest.Run(t, e)
+}
+
+// asMySQL is a Store that takes its server for MySQL.
+type asMySQL struct{ *Store }
+
+// Check takes the server for MySQL.
+func (s asMySQL) Check(ctx context.Context) error {
+	err := s.Store.Check(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.maria = false
+	return err
+}
+
+func engine() storetest.Engine {
+	return storetest.Engine{
+		Dialect: goose.DialectMySQL, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans,
+	}
+}
+
+// serverURL leads to a server on which databases may be created.
+func serverURL() string {
+	if u := os.Getenv("CLOCKD_TEST_MYSQL_URL"); u != "" {
+		return u
+	}
+	return "mysql://clockd:clockd@127.0.0.1:23306/clockd"
+}
+
+// with returns the server's URL with another database, and sessions at -08:00.
+func with(tb testing.TB, database string) string {
+	tb.Helper()
+	u, err := url.Parse(serverURL())
+	ok(tb, err, "parse CLOCKD_TEST_MYSQL_URL")
+	u.Path = "/" + database
+	q := u.Query()
+	q.Set("time_zone", "'-08:00'")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// newURL makes an empty database that is dropped when the test ends.
+func newURL(tb testing.TB) string {
+	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context())
+	cfg := DefaultConfig()
+	cfg.URL = serverURL()
+	d, err := cfg.driver()
+	ok(tb, err, "read CLOCKD_TEST_MYSQL_URL")
+	admin, err := open(d, 1)
+	ok(tb, err, "open")
+	if err := admin.PingContext(ctx); err != nil {
+		tb.Fatalf("MariaDB does not answer: start it with \"make up\" (%v)", err)
+	}
+	name := "clockd_test_" + strings.ToLower(rand.Text())
+	_, err = admin.ExecContext(ctx, "CREATE DATABASE "+name)
+	ok(tb, err, "create a database")
+	tb.Cleanup(func() {
+		_, err := admin.ExecContext(ctx, "DROP DATABASE "+name)
+		ok(tb, err, "drop the database")
+		_ = admin.Close()
+	})
+	return with(tb, name)
+}
+
+func newDatabase(tb testing.TB) *storetest.Database {
+	tb.Helper()
+	u := newURL(tb)
+	a := newAnalyst(tb, u)
+	return &storetest.Database{
+		Open: func(tb testing.TB) store.Store { return openStore(tb, u) },
+		SQL:  a.db,
+		Kill: a.killOthers,
+	}
+}
+
+// analyst speaks to a database past the store.
+type analyst struct {
+	db *sql.DB
+
+	mu    sync.Mutex
+	ports map[string]bool // of its own connections
+}
+
+func newAnalyst(tb testing.TB, u string) *analyst {
+	tb.Helper()
+	cfg := DefaultConfig()
+	cfg.URL = u
+	d, err := cfg.driver()
+	ok(tb, err, "read the URL")
+	a := &analyst{ports: make(map[string]bool)}
+	d.DialFunc = a.dial
+	c, err := mysql.NewConnector(d)
+	ok(tb, err, "new connector")
+	a.db = sql.OpenDB(c)
+	tb.Cleanup(func() { _ = a.db.Close() })
+	return a
+}
+
+func (a *analyst) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, port, err := net.SplitHostPort(conn.LocalAddr().String())
+	a.ports[port] = true
+	return conn, err
+}
+
+// killOthers ends the stores' connections to the database and waits until they are gone.
+func (a *analyst) killOthers(tb testing.TB) {
+	tb.Helper()
+	for ids := a.others(tb); len(ids) > 0; ids = a.others(tb) {
+		for _, id := range ids {
+			_, err := a.db.ExecContext(tb.Context(), fmt.Sprintf("KILL %d", id))
+			if !isNumber(err, 1094) { // no such thread: it has just gone
+				ok(tb, err, "kill")
+			}
+		}
+	}
+}
+
+func (a *analyst) others(tb testing.TB) []int64 {
+	tb.Helper()
+	rows, err := a.db.QueryContext(tb.Context(), "SELECT id, host FROM information_schema.processlist WHERE db = DATABASE()")
+	ok(tb, err, "list connections")
+	defer func() { _ = rows.Close() }()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		var host string
+		ok(tb, rows.Scan(&id, &host), "scan a connection")
+		a.mu.Lock()
+		if !a.ports[host[strings.LastIndex(host, ":")+1:]] {
+			ids = append(ids, id)
+		}
+		a.mu.Unlock()
+	}
+	ok(tb, rows.Err(), "list connections")
+	return ids
+}
+
+func openStore(tb testing.TB, u string) *Store {
+	tb.Helper()
+	cfg := DefaultConfig()
+	cfg.URL = u
+	s, err := New(cfg, Deps{})
+	ok(tb, err, "new store")
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// migrated returns a store of a database of its own, ready for use.
+func migrated(tb testing.TB) *Store {
+	tb.Helper()
+	s := openStore(tb, newURL(tb))
+	ok(tb, s.Migrate(tb.Context()), "migrate")
+	ok(tb, s.Check(tb.Context()), "check")
+	return s
+}
+
+// unreachable returns a store whose server takes connections and never answers.
+func unreachable(tb testing.TB) store.Store {
+	tb.Helper()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(tb, err, "listen")
+	tb.Cleanup(func() { _ = silent.Close() })
+	cfg := DefaultConfig()
+	cfg.URL = "mysql://clockd@" + silent.Addr().String() + "/clockd"
+	cfg.DialTimeout = 300 * time.Millisecond
+	s, err := New(cfg, Deps{})
+	ok(tb, err, "new store")
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func ok(tb testing.TB, err error, doing string) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("%s: %v", doing, err)
+	}
+}
