@@ -10,7 +10,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
-	//MYSQL
+	"github.com/clockd/clockd/store/mysql"
 	"github.com/clockd/clockd/store/postgresql"
 	"github.com/clockd/clockd/store/sqlite"
 )
@@ -22,6 +22,10 @@ var errScheme = errors.New("the database URL must begin with mysql://, postgres:
 func newStore(f databaseFlags, ringWorkers int, log *slog.Logger) (store.Store, error) {
 	scheme, _, _ := strings.Cut(f.DatabaseURL, ":")
 	switch scheme {
+	case "mysql", "mariadb":
+		cfg := mysql.DefaultConfig()
+		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+1
+		return mysql.New(cfg, mysql.Deps{Log: log})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
 		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+1

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// size returns how many alarms a test uses; CLOCKD_TEST_ALARMS sets it for a large run.
+func size(t *testing.T, usual int) int {
+	t.Helper()
+	if v := os.Getenv("CLOCKD_TEST_ALARMS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return usual
+}
+
+// target is where a test's rings go.
+type target struct {
+	name   string
+	broker bool
+}
+
+// forAll runs the flow on every engine with the broker and with the stream.
+func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	for _, e := range engines {
+		for _, to := range []target{{"rabbitmq", true}, {"stream", false}} {
+			t.Run(e.name+"-"+to.name, func(t *testing.T) {
+				t.Parallel()
+				var b *testBroker
+				if to.broker {
+					b = dialBroker(t, amqpURL())
+				}
+				flow(t, e.open(t), b)
+			})
+		}
+	}
+}
+
+// startOn starts clockd on the database, with the broker or, nil, the stream.
+func startOn(t *testing.T, databaseURL string, b *testBroker) *process {
+	t.Helper()
+	env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
+	if b != nil {
+		env = append(env, b.env()...)
+	}
+	return start(t, env...)
+}
+
+// receiveFrom collects an application's rings from wherever they go.
+func receiveFrom(p *process, b *testBroker, application string) *receiver {
+	if b != nil {
+		return b.receive(application)
+	}
+	return p.listen(application)
+}
+
+// set sets count alarms of the application in batches, named prefix-0 and so on, each ringing at when(i).
+func (p *process) set(application, prefix string, count int, when func(i int) time.Time) {
+	p.t.Helper()
+	const batch = 500
+	for from := 0; from < count; from += batch {
+		var sets []map[string]any
+		for i := from; i < min(from+batch, count); i++ {
+			sets = append(sets, map[string]any{
+				"business_id": fmt.Sprintf("%s-%d", prefix, i), "ring_at": when(i).UnixMilli(), "payload": map[string]int{"n": i},
+			})
+		}
+		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"set": sets})
+		for _, r := range a.Results {
+			if r.Status != http.StatusCreated {
+				p.t.Fatalf("set: %+v", r)
+			}
+		}
+	}
+}
+
+// cancelMost cancels the alarms whose number is not a multiple of ten and returns which were cancelled; the others that it
+// asked for had rung.
+func (p *process) cancelMost(application, prefix string, count int) map[string]bool {
+	p.t.Helper()
+	cancelled := map[string]bool{}
+	var ids []string
+	flush := func() {
+		if len(ids) == 0 {
+			return
+		}
+		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"cancel": ids})
+		for _, r := range a.Results {
+			switch {
+			case r.Status == http.StatusOK:
+				cancelled[r.BusinessID] = true
+			case r.Code != "already_rung" && r.Code != "ring_in_doubt":
+				p.t.Errorf("cancel: %+v", r)
+			}
+		}
+		ids = ids[:0]
+	}
+	for i := range count {
+		if i%10 == 0 {
+			continue
+		}
+		if ids = append(ids, fmt.Sprintf("%s-%d", prefix, i)); len(ids) == 500 {
+			flush()
+		}
+	}
+	flush()
+	return cancelled
+}
+
+// The common life: most alarms are cancelled before they ring, some while they do; the others ring, once and not early.
+func TestMostAreCancelledTheOthersRing(t *testing.T) {
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		p := startOn(t, databaseURL, b)
+		got := receiveFrom(p, b, "shop")
+		count := size(t, 2000)
+		first := time.Now().Add(2*time.Second + time.Duration(count)*50*time.Microsecond).Truncate(time.Millisecond)
+		p.set("shop", "order", count, func(i int) time.Time { return first.Add(time.Duration(i%2000) * time.Millisecond) })
+		cancelled := p.cancelMost("shop", "order", count)
+		eventually(t, time.Minute+time.Duration(count)*time.Millisecond, "every alarm that was not cancelled rings", func() bool {
+			distinct, _ := got.byID()
+			return len(distinct) >= count-len(cancelled)
+		})
+		distinct, copies := got.byID()
+		for id, n := range distinct {
+			if cancelled[id] || n != 1 || copies[id] != 1 {
+				t.Errorf("%s rang %d times (%d copies), cancelled: %t", id, n, copies[id], cancelled[id])
+			}
+		}
+		for _, r := range got.all() {
+			if early := r.target.Sub(r.arrived); early > 0 {
+				t.Errorf("%s rang %s early", r.businessID, early)
+			}
+			if want := `{"n":` + strings.TrimPrefix(r.businessID, "order-") + "}"; r.body != want {
+				t.Errorf("%s brought %s, want %s", r.businessID, r.body, want)
+			}
+		}
+		t.Logf("%d alarms, %d cancelled, %d rung, 0 lost, 0 rung after a cancel", count, len(cancelled), len(distinct))
+	})
+}
+
+// A process that dies in the middle of a herd loses nothing; what it rang and could not commit rings again under the
+// same message id.
+func TestKilledInMidHerd(t *testing.T) {
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		const count = 3000
+		p := startOn(t, databaseURL, b)
+		got := receiveFrom(p, b, "shop")
+		due := time.Now().Add(3 * time.Second)
+		p.set("shop", "order", count, func(int) time.Time { return due })
+		eventually(t, time.Minute, "the herd begins to ring", func() bool { return len(got.all()) > 0 })
+		p.kill()
+		p = startOn(t, databaseURL, b)
+		again := got
+		if b == nil {
+			again = p.listen("shop")
+		}
+		rung := map[string]string{} // by business id, the message id
+		eventually(t, time.Minute, "everything rings", func() bool {
+			for _, r := range append(got.all(), again.all()...) {
+				if id := rung[r.businessID]; id != "" && id != r.messageID {
+					t.Fatalf("%s rang as %s and as %s", r.businessID, id, r.messageID)
+				}
+				rung[r.businessID] = r.messageID
+			}
+			return len(rung) == count
+		})
+	})
+}
+
+// A graceful stop in the middle of a herd makes no duplicate and takes its time within the limit.
+func TestTerminatedInMidHerd(t *testing.T) {
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		const count = 3000
+		p := startOn(t, databaseURL, b)
+		got := receiveFrom(p, b, "shop")
+		due := time.Now().Add(3 * time.Second)
+		p.set("shop", "order", count, func(int) time.Time { return due })
+		eventually(t, time.Minute, "the herd begins to ring", func() bool { return len(got.all()) > 0 })
+		if err := p.terminate(); err != nil {
+			t.Fatalf("stop: %v", err)
+		}
+		p = startOn(t, databaseURL, b)
+		again := got
+		if b == nil {
+			again = p.listen("shop")
+		}
+		copies := func() map[string]int {
+			n := map[string]int{}
+			for _, r := range got.all() {
+				n[r.businessID]++
+			}
+			if again != got {
+				for _, r := range again.all() {
+					n[r.businessID]++
+				}
+			}
+			return n
+		}
+		eventually(t, time.Minute, "everything rings", func() bool { return len(copies()) == count })
+		for id, n := range copies() {
+			if n != 1 {
+				t.Errorf("%s rang %d times", id, n)
+			}
+		}
+	})
+}
+
+// Without a queue an application's alarms are tried, held and explained while others ring, and all ring once it has one.
+func TestUnroutableIsHeldAndExplained(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			b := dialBroker(t, amqpURL())
+			p := startOn(t, e.open(t), b)
+			const count = 200
+			p.set("nobody", "lost", count, func(int) time.Time { return time.Now() })
+			got := b.receive("shop")
+			p.set("shop", "order", count, func(int) time.Time { return time.Now() })
+			eventually(t, 20*time.Second, "the other application rings", func() bool { d, _ := got.byID(); return len(d) == count })
+			a := p.must(http.StatusOK, http.MethodGet, alarmPath("nobody", "lost-0"), nil)
+			if a.State != "scheduled" || a.RetryTimes == 0 || len(a.Attempts) == 0 || !strings.Contains(a.LastError, "NO_ROUTE") {
+				t.Errorf("the unroutable alarm says %+v", a)
+			}
+			found := b.receive("nobody")
+			eventually(t, 90*time.Second, "all ring once a queue is bound", func() bool { d, _ := found.byID(); return len(d) == count })
+			for id, n := range second(found.byID()) {
+				if n != 1 {
+					t.Errorf("%s rang %d times", id, n)
+				}
+			}
+		})
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }
+
+// What cannot ring before its latest time expires, visibly, also while nothing can ring.
+func TestLatestRingAtPassed(t *testing.T) {
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		p := startOn(t, databaseURL, b)
+		now := time.Now()
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("nobody", "late"), map[string]any{
+			"ring_at": now.UnixMilli(), "latest_ring_at": now.Add(2 * time.Second).UnixMilli(), "text": "too late",
+		})
+		eventually(t, 30*time.Second, "it expires", func() bool {
+			return p.must(http.StatusOK, http.MethodGet, alarmPath("nobody", "late"), nil).State == "expired"
+		})
+		a := p.must(http.StatusConflict, http.MethodDelete, alarmPath("nobody", "late"), nil)
+		if a.Code != "already_expired" {
+			t.Errorf("cancel says %+v", a)
+		}
+	})
+}
+
+// A wrong configuration is told all at once, without a secret, and nothing is started.
+func TestConfigurationErrorsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	cmd := command([]string{
+		"CLOCKD_DATABASE_URL=oracle://scott:tiger@db/x", "CLOCKD_AMQP_URL=http://guest:s3cret@mq/", "CLOCKD_RETENTION=-1s",
+		"CLOCKD_RING_WORKERS=0", "CLOCKD_HEAP_ENTRIES=-5",
+	}, "serve")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
+		t.Errorf("got %v, want exit code %d", err, exitUsage)
+	}
+	for _, want := range []string{"database URL", "AMQP URL", "retention", "ring workers", "heap entries"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("does not name %q:\n%s", want, out)
+		}
+	}
+	for _, secret := range []string{"tiger", "s3cret"} {
+		if strings.Contains(string(out), secret) {
+			t.Errorf("prints a secret:\n%s", out)
+		}
+	}
+}

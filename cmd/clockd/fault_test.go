@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// services is a set of servers of the test's own, so that it may stop and kill them.
+type services struct {
+	t   *testing.T
+	dir string
+	env map[string]string
+}
+
+// privately starts the named servers below a folder of the test's own.
+func privately(t *testing.T, names ...string) *services {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "clockd-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &services{t: t, dir: dir, env: map[string]string{}}
+	t.Cleanup(func() {
+		s.do("down", "--purge")
+		_ = os.RemoveAll(dir)
+	})
+	s.do(append([]string{"up"}, names...)...)
+	for line := range strings.Lines(s.do("env")) {
+		if name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "="); ok {
+			s.env[name] = strings.Trim(value, `'"`)
+		}
+	}
+	return s
+}
+
+// do runs the services script.
+func (s *services) do(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(filepath.Join("..", "..", "deploy", "services"), args...)
+	cmd.Env = append(os.Environ(), "CLOCKD_SERVICES_DIR="+s.dir)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("deploy/services %v: %v\n%s", args, err, &complaints)
+	}
+	return string(out)
+}
+
+// The broker stops and comes back: sets, cancels and reads go on, no try is counted, and all that is due rings afterwards.
+func TestBrokerAway(t *testing.T) {
+	t.Parallel()
+	s := privately(t, "rabbitmq")
+	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+	p := startOn(t, mariadb(t), b)
+	b.receive("shop")
+	const count = 300
+	s.do("stop", "rabbitmq")
+	p.set("shop", "order", count, func(int) time.Time { return time.Now() })
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "later"), map[string]any{"delay": "1h"})
+	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "later"), nil)
+	eventually(t, 20*time.Second, "readiness names the broker and stays ready", func() bool {
+		a := p.must(http.StatusOK, http.MethodGet, "/readyz", nil)
+		return a.Ready
+	})
+	for i := range count {
+		a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", fmt.Sprintf("order-%d", i)), nil)
+		if a.State != "scheduled" || a.RetryTimes != 0 {
+			t.Fatalf("while the broker is away: %+v", a)
+		}
+	}
+	s.do("start", "rabbitmq")
+	back := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+	back.exchange = b.exchange
+	got := back.receive("shop")
+	eventually(t, time.Minute, "all that was due rings", func() bool { d, _ := got.byID(); return len(d) == count })
+	for id, n := range second(got.byID()) {
+		if n != 1 {
+			t.Errorf("%s rang %d times", id, n)
+		}
+	}
+}
+
+// The broker blocks publishers (out of memory): as above, and no database connection is held by a claim meanwhile.
+func TestBrokerBlocked(t *testing.T) {
+	t.Parallel()
+	s := privately(t, "rabbitmq")
+	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+	p := startOn(t, postgres(t), b)
+	got := b.receive("shop")
+	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "absolute", "1")
+	const count = 300
+	p.set("shop", "order", count, func(int) time.Time { return time.Now().Add(2 * time.Second) })
+	eventually(t, 30*time.Second, "readiness names the block", func() bool {
+		out, err := http.Get(p.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = out.Body.Close() }()
+		b := make([]byte, 4096)
+		n, _ := out.Body.Read(b)
+		return strings.Contains(string(b[:n]), "block")
+	})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1h"})
+	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.6")
+	eventually(t, time.Minute, "all that was due rings", func() bool { d, _ := got.byID(); return len(d) == count })
+	for i := range count {
+		a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", fmt.Sprintf("order-%d", i)), nil)
+		if a.RetryTimes != 0 {
+			t.Fatalf("a try was counted: %+v", a)
+		}
+	}
+}
+
+// The database is killed and comes back: requests are told so with 503 and Retry-After, and everything resumes by itself.
+func TestDatabaseAway(t *testing.T) {
+	for _, d := range []struct{ service, variable string }{
+		{"mariadb", "CLOCKD_TEST_MYSQL_URL"}, {"postgresql", "CLOCKD_TEST_POSTGRES_URL"},
+	} {
+		t.Run(d.service, func(t *testing.T) {
+			t.Parallel()
+			s := privately(t, d.service)
+			b := dialBroker(t, amqpURL())
+			p := startOn(t, s.env[d.variable], b)
+			got := b.receive("shop")
+			const count = 300
+			p.set("shop", "order", count, func(int) time.Time { return time.Now().Add(4 * time.Second) })
+			s.do("kill", d.service)
+			eventually(t, 10*time.Second, "a set is answered 503 with Retry-After", func() bool {
+				a, err := p.do(http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1s"})
+				return err == nil && a.Status == http.StatusServiceUnavailable && a.RetryAfter != "" && a.Code != ""
+			})
+			eventually(t, 30*time.Second, "the node is not ready", func() bool {
+				a, err := p.do(http.MethodGet, "/readyz", nil)
+				return err == nil && a.Status == http.StatusServiceUnavailable
+			})
+			s.do("start", d.service)
+			eventually(t, time.Minute, "all that was due rings", func() bool { n, _ := got.byID(); return len(n) >= count })
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1s"})
+			eventually(t, 20*time.Second, "what is set now rings", func() bool { n, _ := got.byID(); return n["after"] == 1 })
+		})
+	}
+}
