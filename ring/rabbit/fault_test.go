@@ -85,11 +85,19 @@ func TestStalledWriteSplitsUnsentFromInDoubt(t *testing.T) {
 // The connection is cut at random places of a batch, again and again: what was confirmed is in the queue, what was unsent
 // is not, and nothing is lost when the rest is repeated.
 func TestNothingConfirmedIsLostOverCuts(t *testing.T) {
+	for name, through := range map[string]func(testing.TB, string) (*proxy, string){"plain": through, "tls": throughTLS} {
+		t.Run(name, func(t *testing.T) {
+			b := shared(t)
+			p, via := through(t, b.url)
+			cuts(t, b, p, via)
+		})
+	}
+}
+
+func cuts(t *testing.T, b *broker, p *proxy, via string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	b := shared(t)
-	p, via := through(t, b.url)
 	cfg := b.config()
 	cfg.URL = via
 	s := ready(t, cfg)

@@ -33,7 +33,7 @@ func newHealth(m *metrics) *health {
 		control: "not connected yet",
 		blocked: map[*link]string{},
 	}
-	h.decide()
+	h.verdict = h.judge()
 	return h
 }
 

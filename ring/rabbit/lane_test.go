@@ -321,3 +321,25 @@ func TestUnusableSessionSendsNothing(t *testing.T) {
 		t.Errorf("reason %q", outcomes[0].Reason)
 	}
 }
+
+func TestDeliverOverTLS(t *testing.T) {
+	b := shared(t)
+	cfg := b.config()
+	_, cfg.URL = throughTLS(t, b.url)
+	s := ready(t, cfg)
+	queue := b.queue("shop", nil)
+	batch := append(rings("shop", 300), rings("nobody", 3)...)
+	outcomes := laneOf(t, s).Deliver(t.Context(), batch, usual())
+	all(t, outcomes[:300], clock.Confirmed)
+	all(t, outcomes[300:], clock.Returned)
+	b.take(queue, 300)
+	if writes := testutil.ToFloat64(s.metrics.writes); writes > 3 {
+		t.Errorf("%v writes", writes)
+	}
+	cfg.URL, _, _ = strings.Cut(cfg.URL, "?") // without the certificate
+	if s, err := New(cfg, Deps{}); err != nil {
+		t.Error(err)
+	} else if err := firstTrouble(t, s); !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("an unknown certificate: %v", err)
+	}
+}

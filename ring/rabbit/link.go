@@ -91,15 +91,15 @@ func (s *Session) watch(conn *amqp.Connection, w *wire, watchers *sync.WaitGroup
 	}
 	blocks := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	ends := conn.NotifyClose(make(chan *amqp.Error, 1))
-	watchers.Go(func() { l.run(s.health, blocks, ends) })
+	watchers.Go(func() { l.run(s, blocks, ends) })
 	return l
 }
 
 // run follows the connection until it ends; its other end is link.done.
-func (l *link) run(h *health, blocks <-chan amqp.Blocking, ends <-chan *amqp.Error) {
+func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Error) {
 	defer close(l.done)
 	defer close(l.closed)
-	defer h.unblock(l)
+	defer s.health.unblock(l)
 	for {
 		select {
 		case b, open := <-blocks:
@@ -107,7 +107,7 @@ func (l *link) run(h *health, blocks <-chan amqp.Blocking, ends <-chan *amqp.Err
 				blocks = nil // closed with the connection, after ends
 				continue
 			}
-			l.block(h, b)
+			l.block(s, b)
 		case err := <-ends:
 			if err != nil {
 				l.closed <- err
@@ -117,13 +117,15 @@ func (l *link) run(h *health, blocks <-chan amqp.Blocking, ends <-chan *amqp.Err
 	}
 }
 
-func (l *link) block(h *health, b amqp.Blocking) {
+func (l *link) block(s *Session, b amqp.Blocking) {
 	if b.Active {
+		s.log.Warn("broker blocks a connection", "broker", s.address, "reason", b.Reason)
 		l.blocked.Store(&b.Reason)
-		h.block(l, b.Reason)
+		s.health.block(l, b.Reason)
 	} else {
+		s.log.Info("broker unblocks a connection", "broker", s.address)
 		l.blocked.Store(nil)
-		h.unblock(l)
+		s.health.unblock(l)
 	}
 	signal(l.flipped)
 }

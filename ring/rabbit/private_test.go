@@ -92,7 +92,9 @@ func TestAlarmIsNoticedFromStartAndWhenIdle(t *testing.T) {
 // A delivery that is blocked on the way and let go in time is confirmed.
 func TestShortBlockIsWaitedFor(t *testing.T) {
 	b := open(t, privateBroker(t))
-	s := ready(t, b.config())
+	cfg := b.config()
+	cfg.ProbeInterval = time.Hour // the delivery shall meet it
+	s := ready(t, cfg)
 	b.queue("shop", nil)
 	l := laneOf(t, s)
 	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)

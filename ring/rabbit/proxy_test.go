@@ -1,10 +1,20 @@
 package rabbit
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // proxy stands between a session and the broker, and stalls or cuts what goes through.
@@ -32,12 +42,60 @@ func through(tb testing.TB, target string) (p *proxy, via string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p = &proxy{listener: listener, target: u.Host, budget: -1, conns: map[net.Conn]bool{}}
+	u.Host = listener.Addr().String()
+	return relay(tb, listener, target), u.String()
+}
+
+// throughTLS is through, with TLS as far as the proxy.
+func throughTLS(tb testing.TB, target string) (p *proxy, via string) {
+	tb.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	certificate, file := selfSigned(tb)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.Scheme, u.Host, u.RawQuery = "amqps", listener.Addr().String(), url.Values{"cacertfile": {file}}.Encode()
+	return relay(tb, listener, target), u.String()
+}
+
+// selfSigned returns a certificate for 127.0.0.1 and the file that it is in.
+func selfSigned(tb testing.TB) (certificate tls.Certificate, file string) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file = filepath.Join(tb.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+}
+
+func relay(tb testing.TB, listener net.Listener, target string) *proxy {
+	tb.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &proxy{listener: listener, target: u.Host, budget: -1, conns: map[net.Conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
 	p.wait.Go(p.accept)
 	tb.Cleanup(p.close)
-	u.Host = listener.Addr().String()
-	return p, u.String()
+	return p
 }
 
 func (p *proxy) accept() {

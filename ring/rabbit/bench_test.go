@@ -1,0 +1,73 @@
+package rabbit
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With gather
+// a lane collects its writes, without every message is a write.
+func BenchmarkDeliver(b *testing.B) {
+	for _, lanes := range []int{1, 3} {
+		for _, gather := range []int{0, DefaultConfig().GatherBytes} {
+			b.Run(fmt.Sprintf("lanes=%d/gather=%d", lanes, gather), func(b *testing.B) { deliver(b, lanes, gather) })
+		}
+	}
+}
+
+func deliver(b *testing.B, lanes, gather int) {
+	broker := shared(b)
+	cfg := DefaultConfig()
+	cfg.URL, cfg.Exchange, cfg.GatherBytes = broker.url, broker.exchange, gather
+	s := ready(b, cfg)
+	queue := broker.queue("shop", quorum)
+	workers := make([]*lane, lanes)
+	batches := make([][]clock.Ring, lanes)
+	for i := range workers {
+		workers[i], batches[i] = laneOf(b, s), rings("shop", 300)
+		for j := range batches[i] {
+			batches[i][j].Payload = []byte(strings.Repeat("x", 200))
+		}
+		all(b, workers[i].Deliver(b.Context(), batches[i], usual()), clock.Confirmed)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	const chunk = 300 // batches until the queue is emptied
+	for done := 0; done < b.N; done += chunk {
+		var left atomic.Int64
+		left.Store(int64(min(chunk, b.N-done)))
+		var wait sync.WaitGroup
+		for i := range workers {
+			wait.Go(func() {
+				for left.Add(-1) >= 0 {
+					all(b, workers[i].Deliver(b.Context(), batches[i], usual()), clock.Confirmed)
+				}
+			})
+		}
+		wait.Wait()
+		b.StopTimer()
+		_, err := broker.ch.QueuePurge(queue, false)
+		broker.must(err)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N*300)/b.Elapsed().Seconds(), "rings/s")
+}
+
+// BenchmarkMessage is our own share of a publish.
+func BenchmarkMessage(b *testing.B) {
+	e := newEnvelope("clock")
+	batch := rings("shop", 300)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, err := e.publishing(&batch[i%len(batch)]); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}

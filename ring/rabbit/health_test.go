@@ -1,0 +1,68 @@
+package rabbit
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestHealthNeedsEverything(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHealth(m)
+	want := func(reason string, signalled bool) {
+		t.Helper()
+		err := h.answer()
+		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
+			t.Errorf("usable: %v, want %q", err, reason)
+		}
+		if got := drain(h.changed); got != signalled {
+			t.Errorf("signalled %v, want %v", got, signalled)
+		}
+	}
+	want("not connected", false)
+	h.up(h.asked())
+	want("", true)
+	h.up(h.asked())
+	want("", false)
+
+	before := h.asked()
+	h.question("missing")
+	want("missing", true)
+	h.up(before) // that probe began before the doubt
+	want("missing", false)
+	h.up(h.asked())
+	want("", true)
+
+	a, b := &link{}, &link{}
+	h.block(a, "memory")
+	h.block(b, "memory")
+	want("memory", true)
+	h.unblock(a)
+	h.up(h.asked())
+	want("memory", false)
+	h.unblock(b)
+	h.unblock(b)
+	want("", true)
+
+	h.question("lost")
+	h.down("gone")
+	h.block(a, "disk")
+	want("disk", true)
+	h.unblock(a)
+	want("gone", false)
+	h.up(h.asked())
+	want("", true)
+}
+
+func TestWarningsAreReportedOnce(t *testing.T) {
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHealth(m)
+	if h.warn(nil) || !h.warn([]string{"a"}) || h.warn([]string{"a"}) || !h.warn(nil) {
+		t.Error("changes are not told from repeats")
+	}
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package rabbit
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process is stopped while its write waits for room, and goes on after the limit, when there is room: not a byte may
+// follow. net.Conn.Write with a deadline does not hold to that.
+func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
+	if addr := os.Getenv("TEST_WRITE_TO"); addr != "" {
+		writeWithLimit(t, addr)
+		return
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	child := exec.Command(os.Args[0], "-test.run=^TestStoppedProcessDoesNotWriteLate$", "-test.v")
+	child.Env = append(os.Environ(), "TEST_WRITE_TO="+listener.Addr().String())
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	<-time.After(300 * time.Millisecond) // it writes until the buffers are full, and waits
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	written := drainUntilQuiet(t, conn, 1500*time.Millisecond) // past the limit
+	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	late, _ := io.Copy(io.Discard, conn)
+	said, _ := io.ReadAll(out)
+	_ = child.Wait()
+	if written == 0 || late > 0 {
+		t.Errorf("%d bytes before the stop, %d after the limit; the process said %s", written, late, said)
+	}
+}
+
+func writeWithLimit(t *testing.T, addr string) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWire(conn, time.Minute, 0)
+	w.begin(time.Now().Add(time.Second))
+	_, err = w.Write(make([]byte, 256<<20))
+	t.Logf("%d bytes, %v", w.sent(), err)
+}
+
+// drainUntilQuiet reads for the whole of d.
+func drainUntilQuiet(t *testing.T, conn net.Conn, d time.Duration) (n int64) {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(d))
+	n, err := io.Copy(io.Discard, conn)
+	if err == nil {
+		t.Fatal("the other end is gone")
+	}
+	return n
+}
