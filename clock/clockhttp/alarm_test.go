@@ -1,12 +1,17 @@
 package clockhttp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -147,6 +152,67 @@ func TestBadKeys(t *testing.T) {
 			h.expect(422, code, method, path, `{"delay":1}`)
 		}
 	}
+}
+
+// keyTaker refuses every get with the key it was asked for.
+type keyTaker struct {
+	Alarms
+	key clock.Key
+}
+
+func (k *keyTaker) Get(_ context.Context, key clock.Key) (*clock.Alarm, error) {
+	k.key = key
+	return nil, clock.ErrNotFound
+}
+
+func (k *keyTaker) List(context.Context, clock.ListQuery) ([]clock.Alarm, error) { return nil, nil }
+
+// FuzzPath: a valid id reaches the domain as it is, escaped in any of the ways that clients have; any path is answered.
+func FuzzPath(f *testing.F) {
+	for _, id := range hellIDs {
+		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))
+	}
+	taker := &keyTaker{}
+	reg := prometheus.NewRegistry()
+	s, err := New(DefaultConfig(), Deps{Alarms: taker, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, id, path string) {
+		want := clock.Key{Application: "shop", BusinessID: id}
+		if want.Validate() == nil {
+			for _, escaped := range []string{url.PathEscape(id), escapeAll(id), (&url.URL{Path: id}).EscapedPath()} {
+				answer := serve(s, alarms+"/"+escaped)
+				if answer.Code != 404 || taker.key != want {
+					t.Fatalf("%q as %s: %d, %q", id, escaped, answer.Code, taker.key)
+				}
+			}
+		}
+		if _, err := url.ParseRequestURI(path); err == nil && path[0] == '/' {
+			if answer := serve(s, path); answer.Code >= 500 && !strings.HasPrefix(path, "/readyz") {
+				t.Fatalf("%q: %d %s", path, answer.Code, answer.Body)
+			}
+		}
+	})
+}
+
+// serve asks the server for a path as net/http would hand it over.
+func serve(s *Server, path string) *httptest.ResponseRecorder {
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		panic(err)
+	}
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, &http.Request{Method: "GET", URL: u, Header: http.Header{}, Host: "x", Body: http.NoBody})
+	return answer
+}
+
+func escapeAll(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02x", s[i])
+	}
+	return b.String()
 }
 
 func TestTraceparent(t *testing.T) {
