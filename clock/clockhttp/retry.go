@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/clockd/clockd/clock"
@@ -31,7 +32,16 @@ func (d *setDecoder) retry(raw []byte) error {
 			return err
 		}
 	}
-	return nil
+	return checkCap(d.body.set.Retry, seen["cap"])
+}
+
+// checkCap tells who gave only the first wait that it is longer than the cap that is not theirs.
+func checkCap(p clock.RetryPolicy, given bool) error {
+	if given || p.Initial <= p.Cap {
+		return nil
+	}
+	return clock.Invalid(clock.CodeOutOfRange, "retry.cap", fmt.Sprintf(
+		"retry.initial is longer than retry.cap, which is %s where it is not given: give retry.cap too", p.Cap))
 }
 
 func decodeRetryField(p *clock.RetryPolicy, name string, raw []byte) error {
