@@ -14,36 +14,13 @@ import (
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	var c *store.Claim
-	err := store.Replay(ctx, rolledBack, func() (err error) {
-		c, err = s.claim(ctx, r)
-		return err
-	})
+	h := &held{s: s, ClaimRequest: r}
+	err := store.Replay(ctx, rolledBack, func() error { return h.claim(ctx) })
 	if err != nil {
 		return nil, mapError("claim", err)
 	}
-	return c, nil
-}
-
-func (s *Store) claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	t, err := begin(ctx, s.rings)
-	if err != nil {
-		return nil, err
-	}
-	h := &held{s: s, ClaimRequest: r}
-	c, err := h.take(ctx, t)
-	if err != nil {
-		t.rollback(ctx)
-		return nil, err
-	}
-	if len(c.Rings) > 0 && r.Lease == 0 {
-		h.tx, c.Settler = t, h
-		return c, nil
-	}
-	if err := t.commit(ctx); err != nil {
-		return nil, err
-	}
-	if len(c.Rings) > 0 {
+	c := &store.Claim{Rings: h.rings, Ended: h.ended, Left: h.left}
+	if len(h.rings) > 0 {
 		c.Settler = h
 	}
 	return c, nil
@@ -56,28 +33,78 @@ type held struct {
 	tx     *tx // nil: two-phase
 	rings  []clock.Ring
 	before []store.Candidate // of rings
+	ended  []store.Ended
+	left   []int64
 }
 
-// take does all of a claim but its end.
-func (h *held) take(ctx context.Context, t *tx) (*store.Claim, error) {
-	rows, err := h.s.q.LockDue(ctx, t, dbsqlc.LockDueParams{Ids: h.IDs, Now: int64(h.Now)})
-	if err != nil {
-		return nil, err
+// claim does all of it in a transaction, which stays open where the claim is to hold it.
+func (h *held) claim(ctx context.Context) (err error) {
+	h.rings, h.before, h.left = nil, nil, nil
+	if h.tx, err = begin(ctx, h.s.rings); err != nil {
+		return err
 	}
-	candidates := make([]store.Candidate, len(rows))
-	for i := range rows {
-		candidates[i] = candidateOf(&rows[i])
+	if err := h.take(ctx); err != nil {
+		h.tx.rollback(ctx)
+		return err
 	}
-	judged := h.Judge(candidates)
-	if err := h.s.end(ctx, t, h.Now, judged.Ended); err != nil {
-		return nil, err
+	if len(h.rings) > 0 && h.Lease == 0 {
+		return nil
 	}
-	if len(judged.Taken) > 0 {
-		if err := h.ring(ctx, t, judged.Taken); err != nil {
+	t := h.tx
+	h.tx = nil
+	return t.commit(ctx)
+}
+
+// take does what is in the transaction.
+func (h *held) take(ctx context.Context) error {
+	candidates, err := h.lock(ctx)
+	if err != nil || len(candidates) == 0 {
+		return err
+	}
+	return h.ring(ctx, candidates)
+}
+
+// lock locks what is to be rung, and nothing else when it returns. What is over is committed first, so that it is over
+// whatever becomes of the rings; where something is left for its size, all locks are given up and the others locked again.
+// Both are rare.
+func (h *held) lock(ctx context.Context) ([]store.Candidate, error) {
+	ids := h.IDs
+	for {
+		rows, err := h.s.q.LockDue(ctx, h.tx, dbsqlc.LockDueParams{Ids: ids, Now: int64(h.Now)})
+		if err != nil {
+			return nil, err
+		}
+		candidates := make([]store.Candidate, len(rows))
+		for i := range rows {
+			candidates[i] = candidateOf(&rows[i])
+		}
+		judged := h.Judge(candidates)
+		switch {
+		case len(judged.Ended) > 0:
+			err = h.end(ctx, judged.Ended)
+		case len(judged.Left) > 0:
+			h.left = append(h.left, judged.Left...)
+			ids = idsOf(judged.Taken, func(c *store.Candidate) int64 { return c.ID })
+			err = h.tx.rollbackAndBegin(ctx)
+		default:
+			return judged.Taken, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	return &store.Claim{Rings: h.rings, Ended: judged.Ended, Left: judged.Left}, nil
+}
+
+// end writes what ended without a ring and commits.
+func (h *held) end(ctx context.Context, ended []store.Ended) error {
+	if err := h.s.end(ctx, h.tx, h.Now, ended); err != nil {
+		return err
+	}
+	if err := h.tx.commitAndBegin(ctx); err != nil {
+		return err
+	}
+	h.ended = append(h.ended, ended...)
+	return nil
 }
 
 func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {
@@ -115,9 +142,9 @@ func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, ended []store
 }
 
 // ring takes the candidates and reads what was taken, in their order.
-func (h *held) ring(ctx context.Context, t *tx, candidates []store.Candidate) error {
+func (h *held) ring(ctx context.Context, candidates []store.Candidate) error {
 	ids := idsOf(candidates, func(c *store.Candidate) int64 { return c.ID })
-	rows, err := h.write(ctx, t, ids)
+	rows, err := h.write(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -138,23 +165,23 @@ func (h *held) ring(ctx context.Context, t *tx, candidates []store.Candidate) er
 	return nil
 }
 
-func (h *held) write(ctx context.Context, t *tx, ids []int64) ([]dbsqlc.Alarm, error) {
+func (h *held) write(ctx context.Context, ids []int64) ([]dbsqlc.Alarm, error) {
 	q, now := h.s.q, int64(h.Now)
 	if h.Lease == 0 {
-		if _, err := q.TakeAlarms(ctx, t, dbsqlc.TakeAlarmsParams{Now: now, ClaimID: h.ClaimID, Ids: ids}); err != nil {
+		if _, err := q.TakeAlarms(ctx, h.tx, dbsqlc.TakeAlarmsParams{Now: now, ClaimID: h.ClaimID, Ids: ids}); err != nil {
 			return nil, err
 		}
-		return q.ListTaken(ctx, t, dbsqlc.ListTakenParams{Ids: ids, ClaimID: h.ClaimID})
+		return q.ListTaken(ctx, h.tx, dbsqlc.ListTakenParams{Ids: ids, ClaimID: h.ClaimID})
 	}
-	end := int64(h.end())
-	if _, err := q.LeaseAlarms(ctx, t, dbsqlc.LeaseAlarmsParams{ClaimEnd: end, Now: now, Ids: ids}); err != nil {
+	end := int64(h.claimEnd())
+	if _, err := q.LeaseAlarms(ctx, h.tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: end, Now: now, Ids: ids}); err != nil {
 		return nil, err
 	}
-	return q.ListLeased(ctx, t, dbsqlc.ListLeasedParams{Ids: ids, ClaimEnd: end})
+	return q.ListLeased(ctx, h.tx, dbsqlc.ListLeasedParams{Ids: ids, ClaimEnd: end})
 }
 
-// end returns when a two-phase claim ends.
-func (h *held) end() clock.Instant { return h.Now.Add(h.Lease) }
+// claimEnd returns when a two-phase claim ends.
+func (h *held) claimEnd() clock.Instant { return h.Now.Add(h.Lease) }
 
 // ringOf returns the ring of an alarm that was taken.
 func (h *held) ringOf(a *clock.Alarm, before *store.Candidate) clock.Ring {

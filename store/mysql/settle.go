@@ -87,7 +87,7 @@ func released(r *clock.Ring, before *store.Candidate) settlement {
 
 func (h *held) lockLeased(ctx context.Context, t *tx) (map[int64]bool, error) {
 	ids := idsOf(h.rings, func(r *clock.Ring) int64 { return r.AlarmID })
-	found, err := h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.end())})
+	found, err := h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.claimEnd())})
 	ours := make(map[int64]bool, len(found))
 	for _, id := range found {
 		ours[id] = true

@@ -39,20 +39,33 @@ func begin(ctx context.Context, db *sql.DB) (*tx, error) {
 
 // commit ends the transaction: done, rolled back for certain, or clock.ErrUnconfirmed.
 func (t *tx) commit(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := t.endWith(ctx, "COMMIT"); err != nil {
 		t.rollback(ctx)
 		return err
 	}
-	_, err := t.ExecContext(ctx, "COMMIT")
-	if err == nil {
-		_ = t.Close()
-		return nil
+	_ = t.Close()
+	return nil
+}
+
+// commitAndBegin commits and begins the next transaction. After an error, which is as commit's, the transaction is still to
+// be rolled back.
+func (t *tx) commitAndBegin(ctx context.Context) error { return t.endWith(ctx, "COMMIT AND CHAIN") }
+
+func (t *tx) endWith(ctx context.Context, statement string) error {
+	if err := ctx.Err(); err != nil {
+		return err // not sent, so not committed
 	}
-	t.rollback(ctx)
-	if definite(err) {
+	_, err := t.ExecContext(ctx, statement)
+	if err == nil || definite(err) {
 		return err
 	}
 	return clock.Unconfirmed(fmt.Errorf("mysql: commit: %w", err))
+}
+
+// rollbackAndBegin gives up what is locked and begins the next transaction.
+func (t *tx) rollbackAndBegin(ctx context.Context) error {
+	_, err := t.ExecContext(ctx, "ROLLBACK AND CHAIN")
+	return err
 }
 
 // rollback ends the transaction, also after ctx. A connection that cannot do it is shut, and the server rolls back.

@@ -80,47 +80,49 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	if !absent && !(w.server.maria && w.first && w.optimism.allow()) {
 		return nil, store.ErrKeyExists
 	}
-	order := inKeyOrder(rows)
-	ids := make([]int64, len(rows))
-	size := func(i int) int { return sizeOf(rows[order[i]]) }
+	ids := make([]int64, 0, len(rows))
+	size := func(i int) int { return sizeOf(rows[i]) }
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
-		return w.insertRows(ctx, rows, ids, order[from:to], absent)
+		id, err := w.insertRows(ctx, rows[from:to], absent)
+		if err != nil {
+			return err
+		}
+		for range to - from {
+			ids = append(ids, id)
+			id += w.server.idStep
+		}
+		return nil
 	})
 	refused := keyTaken(err)
 	if !absent {
 		w.optimism.learn(refused)
 	}
 	switch {
-	case refused && len(ids) > 0 && ids[order[0]] != 0:
-		return nil, store.ErrReplay // an earlier statement has inserted its rows
+	case refused && len(ids) > 0:
+		return nil, store.ErrReplay // a statement before it has inserted its rows
 	case refused:
 		return nil, store.ErrKeyExists
 	}
 	return ids, err
 }
 
-// insertRows adds the rows at the indexes and notes their ids. InnoDB gives the rows of an INSERT whose count it knows
+// insertRows adds the rows and returns the id of the first. InnoDB gives the rows of an INSERT whose count it knows
 // consecutive ids, in steps of auto_increment_increment, whatever the innodb_autoinc_lock_mode. Should that ever not hold, a
 // wrong id does no harm: it is offered to the heap only, and a claim looks again what it takes.
-func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, ids []int64, at []int, absent bool) error {
-	args := make([]any, 0, len(at)*18)
-	for _, i := range at {
-		args = appendInserted(args, rows[i])
+func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, absent bool) (int64, error) {
+	args := make([]any, 0, len(rows)*18)
+	for _, a := range rows {
+		args = appendInserted(args, a)
 	}
-	b := bulk{DBTX: w.tx, part: alarmTuple, rows: len(at), args: args}
+	b := bulk{DBTX: w.tx, part: alarmTuple, rows: len(rows), args: args}
 	if !absent {
 		b.prefix = lockWait(0)
 	}
 	result, err := w.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	id, err := result.LastInsertId()
-	for _, i := range at {
-		ids[i] = id
-		id += w.server.idStep
-	}
-	return err
+	return result.LastInsertId()
 }
 
 // appendInserted adds the arguments of InsertAlarms.
@@ -133,16 +135,6 @@ func appendInserted(args []any, a *clock.Alarm) []any {
 // lockWait makes MariaDB wait at most that many seconds for the locks of the statement that follows; 0: not at all.
 func lockWait(seconds int) string {
 	return "SET STATEMENT innodb_lock_wait_timeout = " + strconv.Itoa(seconds) + " FOR "
-}
-
-// inKeyOrder returns the indexes of the rows in the order of their keys: two groups then meet in one order.
-func inKeyOrder(rows []*clock.Alarm) []int {
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return compareKeys(rows[i].Key, rows[j].Key) })
-	return order
 }
 
 func compareKeys(a, b clock.Key) int {

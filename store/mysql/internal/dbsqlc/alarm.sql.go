@@ -120,9 +120,9 @@ type InsertAlarmsParams struct {
 	UpdateTime   int64
 }
 
-// The sets of a group as new rows, all or nothing: the tuple is repeated a row. Sorted by key by the caller, so that two
-// groups wait for each other at most one way round. MariaDB runs it with innodb_lock_wait_timeout = 0 where a key may
-// exist: it then never waits for a row that is locked elsewhere.
+// The sets of a group as new rows, all or nothing: the tuple is repeated a row. In the order of the group, so that of alarms
+// with one time the first one set rings first. MariaDB runs it with innodb_lock_wait_timeout = 0 where a key may exist: it
+// then never waits for a row that is locked elsewhere.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) (sql.Result, error) {
 	return db.ExecContext(ctx, InsertAlarms,
