@@ -231,4 +231,3 @@ func (l *listCommand) row(table *tabwriter.Writer, raw json.RawMessage) error {
 	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", a.BusinessID, a.State, a.RingAt, next, a.RetryTimes, a.LastError)
 	return err
 }
-

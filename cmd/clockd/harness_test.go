@@ -210,6 +210,11 @@ type answer struct {
 	Attempts   []any          `json:"attempts"`
 	Results    []answerResult `json:"results"`
 	Ready      bool           `json:"ready"`
+	Checks     []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+		Detail string `json:"detail"`
+	} `json:"checks"`
 }
 
 type answerResult struct {

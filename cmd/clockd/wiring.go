@@ -65,6 +65,7 @@ func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
 // own hands the components to the runner: started in this order, stopped in the reverse one, and the store closed last.
 func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
 	lc.Append(fx.StopHook(func() error { return st.Close() }))
+	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the first request finds the time known
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{"database clock", p.Timebase.Run})
 	if p.Broker != nil {
