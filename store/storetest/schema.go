@@ -130,7 +130,7 @@ func tablesOf(t *testing.T, e Engine, db *Database) []string {
 	query = "SELECT * FROM (" + query + ") AS t"
 	var ours []string
 	for _, name := range scan(t, db, query, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) }) {
-		if name != "goose_db_version" && !strings.HasPrefix(name, "sqlite_") {
+		if !strings.HasPrefix(name, "goose_") && !strings.HasPrefix(name, "sqlite_") {
 			ours = append(ours, name)
 		}
 	}
