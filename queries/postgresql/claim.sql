@@ -75,9 +75,9 @@ WITH s AS (
     WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.held_state
       AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.held_next_try_time, -1)
       AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1)
-    RETURNING a.id
+    RETURNING s.id, s.generation, s.ring_no, s.outcome, s.last_error
 )
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-SELECT s.id, s.generation, s.ring_no + 1, sqlc.arg(claim_id)::varchar, sqlc.arg(now)::bigint, s.outcome, s.last_error
-FROM s JOIN settled ON settled.id = s.id
-WHERE s.outcome <> 0;
+SELECT id, generation, ring_no + 1, sqlc.arg(claim_id)::varchar, sqlc.arg(now)::bigint, outcome, last_error
+FROM settled
+WHERE outcome <> 0;

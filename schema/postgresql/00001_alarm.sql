@@ -31,9 +31,10 @@ CREATE TABLE alarm (
     finished_at    BIGINT       NULL,
     PRIMARY KEY (id)
 ) WITH (
-    -- Nearly every alarm is updated once, when it rings or is cancelled, and never HOT, for next_try_time is indexed.
-    -- The room lets the new version go to the page of the old one, which is in memory and in the WAL anyway.
-    fillfactor = 85,
+    -- Nearly every alarm is updated once, when it rings or is cancelled, and never HOT, for next_try_time is indexed. Room kept
+    -- for the new version saves nothing: rung in random order, fillfactor 100, 85 and 70 wrote 1,216, 1,203 and 1,206 bytes of
+    -- WAL an alarm and left 44, 44 and 53 MB of 100,000; rung in the order of their ids, 1,258, 1,243 and 1,225 and 80, 86, 94 MB.
+    fillfactor = 100,
     -- Dead versions of rung alarms lie at the head of the due index, where every scan begins: take them away by the
     -- hundred thousand, not by the fifth of a table that keeps a day of finished alarms.
     autovacuum_vacuum_scale_factor = 0.01,
