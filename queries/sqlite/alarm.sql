@@ -32,11 +32,12 @@ WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sq
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
 -- name: ListAlarms :many
--- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states.
+-- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. With two
+-- lower bounds SQLite would search by the wrong one.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 SELECT * FROM alarm
 WHERE application = sqlc.arg(application)
-  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(prefix_end)
+  AND business_id >= sqlc.arg(lower) AND business_id < sqlc.arg(upper)
   AND state IN (SELECT value FROM json_each(CAST(sqlc.arg(states) AS TEXT)))
   AND (CAST(sqlc.arg(due_after) AS INTEGER) = -1 OR next_try_time >= CAST(sqlc.arg(due_after) AS INTEGER))
   AND (CAST(sqlc.arg(due_before) AS INTEGER) = -1 OR next_try_time < CAST(sqlc.arg(due_before) AS INTEGER))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -74,14 +75,19 @@ func (c Config) path() (string, error) {
 	return path, nil
 }
 
-// dsn returns what opens the file with connections that write, or only read.
-func dsn(path string, writes bool) string {
-	q := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)"}}
-	if writes {
-		q.Add("_pragma", "journal_mode(WAL)")
+// What connections are for, as pragmas of their own.
+var (
+	// writing waits for another program's lock in short steps, for busy waiting does not see that a context has ended.
+	writing   = []string{"busy_timeout(100)"}
+	reading   = []string{"busy_timeout(5000)", "query_only(1)"}
+	migrating = []string{"busy_timeout(5000)", "journal_mode(WAL)"}
+)
+
+// dsn returns what opens the file for the purpose.
+func dsn(path string, purpose []string) string {
+	q := url.Values{"_pragma": append([]string{"synchronous(FULL)"}, purpose...)}
+	if !slices.Equal(purpose, reading) {
 		q.Set("_txlock", "immediate")
-	} else {
-		q.Add("_pragma", "query_only(1)")
 	}
-	return "file:" + strings.ReplaceAll(path, "%", "%25") + "?" + q.Encode()
+	return "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?" + q.Encode()
 }

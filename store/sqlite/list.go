@@ -16,7 +16,7 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, err
 		states = clock.States()
 	}
 	rows, err := s.q.ListAlarms(ctx, s.reader, dbsqlc.ListAlarmsParams{
-		Application: q.Application, After: q.After, Prefix: q.Prefix, PrefixEnd: prefixEnd(q.Prefix), States: list(states),
+		Application: q.Application, Lower: max(q.Prefix, next(q.After)), Upper: prefixEnd(q.Prefix), States: list(states),
 		DueAfter: int64(q.DueAfter), DueBefore: int64(q.DueBefore), RowLimit: int64(q.Limit),
 	})
 	if err != nil {
@@ -24,6 +24,14 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, err
 	}
 	alarms, err := alarmsOf(rows)
 	return alarms, s.mapError(ctx, "list", err)
+}
+
+// next returns the string that follows after directly, byte for byte; "" is before all.
+func next(after string) string {
+	if after == "" {
+		return ""
+	}
+	return after + "\x00"
 }
 
 // prefixEnd returns a string that is greater, byte for byte, than all with the prefix and none that is greater than they.

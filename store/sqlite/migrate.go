@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return s.mapError(ctx, "lock for a migration", err)
 	}
 	defer unlock()
-	provider, err := s.provider()
+	db, err := open(s.path, migrating, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	provider, err := provider(db)
 	if err != nil {
 		return err
 	}
@@ -58,11 +64,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 	for i := range shards {
 		shards[i] = i
 	}
-	return s.mapError(ctx, "fix the shard count", s.q.InsertShards(ctx, s.writer, list(shards)))
+	return s.mapError(ctx, "fix the shard count", s.q.InsertShards(ctx, db, list(shards)))
 }
 
-func (s *Store) provider() (*goose.Provider, error) {
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.writer, migrations())
+func provider(db *sql.DB) (*goose.Provider, error) {
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations())
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read the migrations: %w", err)
 	}
@@ -123,7 +129,7 @@ func (s *Store) Check(ctx context.Context) error {
 
 // checkSchema compares the versions of the schema.
 func (s *Store) checkSchema(ctx context.Context) error {
-	provider, err := s.provider()
+	provider, err := provider(s.reader)
 	if err != nil {
 		return err
 	}

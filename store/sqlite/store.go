@@ -45,10 +45,10 @@ func New(cfg Config, deps Deps) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, log: log, path: path, q: dbsqlc.New()}
-	if s.writer, err = open(path, true, 1); err != nil {
+	if s.writer, err = open(path, writing, 1); err != nil {
 		return nil, err
 	}
-	if s.reader, err = open(path, false, cfg.Readers); err != nil {
+	if s.reader, err = open(path, reading, cfg.Readers); err != nil {
 		_ = s.writer.Close()
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func New(cfg Config, deps Deps) (*Store, error) {
 }
 
 // open prepares connections to the file, all of which stay open.
-func open(path string, writes bool, conns int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path, writes))
+func open(path string, purpose []string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, purpose))
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}

@@ -3,12 +3,14 @@ package sqlite
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pressly/goose/v3"
 
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 	"github.com/clockd/clockd/store/storetest"
 )
 
@@ -51,7 +53,7 @@ func newStore(tb testing.TB, path string) *Store {
 // rawSQL opens the file as another program would.
 func rawSQL(tb testing.TB, path string) *sql.DB {
 	tb.Helper()
-	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(path, "%", "%25")+"?_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(path, "%", "%25")+"?_pragma=busy_timeout(5000)&_pragma=synchronous(OFF)&_pragma=cache_size(-200000)")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -59,4 +61,70 @@ func rawSQL(tb testing.TB, path string) *sql.DB {
 	return db
 }
 
-func assertPlans(t *testing.T, db *storetest.Database) {}
+// assertPlans demands that the hot statements search their index, and where that holds all they need, nothing else.
+func assertPlans(t *testing.T, db *storetest.Database) {
+	for _, c := range []struct {
+		name, query string
+		args        []any
+		want        []string // steps in order; others may stand between, but no SCAN of alarm
+	}{
+		{"due", dbsqlc.ListDue, []any{1, 2, 2, 3, 4, 4, 5, 6},
+			[]string{"SEARCH alarm USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)"}},
+		{"overdue", dbsqlc.CountDue, []any{"[1,2,3]", 2, 3},
+			[]string{
+				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
+				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
+			}},
+		{"list", dbsqlc.ListAlarms, []any{"plan", "a", "b", "[1]", -1, -1, 10},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
+		{"get", dbsqlc.GetAlarm, []any{"plan", "a"},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
+		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take", dbsqlc.LeaseAlarms, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"settle", dbsqlc.SettleAlarms, make([]any, 13), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"expire", dbsqlc.ExpireAlarms, []any{"x", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"purge", dbsqlc.PurgeAlarms, []any{5, 6}, []string{
+			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING COVERING INDEX alarm_finished (finished_at<?)",
+		}},
+		{"attempts", dbsqlc.ListAttempts, []any{1, 2}, []string{"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)"}},
+		{"prune", dbsqlc.PruneAttempts, []any{1, 2}, []string{
+			"SEARCH ring_attempt USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH r USING COVERING INDEX ring_attempt_alarm (alarm_id=?)",
+		}},
+	} {
+		var steps []string
+		for _, s := range explain(t, db.SQL, c.query, c.args) {
+			if strings.Contains(s, "VIRTUAL TABLE") { // json_each
+				continue
+			}
+			if strings.Contains(s, "INDEX") || strings.Contains(s, "PRIMARY KEY") || strings.HasPrefix(s, "SCAN a") || strings.Contains(s, "TEMP B-TREE") {
+				steps = append(steps, s)
+			}
+		}
+		if !slices.Equal(steps, c.want) {
+			t.Errorf("plan of %s:\n%s\nwant\n%s", c.name, strings.Join(steps, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// explain returns the steps of a query's plan.
+func explain(t *testing.T, db *sql.DB, query string, args []any) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

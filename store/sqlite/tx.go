@@ -4,9 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
+
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
+
+// busyTimeout bounds the wait for another process.
+const busyTimeout = 5 * time.Second
 
 var _ dbsqlc.DBTX = (*writeTx)(nil)
 
@@ -21,7 +27,7 @@ type writeTx struct {
 
 // write runs do in a transaction that holds the file's lock, and commits unless do fails.
 func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
-	tx, err := s.writer.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -30,6 +36,17 @@ func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
 		return err
 	}
 	return commitError(ctx, tx.Commit())
+}
+
+// begin waits for the file's lock, where another process has it, for busyTimeout.
+func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+	begun := time.Now()
+	for {
+		tx, err := s.writer.BeginTx(ctx, nil)
+		if !hasCode(err, lib.SQLITE_BUSY) || time.Since(begun) > busyTimeout || ctx.Err() != nil {
+			return tx, err
+		}
+	}
 }
 
 // rollback ends a transaction that was not committed.

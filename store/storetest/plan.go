@@ -27,10 +27,14 @@ func testPlans(t *testing.T, e Engine) {
 	f := &fixture{t: t, db: db, Store: db.Open(t), lease: defaultLease, dialect: e.Dialect}
 	ok(t, f.Migrate(t.Context()), "migrate")
 	ok(t, f.Check(t.Context()), "check")
+	finished := finishedRows
+	if underRace && e.Dialect == goose.DialectSQLite3 {
+		finished /= 50
+	}
 	begin := time.Now()
-	f.fill(finishedRows, 6, "NULL", fmt.Sprintf("%d + n", t0))
+	f.fill(finished, 6, "NULL", fmt.Sprintf("%d + n", t0))
 	f.fill(dueRows, 1, fmt.Sprintf("%d + n", t0), "NULL")
-	t.Logf("%d rows in %s", finishedRows+dueRows, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d rows in %s", finished+dueRows, time.Since(begin).Round(time.Millisecond))
 
 	f.quick("due", func() {
 		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
@@ -43,7 +47,7 @@ func testPlans(t *testing.T, e Engine) {
 		same(t, "overdue", o, store.Overdue{Count: dueRows, Oldest: t0})
 	})
 	f.quick("list", func() {
-		a := f.list(clock.ListQuery{Application: "plan", Prefix: "s6-5", Limit: 10})
+		a := f.list(clock.ListQuery{Application: "plan", Prefix: "s6-15", Limit: 10})
 		same(t, "listed", len(a), 10)
 	})
 	f.quick("purge", func() {
@@ -91,7 +95,7 @@ func (f *fixture) fill(n, state int, nextTry, finished string) {
 	digits := "(SELECT 0 AS d" + strings.Repeat(" UNION ALL SELECT %d", 9) + ")"
 	digits = fmt.Sprintf(digits, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	from := strings.Join(slices.Collect(func(yield func(string) bool) {
-		for i := range 5 {
+		for i := 4; i >= 0; i-- { // the outermost first, so that n grows
 			if !yield(fmt.Sprintf("%s AS d%d", digits, i)) {
 				return
 			}
@@ -99,7 +103,7 @@ func (f *fixture) fill(n, state int, nextTry, finished string) {
 	}), " CROSS JOIN ")
 	for start := 0; start < n; start += 100_000 {
 		numbers := fmt.Sprintf("SELECT d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + %d AS n FROM %s", start, from)
-		f.exec(`INSERT INTO alarm (%s) SELECT 'plan', concat('s%d-', n), n %% 64, %d, 1, %s, 0, 'text/plain', %d, %s, 10, 0, %d, %d, %s
+		f.exec(`INSERT INTO alarm (%s) SELECT 'plan', concat('s%d-', 1000000 + n), n %% 64, %d, 1, %s, 0, 'text/plain', %d, %s, 10, 0, %d, %d, %s
 			FROM (%s) AS numbers WHERE n < %d`, columns, state, state, empty, t0, nextTry, t0, t0, finished, numbers, n)
 	}
 }

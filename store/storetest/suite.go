@@ -22,6 +22,7 @@ func cases() []testCase {
 		{name: "takeover", claims: testTakeover},
 		{name: "late release", claims: testLateRelease},
 		{name: "crash", claims: testCrash},
+		{name: "model", claims: testModel},
 		{name: "decisions", claims: testDecisions},
 		{name: "group", plain: testGroup},
 		{name: "groups at once", plain: testGroupAtOnce},

@@ -141,33 +141,32 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 const ListAlarms = `-- name: ListAlarms :many
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm
 WHERE application = ?1
-  AND business_id > ?2 AND business_id >= ?3 AND business_id < ?4
-  AND state IN (SELECT value FROM json_each(CAST(?5 AS TEXT)))
-  AND (CAST(?6 AS INTEGER) = -1 OR next_try_time >= CAST(?6 AS INTEGER))
-  AND (CAST(?7 AS INTEGER) = -1 OR next_try_time < CAST(?7 AS INTEGER))
+  AND business_id >= ?2 AND business_id < ?3
+  AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
+  AND (CAST(?5 AS INTEGER) = -1 OR next_try_time >= CAST(?5 AS INTEGER))
+  AND (CAST(?6 AS INTEGER) = -1 OR next_try_time < CAST(?6 AS INTEGER))
 ORDER BY business_id
-LIMIT ?8
+LIMIT ?7
 `
 
 type ListAlarmsParams struct {
 	Application string
-	After       string
-	Prefix      string
-	PrefixEnd   string
+	Lower       string
+	Upper       string
 	States      string
 	DueAfter    int64
 	DueBefore   int64
 	RowLimit    int64
 }
 
-// Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states.
+// Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. With two
+// lower bounds SQLite would search by the wrong one.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, ListAlarms,
 		arg.Application,
-		arg.After,
-		arg.Prefix,
-		arg.PrefixEnd,
+		arg.Lower,
+		arg.Upper,
 		arg.States,
 		arg.DueAfter,
 		arg.DueBefore,

@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPath(t *testing.T) {
+	for url, want := range map[string]string{
+		"sqlite:clockd.db":          "clockd.db",
+		"sqlite:./data/clockd.db":   "./data/clockd.db",
+		"sqlite:/var/lib/clockd.db": "/var/lib/clockd.db",
+		"sqlite:///var/lib/c.db":    "/var/lib/c.db",
+		"sqlite:100% sure+1 ü.db":   "100% sure+1 ü.db",
+		"sqlite:file:x":             "file:x",
+	} {
+		got, err := Config{URL: url}.path()
+		if err != nil || got != want {
+			t.Errorf("path of %q: %q, %v, want %q", url, got, err, want)
+		}
+	}
+	for url, want := range map[string]string{
+		"":                               "sqlite:PATH",
+		"clockd.db":                      "sqlite:PATH",
+		"mysql://root:secret@localhost/": "sqlite:PATH",
+		"sqlite:":                        "names no file",
+		"sqlite:///":                     "is a directory",
+		"sqlite:data/":                   "is a directory",
+		"sqlite://host/clockd.db":        "no host",
+		"sqlite::memory:":                "loses every alarm",
+		"sqlite:file:x?mode=memory":      "loses every alarm",
+		"sqlite:clockd.db?_pragma=x":     "no parameters",
+		"sqlite:a#b":                     "no parameters",
+		"sqlite:a\x00b":                  "no parameters",
+	} {
+		got, err := Config{URL: url}.path()
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("path of %q: %q, %v, want an error with %q", url, got, err, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	valid := DefaultConfig()
+	valid.URL = "sqlite:clockd.db"
+	if err := valid.Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(*Config){
+		func(c *Config) { c.URL = "" },
+		func(c *Config) { c.Shards = -1 },
+		func(c *Config) { c.Shards = maxShards + 1 },
+		func(c *Config) { c.Readers = 0 },
+		func(c *Config) { c.Timeout = 0 },
+	} {
+		c := valid
+		change(&c)
+		if _, err := New(c, Deps{}); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// FuzzPath opens whatever file a URL names: it is that file and no other, and never one in memory.
+func FuzzPath(f *testing.F) {
+	for _, url := range []string{"clockd.db", "a%20b", "a b+c&d=e", "file:x", "%3fmode=memory", "é\u00a0", ":memory", "x;y", `q"'\`} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		path, err := Config{URL: scheme + name}.path()
+		if err != nil || strings.ContainsAny(name, "/") || name == "." || name == ".." || len(name) > 200 {
+			return
+		}
+		if path != name {
+			t.Fatalf("%q became %q", name, path)
+		}
+		full := filepath.Join(t.TempDir(), path)
+		db, err := open(full, writing, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		if _, err := db.Exec("CREATE TABLE t (x)"); err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		var opened string
+		if err := db.QueryRow("SELECT file FROM pragma_database_list").Scan(&opened); err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(opened) != path {
+			t.Fatalf("%q opened %q", name, opened)
+		}
+	})
+}

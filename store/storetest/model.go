@@ -1,0 +1,424 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// testModel runs random histories against the store and against a model that is a map, made of clock.Op.Decide and
+// clock.Settle alone, and compares every answer and, in the end, every row.
+func testModel(t *testing.T, f *fixture) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f.empty()
+		m := &model{f: f, rt: rt, now: t0, rows: make(map[clock.Key]*clock.Alarm), held: make(map[clock.Key]bool)}
+		defer m.abandon()
+		rt.Repeat(map[string]func(*rapid.T){
+			"write":   m.write,
+			"claim":   m.claim,
+			"settle":  m.settle,
+			"release": m.release,
+			"forget":  m.forget,
+			"expire":  m.expire,
+			"purge":   m.purge,
+			"pause":   m.pause,
+			"due":     m.due,
+			"wait":    m.wait,
+			"":        m.check,
+		})
+	})
+}
+
+// model is what the store should hold.
+type model struct {
+	f    *fixture
+	rt   *rapid.T
+	now  clock.Instant
+	rows map[clock.Key]*clock.Alarm
+	held map[clock.Key]bool // by a transactional claim: no one else can change or judge them
+	open []*modelClaim
+	last int64 // the greatest id ever given
+}
+
+// modelClaim is a claim that is on its way.
+type modelClaim struct {
+	*store.Claim
+	before map[int64]clock.Alarm
+	end    clock.Instant // of a two-phase one
+}
+
+// modelKeys are few, so that histories meet.
+var modelKeys = []clock.Key{
+	key("a"), key("A"), key("b/%"), key("ü"), {Application: "bank", BusinessID: "a"}, {Application: "bank", BusinessID: "c"},
+}
+
+// drawn are the contents of sets: few, so that some are repeated.
+func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
+	at := m.now + clock.Instant(rapid.IntRange(-2, 6).Draw(rt, "ring in")*500)
+	op := set(k.BusinessID, at, in(k.Application))
+	s := op.Set
+	if rapid.IntRange(0, 3).Draw(rt, "bounded") == 0 {
+		s.LatestRingAt = at + clock.Instant(rapid.IntRange(0, 3).Draw(rt, "latest after")*500)
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "acknowledged") == 0 {
+		s.AckTimeout, s.MaxRings = time.Second, rapid.IntRange(1, 3).Draw(rt, "max rings")
+	}
+	s.Retry = clock.RetryPolicy{Initial: 500 * time.Millisecond, Factor: 1, Cap: time.Second, Limit: rapid.IntRange(-1, 2).Draw(rt, "limit")}
+	if row := m.rows[k]; row != nil && rapid.Bool().Draw(rt, "repeat") {
+		s.Content = row.Content
+	}
+	s.If.Kind = rapid.SampledFrom([]clock.ConditionKind{
+		clock.AnyRow, clock.AnyRow, clock.AnyRow, clock.Absent, clock.Earlier, clock.Later, clock.AtGeneration,
+	}).Draw(rt, "if")
+	if s.If.Kind == clock.AtGeneration {
+		s.If.Generation = int64(rapid.IntRange(0, 4).Draw(rt, "generation"))
+	}
+	return op
+}
+
+func (m *model) write(rt *rapid.T) {
+	keys := rapid.SliceOfNDistinct(rapid.SampledFrom(modelKeys), 1, len(modelKeys), rapid.ID).Draw(rt, "keys")
+	ops := make([]clock.Op, len(keys))
+	for i, k := range keys {
+		if rapid.IntRange(0, 3).Draw(rt, "cancel") == 0 {
+			ops[i] = clock.Op{Cancel: &clock.Cancel{Key: k}}
+		} else {
+			ops[i] = m.drawSet(rt, k)
+		}
+	}
+	got, err := m.f.tryWrite(m.now, ops...)
+	if err != nil {
+		rt.Fatalf("write: %v", err)
+	}
+	known := m.last
+	for i, d := range got {
+		if d.Verdict == clock.Create && d.Alarm.ID <= known {
+			rt.Fatalf("id %d came after %d", d.Alarm.ID, known)
+		}
+		m.wrote(rt, ops[i], d)
+	}
+}
+
+// wrote compares one decision with the model's and takes it over.
+func (m *model) wrote(rt *rapid.T, op clock.Op, got clock.Decision) {
+	k := op.Key()
+	row := m.rows[k]
+	if m.held[k] {
+		equal(rt, "verdict on held "+k.BusinessID, got.Verdict, clock.Wait)
+		return
+	}
+	want := op.Decide(row, m.now)
+	equal(rt, "verdict on "+k.BusinessID, got.Verdict, want.Verdict)
+	if want.Verdict == clock.Create {
+		want.Alarm.ID, want.Alarm.Shard = got.Alarm.ID, k.Shard(m.f.ShardCount())
+		m.last = max(m.last, got.Alarm.ID)
+	}
+	wantRow := want.Alarm
+	wantRow.Attempts = nil
+	equal(rt, "answer on "+k.BusinessID, got.Alarm, wantRow)
+	if want.Writes() {
+		a := want.Alarm
+		if row != nil {
+			a.Attempts = row.Attempts
+		}
+		m.rows[k] = &a
+	}
+}
+
+// claim asks for some of the alarms, and for one that does not exist.
+func (m *model) claim(rt *rapid.T) {
+	if len(m.open) == 3 {
+		rt.Skip("enough claims")
+	}
+	ids := []int64{1 << 50}
+	for _, k := range modelKeys {
+		if row := m.rows[k]; row != nil && rapid.IntRange(0, 3).Draw(rt, "ask for "+k.BusinessID) > 0 {
+			ids = append(ids, row.ID)
+		}
+	}
+	r := m.f.request(m.now, ids...)
+	r.MaxBytes = rapid.SampledFrom([]int{1, 20, 1 << 20}).Draw(rt, "max bytes")
+	c, err := m.f.tryClaim(r)
+	if err != nil {
+		rt.Fatalf("claim: %v", err)
+	}
+	m.claimed(rt, c)
+}
+
+// claimed compares a claim with what the model takes.
+func (m *model) claimed(rt *rapid.T, c *claim) {
+	r := c.request
+	mc := &modelClaim{Claim: c.Claim, before: make(map[int64]clock.Alarm), end: r.Now.Add(r.Lease)}
+	if c.Settler != nil {
+		m.open = append(m.open, mc)
+	}
+	var rings []clock.Ring
+	ended, left := []store.Ended{}, []int64{}
+	size := 0
+	for _, row := range m.dueRows() {
+		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] {
+			continue
+		}
+		if e, over := m.end(row, true); over {
+			ended = append(ended, e)
+			continue
+		}
+		if len(left) > 0 || len(rings) > 0 && size+len(row.Payload) > r.MaxBytes {
+			left = append(left, row.ID)
+			continue
+		}
+		size += len(row.Payload)
+		mc.before[row.ID] = *row
+		rings = append(rings, m.take(row, c))
+	}
+	equal(rt, "rings", c.Rings, rings)
+	byID := func(a, b store.Ended) int { return cmp.Compare(a.ID, b.ID) }
+	equal(rt, "ended", slices.SortedFunc(slices.Values(c.Ended), byID), slices.SortedFunc(slices.Values(ended), byID))
+	equal(rt, "left", slices.Sorted(slices.Values(c.Left)), slices.Sorted(slices.Values(left)))
+}
+
+// take writes the claim into the row and returns the ring.
+func (m *model) take(row *clock.Alarm, c *claim) clock.Ring {
+	if row.Claimed() {
+		row.InDoubt = true
+	}
+	ring := ringOf(*row, c)
+	if m.f.lease == 0 {
+		m.held[row.Key] = true
+		return ring
+	}
+	row.State, row.RungAt, row.NextTryTime = clock.Ringing, clock.NoInstant, m.now.Add(m.f.lease)
+	return ring
+}
+
+// dueRows returns the rows that are due now, in order.
+func (m *model) dueRows() []*clock.Alarm {
+	rows := slices.DeleteFunc(slices.Collect(maps.Values(m.rows)), func(a *clock.Alarm) bool {
+		return a.NextTryTime == clock.NoInstant || a.NextTryTime > m.now
+	})
+	slices.SortFunc(rows, func(a, b *clock.Alarm) int {
+		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+	})
+	return rows
+}
+
+// end ends a due row that can ring no more, as expired or, where asked, as dead.
+func (m *model) end(row *clock.Alarm, dead bool) (store.Ended, bool) {
+	e := store.Ended{Key: row.Key, ID: row.ID}
+	switch {
+	case row.LatestRingAt != clock.NoInstant && row.LatestRingAt < m.now:
+		e.State, e.Reason = clock.Expired, cmp.Or(row.LastError, "latest_ring_at passed before it could be rung")
+	case dead && row.State == clock.Ringing && row.AckTimeout > 0 && row.RingNo >= row.MaxRings:
+		e.State, e.Reason = clock.Dead, fmt.Sprintf("not acknowledged after %d rings", row.RingNo)
+	default:
+		return e, false
+	}
+	row.State, row.LastError, row.NextTryTime, row.FinishedAt = e.State, e.Reason, clock.NoInstant, m.now
+	return e, true
+}
+
+// pick takes one of the open claims out of the list.
+func (m *model) pick(rt *rapid.T) *modelClaim {
+	if len(m.open) == 0 {
+		rt.Skip("no claim is open")
+	}
+	i := rapid.IntRange(0, len(m.open)-1).Draw(rt, "claim")
+	c := m.open[i]
+	m.open = slices.Delete(m.open, i, i+1)
+	return c
+}
+
+// settle ends a claim, maybe after its time.
+func (m *model) settle(rt *rapid.T) {
+	c := m.pick(rt)
+	fates := make([]clock.Fate, len(c.Rings))
+	for i := range fates {
+		k := rapid.SampledFrom(clock.OutcomeKinds()).Draw(rt, "outcome")
+		fates[i] = clock.Settle(&c.Rings[i], all(k)(nil), m.now)
+	}
+	if err := c.Settler.Settle(m.f.t.Context(), m.now, fates); err != nil {
+		rt.Fatalf("settle: %v", err)
+	}
+	for i := range fates {
+		r := &c.Rings[i]
+		if row := m.rows[r.Key]; m.owns(c, row, r) {
+			m.settled(row, c.before[r.AlarmID], r, fates[i])
+		}
+	}
+}
+
+// owns reports whether the row is still the claim's.
+func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
+	if m.f.lease == 0 {
+		delete(m.held, r.Key)
+		return true
+	}
+	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.end
+}
+
+func (m *model) settled(row *clock.Alarm, before clock.Alarm, r *clock.Ring, f clock.Fate) {
+	attempts := row.Attempts
+	*row = failed(before, f, m.now)
+	if f.Outcome.Kind == clock.Confirmed {
+		*row = rung(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
+	}
+	attempts = append(attemptsOf(r, f, m.now), attempts...)
+	row.Attempts = attempts[:min(len(attempts), clock.MaxAttempts)]
+}
+
+// release gives a claim back, maybe after its time.
+func (m *model) release(rt *rapid.T) {
+	c := m.pick(rt)
+	if err := c.Settler.Release(m.f.t.Context()); err != nil {
+		rt.Fatalf("release: %v", err)
+	}
+	for i := range c.Rings {
+		r := &c.Rings[i]
+		if row := m.rows[r.Key]; m.owns(c, row, r) {
+			before := c.before[r.AlarmID]
+			before.Attempts = row.Attempts
+			*row = before
+		}
+	}
+}
+
+// forget is a claimer that dies: nobody will settle its two-phase claim.
+func (m *model) forget(rt *rapid.T) {
+	if m.f.lease == 0 {
+		rt.Skip("the server would end it")
+	}
+	m.pick(rt)
+}
+
+func (m *model) expire(rt *rapid.T) {
+	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
+	want := make(map[int64]store.Ended)
+	for _, row := range m.dueRows() {
+		if m.held[row.Key] {
+			continue
+		}
+		if e, over := m.end(row, false); over {
+			want[e.ID] = e
+		}
+	}
+	var from store.Position
+	for {
+		ended, next, err := m.f.Expire(m.f.t.Context(), m.now, m.f.shards(), from, limit)
+		if err != nil {
+			rt.Fatalf("expire: %v", err)
+		}
+		for _, e := range ended {
+			equal(rt, "expired", e, want[e.ID])
+			delete(want, e.ID)
+		}
+		if next == (store.Position{}) {
+			break
+		}
+		from = next
+	}
+	equal(rt, "not expired", len(want), 0)
+}
+
+func (m *model) purge(rt *rapid.T) {
+	before := m.now - clock.Instant(rapid.IntRange(-1, 8).Draw(rt, "keep")*500)
+	want := 0
+	for k, row := range m.rows {
+		if row.FinishedAt != clock.NoInstant && row.FinishedAt < before && !m.held[k] {
+			delete(m.rows, k)
+			want++
+		}
+	}
+	n, err := m.f.Purge(m.f.t.Context(), before, 100)
+	if err != nil {
+		rt.Fatalf("purge: %v", err)
+	}
+	equal(rt, "purged", n, want)
+}
+
+// pause pauses a scheduled alarm with plain SQL, for there is no call yet.
+func (m *model) pause(rt *rapid.T) {
+	k := rapid.SampledFrom(modelKeys).Draw(rt, "key")
+	row := m.rows[k]
+	if row == nil || row.State != clock.Scheduled || m.held[k] {
+		rt.Skip("nothing to pause")
+	}
+	m.f.pause(row.ID)
+	row.State, row.NextTryTime = clock.Paused, clock.NoInstant
+}
+
+// due compares what the index holds; rows of a transactional claim stand there as before.
+func (m *model) due(rt *rapid.T) {
+	var want []store.Due
+	for _, a := range m.dueRows() {
+		want = append(want, store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Shard: a.Shard, Application: a.Application})
+	}
+	until := store.Position{Time: m.now + 1}
+	page, err := m.f.Due(m.f.t.Context(), store.DueQuery{Shards: m.f.shards(), Until: until, Limit: 100})
+	if err != nil {
+		rt.Fatalf("due: %v", err)
+	}
+	equal(rt, "due", page.Rows, want)
+	o, err := m.f.Overdue(m.f.t.Context(), m.now, m.f.shards(), 100)
+	if err != nil {
+		rt.Fatalf("overdue: %v", err)
+	}
+	equal(rt, "overdue", o.Count, len(want))
+}
+
+// wait lets time pass.
+func (m *model) wait(rt *rapid.T) {
+	m.now += clock.Instant(rapid.SampledFrom([]int{1, 500, 1000, 10_000}).Draw(rt, "milliseconds"))
+}
+
+// check compares all rows, after every step.
+func (m *model) check(rt *rapid.T) {
+	stored := make(map[clock.Key]clock.Alarm)
+	for _, application := range []string{app, "bank"} {
+		alarms, err := m.f.List(m.f.t.Context(), clock.ListQuery{
+			Application: application, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 100,
+		})
+		if err != nil {
+			rt.Fatalf("list: %v", err)
+		}
+		for _, a := range alarms {
+			stored[a.Key] = a
+		}
+	}
+	equal(rt, "alarms", len(stored), len(m.rows))
+	for k, row := range m.rows {
+		got := stored[k]
+		want := *row
+		want.UpdateTime = got.UpdateTime // not always said
+		want.Attempts = nil
+		equal(rt, "alarm "+k.BusinessID, got, want)
+		a, err := m.f.Get(m.f.t.Context(), k)
+		if err != nil {
+			rt.Fatalf("get: %v", err)
+		}
+		equal(rt, "attempts of "+k.BusinessID, a.Attempts, row.Attempts)
+		row.UpdateTime = got.UpdateTime
+	}
+}
+
+// abandon frees what a history that ended has left open.
+func (m *model) abandon() {
+	for _, c := range m.open {
+		_ = c.Settler.Release(context.Background())
+	}
+}
+
+// equal is same within a history.
+func equal[T any](rt *rapid.T, what string, got, want T) {
+	if d := diff(got, want); d != "" {
+		rt.Fatalf("%s: %s", what, d)
+	}
+}
