@@ -12,12 +12,8 @@ import (
 func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	args := make([]any, 0, 8*len(q.Shards))
-	for _, shard := range q.Shards {
-		from, until := int64(q.From.Time), int64(q.Until.Time)
-		args = append(args, int64(shard), from, from, q.From.ID, until, until, q.Until.ID, int64(q.Limit))
-	}
-	found, err := s.q.ListDue(ctx, bulk{DBTX: s.db, part: dueOfShard, rows: len(q.Shards), args: args}, dbsqlc.ListDueParams{})
+	b := bulk{DBTX: s.db, part: dueOfShard, rows: len(q.Shards), args: dueArgs(q)}
+	found, err := s.q.ListDue(ctx, b, dbsqlc.ListDueParams{})
 	if err != nil {
 		return store.DuePage{}, mapError("read what is due", err)
 	}
@@ -26,6 +22,16 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 		rows[i] = store.Due{ID: r.ID, NextTryTime: store.FromNull(r.NextTryTime), Shard: int(r.Shard), Application: r.Application}
 	}
 	return store.NewDuePage(q, rows), nil
+}
+
+// dueArgs returns the arguments of ListDue.
+func dueArgs(q store.DueQuery) []any {
+	args := make([]any, 0, 8*len(q.Shards))
+	from, until := int64(q.From.Time), int64(q.Until.Time)
+	for _, shard := range q.Shards {
+		args = append(args, int64(shard), from, from, q.From.ID, until, until, q.Until.ID, int64(q.Limit))
+	}
+	return args
 }
 
 // Overdue counts what is due, from the due index (CountDue, ListOldest).
@@ -38,11 +44,8 @@ func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, li
 	if err != nil || count == 0 {
 		return o, mapError("count what is overdue", err)
 	}
-	args := make([]any, 0, 2*len(shards))
-	for _, n := range numbers {
-		args = append(args, n, int64(now))
-	}
-	oldest, err := s.q.ListOldest(ctx, bulk{DBTX: s.db, part: oldestOf, rows: len(shards), args: args}, dbsqlc.ListOldestParams{})
+	b := bulk{DBTX: s.db, part: oldestOf, rows: len(shards), args: oldestArgs(numbers, now)}
+	oldest, err := s.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
 	if err != nil {
 		return o, mapError("look for the oldest that is overdue", err)
 	}
@@ -55,4 +58,13 @@ func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, li
 		o.Count = int(count)
 	}
 	return o, nil
+}
+
+// oldestArgs returns the arguments of ListOldest.
+func oldestArgs(shards []int64, now clock.Instant) []any {
+	args := make([]any, 0, 2*len(shards))
+	for _, n := range shards {
+		args = append(args, n, int64(now))
+	}
+	return args
 }

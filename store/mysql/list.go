@@ -21,7 +21,7 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, err
 		states = clock.States()
 	}
 	rows, err := s.q.ListAlarms(ctx, s.db, dbsqlc.ListAlarmsParams{
-		Application: q.Application, After: q.After, Pattern: likePrefix(q.Prefix),
+		Application: q.Application, After: q.After, Prefix: q.Prefix, PrefixEnd: prefixEnd(q.Prefix),
 		States:   idsOf(states, func(state *clock.State) int64 { return int64(*state) }),
 		DueAfter: int64(q.DueAfter), DueBefore: int64(q.DueBefore), Limit: int32(q.Limit),
 	})
@@ -32,7 +32,20 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, err
 	return alarms, mapError("list", err)
 }
 
-var escapeLike = strings.NewReplacer("|", "||", "%", "|%", "_", "|_")
+// beyond is greater than every business id.
+var beyond = strings.Repeat(string(utf8.MaxRune), clock.MaxBusinessID)
 
-// likePrefix returns the pattern of LIKE that what begins with the prefix matches; a comparison would pad it with blanks.
-func likePrefix(prefix string) string { return escapeLike.Replace(prefix) + "%" }
+// prefixEnd returns the least string that is greater than all strings with the prefix; the order of bytes is the order of runes.
+func prefixEnd(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		if next := last + 1; next <= utf8.MaxRune {
+			if !utf8.ValidRune(next) { // the surrogates
+				next = 0xE000
+			}
+			return prefix + string(next)
+		}
+	}
+	return beyond
+}

@@ -1,9 +1,233 @@
 package mysql
 
 import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 	"github.com/clockd/clockd/store/storetest"
 )
 
-func checkPlans(*testing.T, *storetest.Database) {}
+// hotStatement is one statement as the store runs it, and what its plan must be with a million finished rows beside a
+// thousand due ones.
+type hotStatement struct {
+	name  string
+	run   func(ctx context.Context, s *Store, db dbsqlc.DBTX) error
+	index string // by which the table alarm is read
+	only  bool   // the index alone: no row is fetched
+	reads int    // of index entries and rows, at most
+}
+
+const planEnd = int64(clock.MaxInstant)
+
+func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
+	shards := make([]int, 64)
+	numbers := make([]int64, 64)
+	for i := range shards {
+		shards[i], numbers[i] = i, int64(i)
+	}
+	all := idsOf(clock.States(), func(state *clock.State) int64 { return int64(*state) })
+	return []hotStatement{
+		{"due", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			q := store.DueQuery{Shards: shards, From: store.Position{Time: 1, ID: 1}, Until: store.Position{Time: clock.MaxInstant}, Limit: 5}
+			_, err := s.q.ListDue(ctx, bulk{DBTX: db, part: dueOfShard, rows: 64, args: dueArgs(q)}, dbsqlc.ListDueParams{})
+			return err
+		}, "alarm_due", true, 64 * 6},
+		{"overdue", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.CountDue(ctx, db, dbsqlc.CountDueParams{Shards: numbers, Now: planEnd, Limit: 500})
+			return err
+		}, "alarm_due", true, 500 + 65},
+		{"oldest", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, part: oldestOf, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
+			return err
+		}, "alarm_due", true, 64},
+		{"claim: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockDue(ctx, db, dbsqlc.LockDueParams{Ids: ids, Now: planEnd})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"claim: take", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.TakeAlarms(ctx, db, dbsqlc.TakeAlarmsParams{Now: planEnd, ClaimID: "c", Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"claim: list taken", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListTaken(ctx, db, dbsqlc.ListTakenParams{Ids: ids, ClaimID: "c"})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"claim: lease", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LeaseAlarms(ctx, db, dbsqlc.LeaseAlarmsParams{ClaimEnd: 1, Now: planEnd, Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"settle", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			var args []any
+			for _, id := range ids {
+				args = appendSettled(args, &settlement{Settlement: store.Settlement{ID: id, Generation: 1, State: clock.Scheduled, LastError: "x"}})
+			}
+			_, err := s.q.SettleAlarms(ctx, bulk{DBTX: db, part: settleRow, rows: len(ids), args: args}, dbsqlc.SettleAlarmsParams{})
+			return err
+		}, "PRIMARY", false, 2 * len(ids)},
+		{"lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			return err
+		}, "alarm_key", false, len(keys)},
+		{"read", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ReadAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			return err
+		}, "alarm_key", false, len(keys)},
+		{"cancel", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.CancelAlarms(ctx, db, dbsqlc.CancelAlarmsParams{Now: 1, Ids: ids, Generation: 1, OldState: 1})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"list", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListAlarms(ctx, db, dbsqlc.ListAlarmsParams{
+				Application: "plan", After: "s6-1000500", Prefix: "s6-1", PrefixEnd: "s6-2", States: all, DueAfter: -1, DueBefore: -1, Limit: 50,
+			})
+			return err
+		}, "alarm_key", false, 51},
+		{"expire: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Ids: ids, Now: planEnd})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"purge: list", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListFinished(ctx, db, dbsqlc.ListFinishedParams{Earlier: planEnd, Limit: 100})
+			return err
+		}, "alarm_finished", true, 100},
+		{"purge: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Ids: ids, Earlier: planEnd})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"purge: delete", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.PurgeAlarms(ctx, db, dbsqlc.PurgeAlarmsParams{Ids: ids, Earlier: planEnd})
+			return err
+		}, "PRIMARY", false, len(ids)},
+	}
+}
+
+// checkPlans asserts the plans and counts what the statements really read.
+func checkPlans(t *testing.T, db *storetest.Database) {
+	ctx := t.Context()
+	s := db.Open(t).(*Store)
+	_, err := db.SQL.ExecContext(ctx, "ANALYZE TABLE alarm")
+	ok(t, err, "analyze")
+	rows, err := db.SQL.QueryContext(ctx, "SELECT id, business_id FROM alarm WHERE state = 1 ORDER BY id LIMIT 300")
+	ok(t, err, "list due ids")
+	defer func() { _ = rows.Close() }()
+	var ids []int64
+	var keys []clock.Key
+	for rows.Next() {
+		var id int64
+		k := clock.Key{Application: "plan"}
+		ok(t, rows.Scan(&id, &k.BusinessID), "scan an id")
+		ids, keys = append(ids, id), append(keys, k)
+	}
+	ok(t, rows.Err(), "list due ids")
+	many := slices.Clone(keys)
+	for i := range 700 { // as many as MariaDB would take for a join by default
+		many = append(many, clock.Key{Application: "plan", BusinessID: "unknown" + strings.Repeat("x", i%50)})
+	}
+	for _, h := range hotStatements(ids, many) {
+		t.Run(h.name, func(t *testing.T) { h.check(t, s) })
+	}
+}
+
+func (h hotStatement) check(t *testing.T, s *Store) {
+	ctx := t.Context()
+	tx, err := begin(ctx, s.db)
+	ok(t, err, "begin")
+	defer tx.rollback(ctx)
+	e := &explainer{DBTX: tx}
+	_ = h.run(ctx, s, e)
+	ok(t, e.err, "explain")
+	if len(e.plan) == 0 {
+		t.Error("the plan does not read alarm")
+	}
+	for _, p := range e.plan {
+		if p["key"] != h.index || p["type"] == "index" || p["type"] == "ALL" {
+			t.Errorf("alarm is read by key %q, type %q; not a range of %q", p["key"], p["type"], h.index)
+		}
+		if h.only && !strings.Contains(p["Extra"], "Using index") {
+			t.Errorf("%s is not enough: %q", h.index, p["Extra"])
+		}
+		if strings.Contains(p["Extra"], "filesort") {
+			t.Errorf("sorted: %q", p["Extra"])
+		}
+	}
+	before := handlerReads(t, tx)
+	ok(t, h.run(ctx, s, tx), "run")
+	if reads := handlerReads(t, tx) - before; reads > h.reads+1 { // the look at the counters itself
+		t.Errorf("%d entries read, not at most %d", reads, h.reads)
+	}
+}
+
+// explainer explains statements in place of running them.
+type explainer struct {
+	dbsqlc.DBTX
+	plan []map[string]string // of the table alarm
+	err  error
+}
+
+func (e *explainer) explain(ctx context.Context, query string, args []any) {
+	rows, err := e.DBTX.QueryContext(ctx, "EXPLAIN "+query, args...)
+	if e.err = err; err != nil {
+		return
+	}
+	defer func() { _ = rows.Close() }()
+	names, _ := rows.Columns()
+	for rows.Next() {
+		values := make([]sql.NullString, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if e.err = rows.Scan(into...); e.err != nil {
+			return
+		}
+		p := make(map[string]string)
+		for i, n := range names {
+			p[n] = values[i].String
+		}
+		if p["table"] == "alarm" || p["table"] == "a" {
+			e.plan = append(e.plan, p)
+		}
+	}
+	e.err = rows.Err()
+}
+
+// ExecContext explains.
+func (e *explainer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	e.explain(ctx, query, args)
+	return nil, sql.ErrNoRows
+}
+
+// QueryContext explains.
+func (e *explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	e.explain(ctx, query, args)
+	return nil, sql.ErrNoRows
+}
+
+// QueryRowContext explains.
+func (e *explainer) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	e.explain(ctx, query, args)
+	return e.DBTX.QueryRowContext(ctx, "SELECT 1")
+}
+
+// handlerReads counts the entries that the session has read by index.
+func handlerReads(t *testing.T, db dbsqlc.DBTX) int {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_first')")
+	ok(t, err, "show status")
+	defer func() { _ = rows.Close() }()
+	sum := 0
+	for rows.Next() {
+		var name string
+		var n int
+		ok(t, rows.Scan(&name, &n), "scan a counter")
+		sum += n
+	}
+	ok(t, rows.Err(), "show status")
+	return sum
+}

@@ -196,11 +196,7 @@ func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string,
 	rows := make([]dbsqlc.Alarm, 0, len(keys))
 	size := func(int) int { return 2 * (clock.MaxApplication + clock.MaxBusinessID) }
 	err := chunks(len(keys), w.server.maxStatement(), size, func(from, to int) error {
-		args := make([]any, 0, 2*(to-from))
-		for _, k := range keys[from:to] {
-			args = append(args, k.Application, k.BusinessID)
-		}
-		found, err := query(ctx, bulk{DBTX: w.tx, part: keyPair, rows: to - from, args: args, prefix: prefix})
+		found, err := query(ctx, bulk{DBTX: w.tx, part: keyPair, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})
 		rows = append(rows, found...)
 		return err
 	})
@@ -208,4 +204,13 @@ func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string,
 		return nil, err
 	}
 	return alarmsOf(rows)
+}
+
+// keyArgs returns keys as the arguments of pairs.
+func keyArgs(keys []clock.Key) []any {
+	args := make([]any, 0, 2*len(keys))
+	for _, k := range keys {
+		args = append(args, k.Application, k.BusinessID)
+	}
+	return args
 }
