@@ -175,6 +175,9 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 		return op, set.BusinessID, err
 	}
 	set.Application, set.Traceparent = st.app, st.trace
+	if err := set.Key.Validate(); err != nil { // here, so that the window holds no id longer than that
+		return op, set.BusinessID, err
+	}
 	if decoded.isCancel {
 		return clock.Op{Cancel: &clock.Cancel{Key: set.Key}}, set.BusinessID, nil
 	}
@@ -187,12 +190,7 @@ func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
 	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
 	begun := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		try := op
-		if op.Set != nil {
-			set := *op.Set // Submit resolves its delay
-			try.Set = &set
-		}
-		p := st.s.alarms.Submit(try)
+		p := st.s.alarms.Submit(op)
 		if !overloaded(p) || time.Since(begun) > overloadPatience {
 			return p
 		}

@@ -115,6 +115,69 @@ func TestStreamAnswersEachLineAsItComes(t *testing.T) {
 	c.expectEnd()
 }
 
+// TestStreamOutlivesItsDeadlines: they are for each read and each write.
+func TestStreamOutlivesItsDeadlines(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.cfg.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond })
+	c := h.stream()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := range 8 {
+		<-tick.C
+		c.send(`{"cancel":"a"}` + "\n")
+		c.expect(i+1, "a 404 0  unknown_alarm")
+	}
+	_ = c.in.Close()
+	c.expectEnd()
+}
+
+// TestAnswerDoesNotWaitForTheNext: the first line is answered while the second is still being written.
+func TestAnswerDoesNotWaitForTheNext(t *testing.T) {
+	first, second := make(chan struct{}), make(chan struct{})
+	gates := make(chan chan struct{}, 2)
+	gates <- first
+	gates <- second
+	h := start(t, func(su *setup) {
+		su.service.Writer.GroupOps, su.service.Writer.Lanes = 1, 1
+		su.store.hold = func() { <-<-gates }
+	})
+	c := h.stream()
+	c.send(`{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}` + "\n" + `{"cancel":3}` + "\n")
+	h.do("GET", "/healthz", "") // time for both to be read
+	close(first)
+	c.expect(1, "a 201 1 scheduled")
+	close(second)
+	c.expect(2, "b 201 1 scheduled")
+	c.expect(3, "422 0  invalid_value cancel")
+	_ = c.in.Close()
+	c.expectEnd()
+}
+
+// TestStreamDoesNotRepeatWhatIsTooLong: else a window of refused lines would hold megabytes.
+func TestStreamDoesNotRepeatWhatIsTooLong(t *testing.T) {
+	h := start(t)
+	c := h.stream()
+	long := strings.Repeat("x", 100_000)
+	go func() {
+		for _, line := range []string{
+			`{"business_id":"` + long + `","delay":1}`, `{"cancel":"` + long + `"}`, `{"business_id":"a","` + long + `":1}`, `{"business_id":"a","delay":"` + long + `"}`,
+			`{"business_id":"a","ring_at":"` + long + `"}`, `{"business_id":"a","if":"` + long + `"}`, `{"business_id":"a","delay":1,"content_type":"` + long + `"}`,
+			`{"business_id":"a","delay":1,"retry":{"` + long + `":1}}`, `{"business_id":"a","delay":1,"retry":{"cap":"` + long + `"}}`,
+		} {
+			c.send(line + "\n")
+		}
+		_ = c.in.Close()
+	}()
+	n := 0
+	for ; c.out.Scan(); n++ {
+		if len(c.out.Bytes()) > 500 || !bytes.Contains(c.out.Bytes(), []byte(`"status":422`)) {
+			t.Errorf("%.200s ... of %d bytes", c.out.Bytes(), len(c.out.Bytes()))
+		}
+	}
+	if n != 9 || c.out.Err() != nil {
+		t.Errorf("%d results, %v", n, c.out.Err())
+	}
+}
+
 func TestStreamConnectionIsUsedAgain(t *testing.T) {
 	h := start(t)
 	for range 3 {

@@ -257,12 +257,17 @@ func (d *setDecoder) priority(raw []byte) error {
 	return decodeInt(raw, "priority", &d.body.set.Priority)
 }
 
+// contentType refuses what is far too long at once, so that a stream's window does not hold it.
 func (d *setDecoder) contentType(raw []byte) error {
 	s := &d.body.set
-	if err := decodeString(raw, "content_type", &s.ContentType); err != nil || isNull(raw) || s.ContentType != "" {
+	if err := decodeString(raw, "content_type", &s.ContentType); err != nil || isNull(raw) {
 		return err
 	}
-	return clock.Invalid(clock.CodeInvalidValue, "content_type", "content_type must not be empty; leave it out for the default")
+	if n := len(s.ContentType); n == 0 || n > clock.MaxContentType {
+		return clock.Invalid(clock.CodeInvalidValue, "content_type", fmt.Sprintf(
+			"content_type must be 1 to %d printable ASCII characters; leave it out for the default", clock.MaxContentType))
+	}
+	return nil
 }
 
 func (d *setDecoder) condition(raw []byte) error {
