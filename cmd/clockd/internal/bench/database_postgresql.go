@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// postgresDatabase is a database on a PostgreSQL server.
+type postgresDatabase struct {
+	base string // URL of the database that was named: ours is created and dropped from there
+	name string
+	own  *pgxpool.Pool // connected to ours
+}
+
+func newPostgreSQL(ctx context.Context, raw, name string) (*postgresDatabase, error) {
+	if err := onPostgres(ctx, raw, "CREATE DATABASE "+name); err != nil {
+		return nil, fmt.Errorf("create database %s: %w", name, err)
+	}
+	own, err := postgresPool(ctx, withDatabase(raw, name))
+	if err != nil {
+		return nil, err
+	}
+	return &postgresDatabase{base: raw, name: name, own: own}, nil
+}
+
+// onPostgres runs one statement on a connection of its own.
+func onPostgres(ctx context.Context, url, statement string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+func postgresPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("the database URL: %w", err)
+	}
+	cfg.MaxConns = bareConns
+	// the planner knows nothing of a new table, and would read all of it for a batch
+	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	cfg.ConnConfig.RuntimeParams["enable_bitmapscan"] = "off"
+	return pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
+}
+
+func (d *postgresDatabase) URL() string { return withDatabase(d.base, d.name) }
+
+func (d *postgresDatabase) Engine(ctx context.Context) (version string, err error) {
+	err = d.own.QueryRow(ctx, "SHOW server_version").Scan(&version)
+	return "PostgreSQL " + version, err
+}
+
+func (d *postgresDatabase) Time(ctx context.Context) (micros int64, err error) {
+	err = d.own.QueryRow(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros)
+	return micros, err
+}
+
+func (d *postgresDatabase) Drop(ctx context.Context) error {
+	d.own.Close()
+	return onPostgres(ctx, d.base, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)")
+}
+
+// Bare copies the table with its indexes; its storage parameters are copied apart, LIKE leaves them out.
+func (d *postgresDatabase) Bare(ctx context.Context) (bareTable, error) {
+	var options string
+	err := d.own.QueryRow(ctx, "SELECT coalesce(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = 'alarm'::regclass").Scan(&options)
+	if err != nil {
+		return nil, fmt.Errorf("read the table's parameters: %w", err)
+	}
+	statements := []string{"DROP TABLE IF EXISTS bare_alarm", "CREATE TABLE bare_alarm (LIKE alarm INCLUDING ALL)"}
+	if options != "" {
+		statements = append(statements, "ALTER TABLE bare_alarm SET ("+options+")")
+	}
+	for _, statement := range statements {
+		if _, err := d.own.Exec(ctx, statement); err != nil {
+			return nil, fmt.Errorf("make a bare table: %w", err)
+		}
+	}
+	return &postgresTable{pool: d.own}, nil
+}
+
+// postgresTable is the bare table of PostgreSQL.
+type postgresTable struct{ pool *pgxpool.Pool }
+
+// Close leaves the connections to the database.
+func (t *postgresTable) Close() error { return nil }
+
+const postgresInsert = "INSERT INTO bare_alarm (" + insertColumns + ") " +
+	"SELECT '" + application + "', business_id, shard, 1, 1, payload, 1, '" + contentType + "', at, NULL, at, '', 0, 10, 0, '', now, now " +
+	"FROM (SELECT unnest($1::varchar[]) AS business_id, unnest($2::smallint[]) AS shard, unnest($3::bytea[]) AS payload, " +
+	"unnest($4::bigint[]) AS at, unnest($5::bigint[]) AS now) n"
+
+func (t *postgresTable) Insert(ctx context.Context, rows []bareRow) error {
+	n := len(rows)
+	ids, payloads := make([]string, n), make([][]byte, n)
+	shard, at, now := make([]int16, n), make([]int64, n), make([]int64, n)
+	for i := range rows {
+		r := &rows[i]
+		ids[i], shard[i], payloads[i], at[i], now[i] = r.businessID, int16(r.shard), r.payload, r.at, r.now
+	}
+	_, err := t.pool.Exec(ctx, postgresInsert, ids, shard, payloads, at, now)
+	return err
+}
+
+func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string) error {
+	_, err := t.pool.Exec(ctx, "UPDATE bare_alarm SET state = 6, next_try_time = NULL, update_time = 1, finished_at = 1 "+
+		"WHERE application = '"+application+"' AND business_id = ANY($1) AND state = 1", businessIDs)
+	return err
+}
+
+func (t *postgresTable) IDs(ctx context.Context) ([]int64, error) {
+	rows, err := t.pool.Query(ctx, "SELECT id FROM bare_alarm ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+const postgresClaim = "UPDATE bare_alarm SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = $3, rung_at = $2, " +
+	"update_time = $2, finished_at = $2 WHERE id = ANY($1) AND state = 1 AND next_try_time <= $2 RETURNING " + ringColumns
+
+func (t *postgresTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
+	tx, err := t.pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	rows, err := tx.Query(ctx, postgresClaim, ids, now, claimID)
+	if err != nil {
+		return err
+	}
+	rings, err := collectRings(rows, now, claimID)
+	if err != nil {
+		return err
+	}
+	if err := do(rings); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// collectRings reads ringColumns, of which ring_no is that of the ring already.
+func collectRings(rows pgx.Rows, now int64, claimID string) ([]bareRing, error) {
+	defer rows.Close()
+	rings := make([]bareRing, 0, ringRows)
+	for rows.Next() {
+		r := bareRing{rungAt: now, claimID: claimID}
+		if err := rows.Scan(&r.id, &r.businessID, &r.payload, &r.ringAt, &r.generation, &r.ringNo, &r.retryTimes); err != nil {
+			return nil, err
+		}
+		rings = append(rings, r)
+	}
+	return rings, rows.Err()
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// sqliteDatabase is a file in a directory of its own.
+type sqliteDatabase struct{ directory string }
+
+// newSQLite makes the directory beside the file that the URL names, so that the same disk is measured.
+func newSQLite(raw, name string) (*sqliteDatabase, error) {
+	path := strings.TrimPrefix(strings.TrimPrefix(raw, "sqlite:"), "//")
+	if path == "" {
+		return nil, errors.New("the database URL names no file: sqlite:FILE")
+	}
+	directory, err := filepath.Abs(filepath.Join(filepath.Dir(path), name))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for the database: %w", err)
+	}
+	return &sqliteDatabase{directory: directory}, nil
+}
+
+func (d *sqliteDatabase) file() string { return filepath.Join(d.directory, "clockd.db") }
+
+func (d *sqliteDatabase) URL() string { return "sqlite:" + d.file() }
+
+func (d *sqliteDatabase) Engine(ctx context.Context) (version string, err error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }()
+	err = db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
+	return "SQLite " + version, err
+}
+
+// Time is our own: a file has no clock.
+func (d *sqliteDatabase) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
+
+func (d *sqliteDatabase) Drop(context.Context) error { return os.RemoveAll(d.directory) }
+
+// Bare makes the table in a file of its own: a file has one writer, and clockd's is clockd.
+func (d *sqliteDatabase) Bare(ctx context.Context) (bareTable, error) {
+	definition, err := d.definition(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the table's definition: %w", err)
+	}
+	path := filepath.Join(d.directory, "bare.db")
+	for _, end := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + end); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	for _, statement := range definition {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return nil, errors.Join(fmt.Errorf("make a bare table: %w", err), db.Close())
+		}
+	}
+	return &sqliteTable{db: db}, nil
+}
+
+// definition returns what makes clockd's table and its indexes.
+func (d *sqliteDatabase) definition(ctx context.Context) (statements []string, err error) {
+	db, err := sql.Open("sqlite", "file:"+d.file()+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(ctx, "SELECT sql FROM sqlite_master WHERE tbl_name = 'alarm' AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var statement string
+		if err := rows.Scan(&statement); err != nil {
+			return nil, err
+		}
+		statements = append(statements, statement)
+	}
+	return statements, rows.Err()
+}
+
+// sqliteTable is the bare table of SQLite.
+type sqliteTable struct{ db *sql.DB }
+
+func (t *sqliteTable) Close() error { return t.db.Close() }
+
+const sqliteTuple = "('" + application + "',?,?,1,1,?,1,'" + contentType + "',?,NULL,?,'',0,10,0,'',?,?)"
+
+func (t *sqliteTable) Insert(ctx context.Context, rows []bareRow) error {
+	args := make([]any, 0, 7*len(rows))
+	for i := range rows {
+		r := &rows[i]
+		args = append(args, r.businessID, r.shard, r.payload, r.at, r.at, r.now, r.now)
+	}
+	_, err := t.db.ExecContext(ctx, "INSERT INTO alarm ("+insertColumns+") VALUES "+placeholders(sqliteTuple, len(rows)), args...)
+	return err
+}
+
+func (t *sqliteTable) Cancel(ctx context.Context, businessIDs []string) error {
+	_, err := t.db.ExecContext(ctx, "UPDATE alarm SET state = 6, next_try_time = NULL, update_time = 1, finished_at = 1 "+
+		"WHERE application = '"+application+"' AND business_id IN (SELECT value FROM json_each(?)) AND state = 1", jsonOf(businessIDs))
+	return err
+}
+
+func (t *sqliteTable) IDs(ctx context.Context) ([]int64, error) {
+	return queryIDs(ctx, t.db, "SELECT id FROM alarm ORDER BY id")
+}
+
+func (t *sqliteTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
+	tx, err := t.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	rings, err := queryRings(ctx, tx, now, claimID, "UPDATE alarm SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
+		"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN (SELECT value FROM json_each(?)) AND state = 1 AND next_try_time <= ? "+
+		"RETURNING "+ringColumns, claimID, now, now, now, jsonOf(ids), now)
+	if err != nil {
+		return err
+	}
+	if err := do(rings); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// jsonOf returns a list as json_each reads it.
+func jsonOf[T int64 | string](list []T) string {
+	b, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // numbers and texts always can
+	}
+	return string(b)
+}

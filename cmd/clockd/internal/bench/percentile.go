@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// spread says how durations are distributed.
+type spread struct{ P50, P99, P999, Max time.Duration }
+
+// spreadOf sorts all and returns their spread; zero for none.
+func spreadOf(all []time.Duration) spread {
+	slices.Sort(all)
+	return spread{
+		P50: percentile(all, 0.5), P99: percentile(all, 0.99), P999: percentile(all, 0.999), Max: percentile(all, 1),
+	}
+}
+
+// samples are the results of several rounds.
+type samples []float64
+
+// median returns the middle one, of an even number the mean of both in the middle; 0 for none.
+func (s samples) median() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// percentile returns the least of the sorted durations that at least the share q of them do not exceed.
+func percentile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	const dust = 1e-9 // 0.99 * 100 is a little more than 99
+	rank := int(math.Ceil(q*float64(len(sorted)) - dust))
+	return sorted[max(rank, 1)-1]
+}

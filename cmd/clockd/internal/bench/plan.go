@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Queue types.
+const (
+	Quorum  = "quorum"
+	Classic = "classic"
+)
+
+// The stages, in the order in which they run.
+const (
+	stageSets     = "sets"
+	stageSingles  = "singles"
+	stageHerd     = "herd"
+	stageLateness = "lateness"
+	stagePending  = "pending"
+)
+
+// Stages returns the names of what can be measured.
+func Stages() []string {
+	return []string{stageSets, stageSingles, stageHerd, stageLateness, stagePending}
+}
+
+// Config says what to measure, and where.
+type Config struct {
+	DatabaseURL string // mysql://, postgres:// or sqlite:; a database of our own is made beside the one it names
+	AMQPURL     string // empty: rings go to the stream
+	Queue       string // Quorum or Classic; default Quorum
+
+	Sets    int           // alarms set and cancelled in bulk, over all rounds; default 200,000
+	Singles int           // alarms set and cancelled one a request; default 40,000
+	Herd    int           // alarms due at one instant; default 100,000
+	Rate    int           // alarms a second of the lateness; default 500
+	For     time.Duration // how long; default 20s
+	Pending int           // alarms far in the future; default 1,000,000
+	Rounds  int           // of sets and herd, figure and ceiling by turns; the median counts; default 3
+	Only    []string      // stages to run; empty: all
+
+	Executable string    // the clockd to measure
+	Version    string    // of it, for the report
+	Progress   io.Writer // nil: none
+
+	ahead time.Duration // how far ahead alarms are set while others ring
+	quick bool          // figures are not judged
+}
+
+// DefaultConfig returns the defaults that each field names.
+func DefaultConfig() Config {
+	return Config{
+		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 100_000, Rate: 500, For: 20 * time.Second, Pending: 1_000_000, Rounds: 3,
+		ahead: 3 * time.Second,
+	}
+}
+
+// Quick makes the figures small: enough to see that all works, not how fast.
+func (c *Config) Quick() {
+	c.quick, c.ahead, c.Rounds = true, time.Second, 1
+	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Pending = 2_000, 300, 2_000, 200, time.Second, 5_000
+}
+
+// Validate returns all reasons against the configuration, joined, or nil.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"sets", c.Sets}, {"singles", c.Singles}, {"herd", c.Herd}, {"rate", c.Rate}, {"pending", c.Pending}} {
+		if n.value < 1 || n.value > maxSeries {
+			errs = append(errs, fmt.Errorf("%s must be from 1 to %d", n.name, maxSeries))
+		}
+	}
+	if c.Rounds < 1 || c.Rounds > 100 {
+		errs = append(errs, errors.New("rounds must be from 1 to 100"))
+	}
+	if c.For < time.Second || c.For > time.Hour {
+		errs = append(errs, errors.New("the time of the lateness must be from 1s to 1h"))
+	}
+	if c.Queue != Quorum && c.Queue != Classic {
+		errs = append(errs, errors.New("the queue must be quorum or classic"))
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(Stages(), name) {
+			errs = append(errs, fmt.Errorf("%q is not measured; there is %s", name, strings.Join(Stages(), ", ")))
+		}
+	}
+	if c.Executable == "" {
+		errs = append(errs, errors.New("no clockd to measure is given"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) runs(stage string) bool { return len(c.Only) == 0 || slices.Contains(c.Only, stage) }
+
+// What is done at once, on either side of a ratio.
+const (
+	bulkRows      = 500 // rows a bulk request, and a statement of its ceiling
+	bulkWriters   = 4   // connections that set in bulk, and writers of the ceiling
+	singleConns   = 64  // connections that send single requests
+	ringWorkers   = 3   // of the bare loop: as many as clockd has by default
+	ringRows      = 300 // a batch of the bare loop: as many as clockd takes by default
+	streamReaders = 2   // subscribers of the stream
+)

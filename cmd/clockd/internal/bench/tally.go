@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// tally checks the rings of a series as they come. Safe for concurrent use.
+type tally struct {
+	series series
+	ringAt func(n int) int64 // epoch milliseconds
+	offset clockOffset
+	seed   maphash.Seed
+
+	mu      sync.Mutex
+	first   []uint64        // by alarm: hash of the message id of the first ring; 0: none yet
+	late    []time.Duration // of first rings, in order of arrival until lateness sorts them
+	counts  Rings
+	last    time.Time // when the latest first ring came
+	arrival time.Time // when the latest ring came
+	whole   chan struct{}
+	scratch []byte
+}
+
+// Rings counts what became of a series.
+type Rings struct {
+	Stage      string `json:"stage"`
+	Expected   int    `json:"expected"`
+	Rung       int    `json:"rung"`
+	Lost       int    `json:"lost"`
+	Early      int    `json:"early"`
+	Duplicates int    `json:"duplicates"` // came again with the same message id
+	Again      int    `json:"again"`      // came again with another message id
+	Wrong      int    `json:"wrong"`      // another payload than was set
+	Foreign    int    `json:"foreign"`    // not of this series
+}
+
+// ring is one ring as a consumer got it. The bytes are the consumer's.
+type ring struct {
+	messageID, businessID, payload []byte
+	rungAt                         int64 // when clockd says it claimed it, epoch milliseconds; 0: it does not say
+	at                             time.Time
+}
+
+func newTally(s series, n int, ringAt func(n int) int64, offset clockOffset) *tally {
+	return &tally{
+		series: s, ringAt: ringAt, offset: offset, seed: maphash.MakeSeed(), first: make([]uint64, n),
+		late: make([]time.Duration, 0, n), counts: Rings{Expected: n}, whole: make(chan struct{}),
+	}
+}
+
+// take notes a ring.
+func (t *tally) take(r *ring) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.arrival = r.at
+	n, ok := t.series.number(r.businessID)
+	if !ok || n >= len(t.first) {
+		t.counts.Foreign++
+		return
+	}
+	hash := maphash.Bytes(t.seed, r.messageID) | 1
+	switch t.first[n] {
+	case 0:
+		t.first[n] = hash
+		t.takeFirst(n, r)
+	case hash:
+		t.counts.Duplicates++
+	default:
+		t.counts.Again++
+	}
+}
+
+func (t *tally) takeFirst(n int, r *ring) {
+	due := t.ringAt(n)
+	late := t.offset.late(r.at, due)
+	t.late = append(t.late, late)
+	if late < 0 || r.rungAt != 0 && r.rungAt < due {
+		t.counts.Early++
+	}
+	if t.scratch = t.series.appendPayload(t.scratch[:0], n); string(t.scratch) != string(r.payload) {
+		t.counts.Wrong++
+	}
+	t.last = r.at
+	if t.counts.Rung++; t.counts.Rung == t.counts.Expected {
+		close(t.whole)
+	}
+}
+
+// linger is how long duplicates are waited for after the last ring.
+const linger = 500 * time.Millisecond
+
+// wait waits until all rings came, or none came for as long as patience after from, and returns the counts.
+func (t *tally) wait(ctx context.Context, from time.Time, patience time.Duration) (Rings, error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.whole:
+			return t.sum(), sleep(ctx, linger)
+		case <-ctx.Done():
+			return t.sum(), fmt.Errorf("wait for rings: %w", context.Cause(ctx))
+		case <-tick.C:
+			if t.silent(from, patience) {
+				return t.sum(), nil
+			}
+		}
+	}
+}
+
+func (t *tally) silent(from time.Time, patience time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.arrival.After(from) {
+		from = t.arrival
+	}
+	return time.Since(from) > patience
+}
+
+// sum returns the counts so far.
+func (t *tally) sum() Rings {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.counts
+	c.Lost = c.Expected - c.Rung
+	return c
+}
+
+// lateness returns the spread of the first rings' lateness.
+func (t *tally) lateness() spread {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return spreadOf(t.late)
+}
+
+// firstLateness returns how late the ring was that came first.
+func (t *tally) firstLateness() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.late) == 0 {
+		return 0
+	}
+	return t.late[0]
+}
+
+// lastRing returns when the latest first ring came.
+func (t *tally) lastRing() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// sleep waits, or returns why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
