@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -21,44 +20,43 @@ type loader struct {
 	time    Time
 	log     *slog.Logger
 	metrics *metrics
-	wake    chan struct{} // capacity 1: the watermark was lowered
+	wake    chan struct{} // capacity 1: there is more to read than the last step knew
 
 	// owned by the goroutine of run
-	sweepFrom store.Position
+	sweepFrom store.Position // where the sweep goes on
+	sweptTo   clock.Instant  // what is due later came due since the last sweep
 	swept     time.Time
 	failures  int
 
-	mu     sync.Mutex
-	shards []int
-	mark   store.Position // every row before it was offered
+	progress progress
 }
 
 // assign gives the loader its shards; entries of others are dropped, new ones are loaded from the beginning. run must not
 // be running.
 func (l *loader) assign(shards []int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slices.Equal(l.shards, shards) {
-		return
+	if l.progress.assign(shards) {
+		l.heap.Keep(l.number, func(shard int) bool { return slices.Contains(shards, shard) })
+		l.sweepFrom, l.sweptTo = store.Position{}, 0
 	}
-	l.heap.Keep(l.number, func(shard int) bool { return slices.Contains(shards, shard) })
-	l.shards = shards
-	l.mark = store.Position{}
 }
 
 // run steps until ctx ends.
 func (l *loader) run(ctx context.Context) {
-	if len(l.shards) == 0 {
+	if len(l.progress.owned()) == 0 {
 		return
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		wake, drained := l.wake, l.heap.Drained(l.number)
+		if l.failures > 0 { // nothing shortens the pause after an error
+			wake, drained = nil, nil
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wake:
-		case <-l.heap.Drained(l.number):
+		case <-wake:
+		case <-drained:
 		case <-timer.C:
 		}
 		timer.Reset(l.step(ctx))
@@ -69,11 +67,12 @@ func (l *loader) run(ctx context.Context) {
 func (l *loader) step(ctx context.Context) time.Duration {
 	for ctx.Err() == nil {
 		more, err := l.read(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			return l.failed(err)
-		}
-		l.failures = 0
-		if !more {
+		case !more:
+			l.failures = 0
 			return l.cfg.Sweep - min(l.cfg.Sweep, time.Since(l.swept))
 		}
 	}
@@ -90,8 +89,8 @@ func (l *loader) failed(err error) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-// read sweeps when it is time to, and reads a page when there is something to read and room for it; more reports that
-// there may be another.
+// read sweeps when it is time to, then reads a page for an application that was left out and one ahead, where there is
+// something to read; more reports that there may be another.
 func (l *loader) read(ctx context.Context) (more bool, err error) {
 	now, err := l.time.Now()
 	if err != nil {
@@ -103,97 +102,112 @@ func (l *loader) read(ctx context.Context) (more bool, err error) {
 		}
 		l.swept = time.Now()
 	}
-	return l.page(ctx, now)
+	l.progress.leaveOut(l.heap.Offer(l.number, nil)) // what the heap has left out since
+	behind, err := l.catchUp(ctx)
+	if err != nil {
+		return false, err
+	}
+	ahead, err := l.ahead(ctx, now)
+	return behind || ahead, err
 }
 
-// page reads the next page ahead.
-func (l *loader) page(ctx context.Context, now clock.Instant) (more bool, err error) {
-	mark, shards := l.position()
-	if mark.Time > now.Add(l.cfg.Window/2) || !l.heap.Wants(l.number, mark) {
+// ahead reads the next page up to the horizon.
+func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err error) {
+	horizon := store.Position{Time: now.Add(l.cfg.Window)}
+	from, ok := l.progress.beginPage(now.Add(l.cfg.Window/2), horizon)
+	if !ok {
 		return false, nil
 	}
-	until := store.Position{Time: now.Add(l.cfg.Window)}
-	from := l.raise(until)
-	page, err := l.source.Due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: l.cfg.Page})
+	page, err := l.due(ctx, from, horizon, l.cfg.Page)
 	if err != nil {
-		l.lower(from)
+		l.progress.failPage(from)
 		return false, err
 	}
 	l.metrics.rows.Add(float64(len(page.Rows)))
-	l.lower(page.Complete)
-	full := l.offer(page.Rows)
-	return page.Complete.Before(until) && !full, nil
+	l.progress.endPage(page, l.offer)
+	return page.Complete.Before(horizon), nil
 }
 
-// sweep reads a page of what is overdue below the watermark, from where the last sweep ended.
-func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
-	mark, shards := l.position()
-	until := store.Position{Time: now}
-	if mark.Before(until) {
-		until = mark
+// catchUp reads the next page for the application that is furthest behind of those that the heap has use for.
+func (l *loader) catchUp(ctx context.Context) (more bool, err error) {
+	wants := func(application string, from store.Position) bool { return l.heap.Wants(l.number, application, from) }
+	b, ok := l.progress.beginBehind(wants)
+	if !ok {
+		return false, nil
 	}
+	page, err := l.due(ctx, b.from, b.until, l.cfg.Page)
+	if err != nil {
+		l.progress.failBehind(b)
+		return false, err
+	}
+	l.metrics.rows.Add(float64(len(page.Rows)))
+	l.progress.endBehind(b, page, l.offer)
+	return true, nil
+}
+
+// sweep reads a page of what is overdue below the watermark from where the last sweep ended, and where that does not reach
+// the end, what came due since: a backlog must not hide what was missed just now.
+func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
+	until := l.progress.before(store.Position{Time: now})
 	if !l.sweepFrom.Before(until) {
 		l.sweepFrom = store.Position{}
 	}
-	page, err := l.source.Due(ctx, store.DueQuery{Shards: shards, From: l.sweepFrom, Until: until, Limit: l.cfg.Page / 4})
+	end, err := l.sweepPage(ctx, l.sweepFrom, until)
 	if err != nil {
 		return err
 	}
-	l.metrics.swept.Add(float64(len(page.Rows)))
-	l.sweepFrom = page.Complete
-	if !page.Complete.Before(until) {
-		l.sweepFrom = store.Position{}
+	if l.sweepFrom = end; !end.Before(until) {
+		l.sweepFrom = store.Position{} // all round
 	}
-	l.offer(page.Rows)
+	if recent := (store.Position{Time: l.sweptTo}); end.Before(recent) {
+		if _, err := l.sweepPage(ctx, recent, until); err != nil {
+			return err
+		}
+	}
+	l.sweptTo = now
 	return nil
 }
 
-// take offers rows that lie before the watermark, and removes others from the heap.
+func (l *loader) sweepPage(ctx context.Context, from, until store.Position) (end store.Position, err error) {
+	if !from.Before(until) {
+		return until, nil
+	}
+	l.progress.beginSweep()
+	page, err := l.due(ctx, from, until, l.cfg.Page/4)
+	if err != nil {
+		l.progress.failSweep()
+		return from, err
+	}
+	l.metrics.swept.Add(float64(len(page.Rows)))
+	l.progress.endSweep(page, l.offer)
+	return page.Complete, nil
+}
+
+func (l *loader) due(ctx context.Context, from, until store.Position, limit int) (store.DuePage, error) {
+	return l.source.Due(ctx, store.DueQuery{Shards: l.progress.owned(), From: from, Until: until, Limit: limit})
+}
+
+// take offers committed rows as far as they are to be in the heap, and removes others from it.
 func (l *loader) take(rows []store.Due, gone []int64) {
-	if len(gone) > 0 {
-		l.heap.Remove(l.number, gone)
-	}
-	mark, _ := l.position()
-	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !d.Position().Before(mark) })
-	l.offer(rows)
+	l.progress.take(rows, gone, func(rows []store.Due) []store.Due {
+		if len(gone) > 0 {
+			l.heap.Remove(l.number, gone)
+		}
+		return l.offer(rows)
+	})
 }
 
-// offer puts rows into the heap; the watermark falls back to what it has no room for.
-func (l *loader) offer(rows []store.Due) (full bool) {
+// offer puts rows into the heap and returns what it has no room for.
+func (l *loader) offer(rows []store.Due) (missing []store.Due) {
 	if len(rows) == 0 {
-		return false
+		return nil
 	}
-	cut, full := l.heap.Offer(l.number, rows)
-	if full {
-		l.lower(cut)
-	}
-	return full
+	return l.heap.Offer(l.number, rows)
 }
 
-func (l *loader) position() (mark store.Position, shards []int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.mark, l.shards
-}
-
-// raise moves the watermark up and returns where it was.
-func (l *loader) raise(to store.Position) (from store.Position) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	from, l.mark = l.mark, to
-	return from
-}
-
-func (l *loader) lower(to store.Position) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if to.Before(l.mark) {
-		l.mark = to
-	}
-}
-
-// nudge makes the loader look at once.
-func (l *loader) nudge() {
+// rewind has everything read once more.
+func (l *loader) rewind() {
+	l.progress.rewind()
 	select {
 	case l.wake <- struct{}{}:
 	default:

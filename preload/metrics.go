@@ -43,7 +43,7 @@ func (m *metrics) watch(reg prometheus.Registerer, loaders []*loader, tm Time) {
 func behind(loaders []*loader) clock.Instant {
 	first := clock.MaxInstant
 	for _, l := range loaders {
-		if mark, shards := l.position(); len(shards) > 0 {
+		if mark, any := l.progress.read(); any {
 			first = min(first, mark.Time)
 		}
 	}

@@ -15,12 +15,14 @@ import (
 
 // Heap is where alarms go that are due soon. Shares are numbered from 0, one a loader.
 type Heap interface {
-	// Offer returns the position from which on the share has no room; full is false when it took all.
-	Offer(to int, rows []store.Due) (cut store.Position, full bool)
+	// Offer takes rows and returns what has no place, of these or of what was offered before: the first row of each
+	// application of which something is missing.
+	Offer(to int, rows []store.Due) (missing []store.Due)
 	Remove(from int, ids []int64)
 	Keep(in int, wanted func(shard int) bool)
-	// Wants reports whether the share has use for rows from a position on.
-	Wants(of int, from store.Position) bool
+	// Wants reports whether the share has use for an application's rows from a position on that had no place.
+	Wants(of int, application string, from store.Position) bool
+	// Drained is signalled when Wants may have become true or something is missing that Offer has not told.
 	Drained(of int) <-chan struct{}
 }
 
@@ -170,10 +172,9 @@ func (p *Preloader) Offer(rows []store.Due) {
 	}
 }
 
-// Rewind has everything that is due read once more.
+// Rewind has everything that is due read once more, for when wake-ups may have been lost.
 func (p *Preloader) Rewind() {
 	for _, l := range p.loaders {
-		l.lower(store.Position{})
-		l.nudge()
+		l.rewind()
 	}
 }

@@ -23,10 +23,10 @@ func (h health) String() string {
 const (
 	// returnsBeforeHold is how many rounds in a row end with a return and no confirmation before an application is held.
 	returnsBeforeHold = 3
-	// maxParked bounds the due entries kept for one suspect application; the others are read again later.
+	// maxParked bounds the due entries kept for one suspect application; the others are left in the database meanwhile.
 	maxParked = 1024
-	// rewindPause is the least time between two readings for the sake of entries that were let go.
-	rewindPause = time.Second
+	// maxProbes is the same for a held one: those that are tried next.
+	maxProbes = 16
 )
 
 // application is one that is not healthy.
@@ -38,22 +38,38 @@ type application struct {
 	returns int       // rounds in a row with a return and without a confirmation
 	busy    bool      // a batch of it is on its way
 	parked  []entry   // due, in flight as the heap sees it, waiting for a batch
-	letGo   bool      // some entries were let go: they must be read again
+	closed  bool      // the heap leaves its rows out
 	next    time.Time // held: when to probe
+	asked   time.Time // held: when rows to probe with were asked for
+}
+
+// room returns how many entries more can be parked; less than none where some have to go.
+func (a *application) room() int {
+	switch a.health {
+	case suspect:
+		return maxParked - len(a.parked)
+	case held:
+		return maxProbes - len(a.parked)
+	default:
+		return -len(a.parked)
+	}
 }
 
 // park keeps e for a batch of the application's own, or reports that it has to be let go.
 func (a *application) park(e entry) bool {
-	limit := maxParked
-	if a.health != suspect {
-		limit = 1 // for the probe
-	}
-	if a.health == absent || len(a.parked) >= limit {
-		a.letGo = true
+	if a.room() <= 0 {
 		return false
 	}
 	a.parked = append(a.parked, e)
 	return true
+}
+
+// spare removes what is parked beyond the room.
+func (a *application) spare() []entry {
+	kept := len(a.parked) + min(a.room(), 0)
+	spare := append([]entry(nil), a.parked[kept:]...)
+	a.parked = a.parked[:kept]
+	return spare
 }
 
 // ready reports whether a batch of the application may go now.
@@ -78,7 +94,7 @@ func (a *application) take() []entry {
 
 // fared is how the rings of one application fared in one round.
 type fared struct {
-	confirmed, returned, failed, refused int // failed: all that were not confirmed, the returned and refused included
+	confirmed, returned, failed, refused int // failed: all that were tried and not confirmed, the returned and refused included
 	reason                               string
 }
 
@@ -91,10 +107,9 @@ func (a *application) judge(f fared, now time.Time, probe time.Duration, own boo
 	if f.refused > 1 {
 		a.batch = max(1, f.refused/2)
 	}
-	switch {
-	case f.returned == 0 || f.confirmed > 0:
+	if f.returned == 0 || f.confirmed > 0 {
 		a.returns = 0
-	default:
+	} else {
 		a.returns++
 	}
 	if a.health == suspect && a.returns >= returnsBeforeHold {

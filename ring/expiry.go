@@ -25,7 +25,7 @@ func (l *Loop) expire(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if l.target.Usable() != nil || len(l.Unwell()) > 0 {
+		if l.target.Usable() != nil || len(l.ward.Unwell()) > 0 {
 			from = l.expireRound(ctx, from)
 		}
 	}
@@ -33,12 +33,16 @@ func (l *Loop) expire(ctx context.Context) {
 
 // expireRound looks at some pages from a position on and returns where to go on.
 func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Position {
+	shards := l.reader.Shards()
 	for range expiryPages {
+		if len(shards) == 0 {
+			break
+		}
 		now, err := l.time.Now()
 		if err != nil {
 			return from
 		}
-		ended, next, err := l.claimer.Expire(ctx, now, l.reader.Shards(), from, expiryRows)
+		ended, next, err := l.claimer.Expire(ctx, now, shards, from, expiryRows)
 		if err != nil {
 			l.log.Debug("could not look for expired alarms", "err", err)
 			return from

@@ -76,11 +76,14 @@ func (m *metrics) settled(took, round time.Duration) {
 	m.roundSeconds.Observe(round.Seconds())
 }
 
-// rung counts one try.
-func (m *metrics) rung(r *clock.Ring, k clock.OutcomeKind, now clock.Instant) {
-	m.rings.WithLabelValues(k.String()).Inc()
-	if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes == 0 && !r.InDoubt {
-		m.lateness.Observe(now.Sub(r.RingAt).Seconds())
+// rung counts tries.
+func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
+	for i := range rings {
+		r, k := &rings[i], outcomes[i].Kind
+		m.rings.WithLabelValues(k.String()).Inc()
+		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes == 0 && !r.InDoubt {
+			m.lateness.Observe(now.Sub(r.RingAt).Seconds())
+		}
 	}
 }
 

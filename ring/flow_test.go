@@ -1,0 +1,707 @@
+package ring_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/ring"
+)
+
+// tester is what *testing.T and *rapid.T have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// node is a preloader, a heap and a loop over a model database and a model target.
+type node struct {
+	t      tester
+	db     *modelDB
+	target *modelTarget
+	owner  *modelOwner
+	clock  modelClock
+	heap   *ring.Heap
+	pre    *preload.Preloader
+	loop   *ring.Loop
+	stop   func() // and wait
+	mute   bool   // wake-ups are lost
+	origin clock.Instant
+}
+
+type nodeConfig struct {
+	ring     ring.Config
+	preload  preload.Config
+	capacity int
+	shards   []int
+	down     bool // the target, from the start
+	idle     bool // start later
+}
+
+func defaultNode() nodeConfig {
+	c := nodeConfig{ring: ring.DefaultConfig(), preload: preload.DefaultConfig(), capacity: 10_000}
+	for i := range modelShards {
+		c.shards = append(c.shards, i)
+	}
+	return c
+}
+
+func newNode(t tester, cfg nodeConfig) *node {
+	t.Helper()
+	mc := modelClock{offset: 26*365*24*time.Hour + 123*time.Millisecond}
+	n := &node{
+		t: t, db: newModelDB(mc), target: newModelTarget(mc), clock: mc,
+		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {},
+	}
+	if cfg.down {
+		n.target.down = errDown
+	}
+	n.build(cfg)
+	if !cfg.idle {
+		n.start()
+	}
+	return n
+}
+
+func (n *node) build(cfg nodeConfig) {
+	n.t.Helper()
+	var err error
+	n.heap = ring.NewHeap(cfg.preload.Loaders, cfg.capacity)
+	reg, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	n.pre, err = preload.New(cfg.preload, preload.Deps{
+		Loader: n.db, Heap: n.heap, Time: n.clock, Ownership: n.owner, Log: log, Registerer: reg,
+	})
+	if err != nil {
+		n.t.Fatalf("preload: %v", err)
+	}
+	n.loop, err = ring.New(cfg.ring, ring.Deps{
+		Heap: n.heap, Database: n.db, Target: n.target, Time: n.clock, Reader: n.pre, Log: log, Registerer: reg,
+	})
+	if err != nil {
+		n.t.Fatalf("ring: %v", err)
+	}
+}
+
+// start runs the node until stop, which waits as a process does: the preloader first.
+func (n *node) start() {
+	readCtx, stopReading := context.WithCancel(context.Background())
+	ringCtx, stopRinging := context.WithCancel(context.Background())
+	var reading, ringing sync.WaitGroup
+	reading.Go(func() { _ = n.pre.Run(readCtx) })
+	ringing.Go(func() { _ = n.loop.Run(ringCtx) })
+	n.stop = sync.OnceFunc(func() {
+		stopReading()
+		reading.Wait()
+		stopRinging()
+		ringing.Wait()
+	})
+}
+
+// set sets an alarm due that long after the origin and wakes the preloader. It returns the alarm's id.
+func (n *node) set(application, id string, due time.Duration, more ...func(*clock.Set)) int64 {
+	n.t.Helper()
+	s := &clock.Set{
+		Key:     clock.Key{Application: application, BusinessID: id},
+		Content: clock.Content{RingAt: n.origin.Add(due), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10},
+	}
+	for _, m := range more {
+		m(s)
+	}
+	d := n.write(clock.Op{Set: s})
+	return d.Alarm.ID
+}
+
+func (n *node) write(op clock.Op) clock.Decision {
+	d := n.db.write(op)
+	if !n.mute {
+		n.pre.Wake([]clock.Decision{d})
+	}
+	return d
+}
+
+func (n *node) cancel(application, id string) clock.Decision {
+	return n.write(clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: application, BusinessID: id}}})
+}
+
+func latest(after time.Duration) func(*clock.Set) {
+	return func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(after) }
+}
+
+func payload(size int) func(*clock.Set) {
+	return func(s *clock.Set) { s.Payload, s.PayloadKind = make([]byte, size), clock.Binary }
+}
+
+// many sets that many alarms of an application, all due then.
+func (n *node) many(application string, count int, due time.Duration, more ...func(*clock.Set)) (ids []int64) {
+	for i := range count {
+		ids = append(ids, n.set(application, fmt.Sprint(i), due, more...))
+	}
+	return ids
+}
+
+// state counts an application's alarms by state.
+func (n *node) states(application string) map[clock.State]int {
+	n.db.mu.Lock()
+	defer n.db.mu.Unlock()
+	states := map[clock.State]int{}
+	for _, r := range n.db.rows {
+		if r.Application == application {
+			states[r.State]++
+		}
+	}
+	return states
+}
+
+// wantRungOnce checks that each id has rung exactly once, and not later than late after its time, nor early.
+func (n *node) wantRungOnce(ids []int64, late time.Duration) {
+	n.t.Helper()
+	copies := map[int64][]rung{}
+	for _, r := range n.target.all() {
+		copies[r.alarm] = append(copies[r.alarm], r)
+	}
+	for _, id := range ids {
+		a := n.db.get(id)
+		if len(copies[id]) != 1 || a.State != clock.Rung {
+			n.t.Fatalf("alarm %d (%s, due %s) is %s and was rung %d times", id, a.Key, a.RingAt.Sub(n.origin), a.State, len(copies[id]))
+		}
+		if by := copies[id][0].at.Sub(a.RingAt); by < 0 || by > late {
+			n.t.Fatalf("alarm %d (%s, due %s) rang %s late", id, a.Key, a.RingAt.Sub(n.origin), by)
+		}
+	}
+}
+
+func (n *node) wantStates(application string, want map[clock.State]int) {
+	n.t.Helper()
+	got := n.states(application)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		n.t.Fatalf("%s has %v, want %v", application, got, want)
+	}
+}
+
+// inBubble runs a test of a node in a bubble; its end waits for all goroutines of the node.
+func inBubble(t *testing.T, cfg nodeConfig, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, cfg)
+		defer n.stop()
+		test(t, n)
+		n.stop()
+		if n.target.lanes != n.target.closed {
+			t.Errorf("%d lanes, %d closed", n.target.lanes, n.target.closed)
+		}
+		for _, r := range n.db.rows {
+			if r.claim != "" {
+				t.Errorf("alarm %d is still claimed after the stop", r.ID)
+			}
+		}
+	})
+}
+
+func TestOnTime(t *testing.T) {
+	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
+		ids := []int64{
+			n.set("a", "now", 0),
+			n.set("a", "inside the window", 7*time.Second+7*time.Millisecond),
+			n.set("b", "at the end of the window", 30*time.Second),
+			n.set("a", "beyond it", 75*time.Second+1*time.Millisecond),
+			n.set("b", "far beyond it", time.Hour),
+			n.set("a", "beside it", time.Hour),
+			n.set("a", "a millisecond later", time.Hour+time.Millisecond),
+		}
+		time.Sleep(20 * time.Second)
+		past := n.set("a", "in the past", 5*time.Second)
+		time.Sleep(time.Hour)
+		n.wantRungOnce(ids, 0)
+		n.wantRungOnce([]int64{past}, 15*time.Second)
+	})
+}
+
+// TestOnTimeAfterStart: what was set while nobody was there.
+func TestOnTimeAfterStart(t *testing.T) {
+	cfg := defaultNode()
+	cfg.idle = true
+	inBubble(t, cfg, func(_ *testing.T, n *node) {
+		ids := []int64{n.set("a", "past", 0), n.set("a", "soon", 12*time.Second), n.set("a", "later", 100*time.Second)}
+		time.Sleep(10 * time.Second)
+		n.start()
+		time.Sleep(2 * time.Minute)
+		n.wantRungOnce(ids[:1], 10*time.Second)
+		n.wantRungOnce(ids[1:], 0)
+	})
+}
+
+func TestMovedAndCancelled(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		earlier := n.set("a", "earlier", 20*time.Second)
+		later := n.set("a", "later", 5*time.Second)
+		beyond := n.set("a", "beyond", 6*time.Second)
+		back := n.set("a", "back", 10*time.Minute)
+		gone := n.set("a", "gone", 8*time.Second)
+		time.Sleep(2 * time.Second)
+		n.set("a", "earlier", 3*time.Second)
+		n.set("a", "later", 15*time.Second)
+		n.set("a", "beyond", 5*time.Minute)
+		n.set("a", "back", 4*time.Second)
+		if d := n.cancel("a", "gone"); d.Verdict != clock.Stop {
+			t.Fatalf("cancel: %v, %v", d.Verdict, d.Err)
+		}
+		time.Sleep(time.Hour)
+		n.wantRungOnce([]int64{earlier, later, beyond, back}, 0)
+		if a := n.db.get(gone); a.State != clock.Cancelled || len(n.target.all()) != 4 {
+			t.Errorf("the cancelled alarm is %s; %d rings", a.State, len(n.target.all()))
+		}
+		if n.db.calls != 4 {
+			t.Errorf("%d claims for four rings", n.db.calls)
+		}
+	})
+}
+
+// TestIdleIsQuiet: while nothing is due nothing is claimed, and reading is a matter of the sweep.
+func TestIdleIsQuiet(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.many("a", 100, time.Hour)
+		time.Sleep(10 * time.Minute)
+		if n.db.calls != 0 {
+			t.Errorf("%d claims", n.db.calls)
+		}
+		if limit := 600 * 4 * 2; n.db.dues > limit {
+			t.Errorf("%d reads in ten minutes, want at most %d", n.db.dues, limit)
+		}
+	})
+}
+
+func TestUnroutable(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.answer("lost", clock.Returned)
+		lost := n.many("lost", 3000, time.Second)
+		var well []int64
+		for i := range 600 {
+			well = append(well, n.set("well", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
+		}
+		time.Sleep(20 * time.Second)
+		if u := n.loop.Unwell(); len(u) != 1 || u[0].Application != "lost" || u[0].Health != "held" {
+			t.Fatalf("unwell: %+v", u)
+		}
+		before := n.db.claims["lost"]
+		time.Sleep(20 * time.Second)
+		if probes := n.db.claims["lost"] - before; probes < 19 || probes > 21 {
+			t.Errorf("%d rings of the held application claimed in 20 s, want one a second", probes)
+		}
+		untried := 0
+		for _, id := range lost {
+			if a := n.db.get(id); a.RetryTimes == 0 {
+				untried++
+			}
+		}
+		if untried < 1500 {
+			t.Errorf("only %d of 3000 were not tried", untried)
+		}
+		n.target.answer("lost", clock.Confirmed)
+		time.Sleep(1500 * time.Millisecond)
+		if rungs := n.states("lost")[clock.Rung]; rungs < untried {
+			t.Errorf("%d rang within 1.5 s after the queue came, want the %d untried", rungs, untried)
+		}
+		time.Sleep(40 * time.Second)
+		n.wantStates("lost", map[clock.State]int{clock.Rung: 3000})
+		n.wantRungOnce(well, 0)
+		if u := n.loop.Unwell(); len(u) != 0 {
+			t.Errorf("unwell: %+v", u)
+		}
+	})
+}
+
+func TestTargetDown(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		ids := n.many("a", 500, 5*time.Second)
+		dying := n.set("a", "dying", 6*time.Second, latest(4*time.Second))
+		n.target.setDown(errDown)
+		time.Sleep(time.Minute)
+		if n.db.calls != 0 {
+			t.Fatalf("%d claims while the target was down", n.db.calls)
+		}
+		if a := n.db.get(dying); a.State != clock.Expired || a.FinishedAt.Sub(n.origin) > 13*time.Second {
+			t.Errorf("latest_ring_at passed while the target was down: %s at %s", a.State, a.FinishedAt.Sub(n.origin))
+		}
+		n.target.setDown(nil)
+		time.Sleep(time.Millisecond)
+		n.wantRungOnce(ids, 55*time.Second)
+		for _, id := range ids {
+			if a := n.db.get(id); a.RetryTimes != 0 {
+				t.Fatalf("a try was counted: %+v", a)
+			}
+		}
+	})
+}
+
+func TestExpiredByClaim(t *testing.T) {
+	cfg := defaultNode()
+	cfg.idle = true
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		late := n.set("a", "late", time.Second, latest(time.Second))
+		fine := n.set("a", "fine", time.Second, latest(time.Minute))
+		time.Sleep(10 * time.Second)
+		n.start()
+		time.Sleep(time.Second)
+		if a := n.db.get(late); a.State != clock.Expired {
+			t.Errorf("%s", a.State)
+		}
+		n.wantRungOnce([]int64{fine}, 9*time.Second)
+	})
+}
+
+func TestDatabaseDown(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		ids := n.many("a", 300, 5*time.Second)
+		far := n.many("b", 300, 2*time.Minute)
+		n.db.latency = time.Millisecond
+		time.Sleep(time.Second)
+		n.db.setDown(true)
+		calls := n.db.dues
+		time.Sleep(time.Minute)
+		if n.db.dues == calls || n.db.dues-calls > 1000 {
+			t.Errorf("%d reads while the database was down for a minute", n.db.dues-calls)
+		}
+		n.db.setDown(false)
+		time.Sleep(6 * time.Second)
+		n.wantRungOnce(ids, 62*time.Second)
+		time.Sleep(2 * time.Minute)
+		n.wantRungOnce(far, 3*time.Millisecond)
+	})
+}
+
+func TestRefusedIsFoundByHalving(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.poison["137"] = true
+		ids := n.many("a", 300, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
+		n.many("b", 50, time.Second)
+		time.Sleep(20 * time.Second)
+		n.wantStates("a", map[clock.State]int{clock.Rung: 299, clock.Dead: 1})
+		n.wantStates("b", map[clock.State]int{clock.Rung: 50})
+		if a := n.db.get(ids[137]); a.State != clock.Dead || a.LastError == "" {
+			t.Errorf("the culprit: %+v", a)
+		}
+		sameIDs(t, n.target.all())
+		n.set("a", "after", 0)
+		n.set("b", "after", 0)
+		time.Sleep(time.Second)
+		if u := n.loop.Unwell(); len(u) != 0 {
+			t.Errorf("unwell: %+v", u)
+		}
+	})
+}
+
+// sameIDs checks that all copies of an alarm's ring bear one message id.
+func sameIDs(t *testing.T, rungs []rung) {
+	t.Helper()
+	ids := map[int64]string{}
+	for _, r := range rungs {
+		if before, ok := ids[r.alarm]; ok && before != r.id {
+			t.Errorf("alarm %d rang as %s and %s", r.alarm, before, r.id)
+		}
+		ids[r.alarm] = r.id
+	}
+}
+
+// TestRefusedAlone: one message that the target tells from its batch is counted at once.
+func TestRefusedAlone(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.poison["9"] = true // the last of its batch
+		ids := n.many("a", 10, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
+		time.Sleep(2 * time.Second)
+		n.wantStates("a", map[clock.State]int{clock.Rung: 9, clock.Dead: 1})
+		n.wantRungOnce(ids[:9], 0)
+	})
+}
+
+func TestDoubtful(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.answer("a", clock.Doubtful)
+		ids := n.many("a", 20, time.Second)
+		others := n.many("b", 20, 10*time.Second)
+		time.Sleep(9 * time.Second)
+		if a := n.db.get(ids[0]); !a.InDoubt || a.RetryTimes != 0 || a.State != clock.Scheduled {
+			t.Errorf("in doubt: %+v", a)
+		}
+		n.target.answer("a", clock.Confirmed)
+		time.Sleep(10 * time.Second)
+		sameIDs(t, n.target.all())
+		n.wantStates("a", map[clock.State]int{clock.Rung: 20})
+		n.wantRungOnce(others, 0)
+		if copies := len(n.target.of("a")); copies < 40 || copies > 200 {
+			t.Errorf("%d copies of 20 rings in 8 s of doubt", copies)
+		}
+	})
+}
+
+func TestNacked(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.answer("a", clock.Nacked)
+		ids := n.many("a", 50, time.Second, func(s *clock.Set) {
+			s.Retry = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: 3}
+		})
+		time.Sleep(10 * time.Second)
+		n.wantStates("a", map[clock.State]int{clock.Dead: 50})
+		for _, id := range ids {
+			if a := n.db.get(id); a.RetryTimes != 4 {
+				t.Fatalf("%d tries, want 4", a.RetryTimes)
+			}
+		}
+	})
+}
+
+// TestUntaken: a receiver that takes nothing up costs the others nothing and its own alarms no try.
+func TestUntaken(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.answer("a", clock.Untaken)
+		ids := n.many("a", 50, time.Second)
+		var others []int64
+		for i := range 500 {
+			others = append(others, n.set("b", fmt.Sprint(i), 2*time.Second+time.Duration(i)*50*time.Millisecond))
+		}
+		time.Sleep(40 * time.Second)
+		n.wantRungOnce(others, 0)
+		n.target.answer("a", clock.Confirmed)
+		time.Sleep(2 * time.Second)
+		n.wantRungOnce(ids, 42*time.Second)
+		if a := n.db.get(ids[0]); a.RetryTimes != 0 || a.InDoubt {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// TestAbsent: what the target does not accept is neither claimed nor lost.
+func TestAbsent(t *testing.T) {
+	for _, suspect := range []bool{false, true} {
+		t.Run(fmt.Sprint("suspect=", suspect), func(t *testing.T) {
+			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+				if suspect { // it was ill before it went
+					n.target.answer("a", clock.Nacked)
+				}
+				first := n.set("a", "first", time.Second)
+				time.Sleep(1100 * time.Millisecond)
+				n.target.change(func() { n.target.absent["a"] = true })
+				n.target.answer("a", clock.Confirmed)
+				ids := n.many("a", 3000, 2*time.Second)
+				b := n.set("b", "b", 3*time.Second)
+				claims := n.db.claims["a"]
+				time.Sleep(time.Minute)
+				if n.db.claims["a"] != claims {
+					t.Errorf("%d claims while nobody was there", n.db.claims["a"]-claims)
+				}
+				if u := n.loop.Unwell(); len(u) != 1 || u[0].Health != "absent" {
+					t.Errorf("unwell: %+v", u)
+				}
+				n.target.change(func() { n.target.absent["a"] = false })
+				time.Sleep(10 * time.Millisecond)
+				n.wantRungOnce(ids, time.Minute)
+				n.wantRungOnce([]int64{b}, 0)
+				if a := n.db.get(first); a.State != clock.Rung {
+					t.Errorf("the first: %s", a.State)
+				}
+			})
+		})
+	}
+}
+
+// TestSmallHeap drains a backlog far larger than the heap without waiting for a sweep.
+func TestSmallHeap(t *testing.T) {
+	for _, applications := range []int{1, 3, 1000} {
+		t.Run(fmt.Sprint(applications), func(t *testing.T) {
+			cfg := defaultNode()
+			cfg.capacity, cfg.idle, cfg.preload.Page = 64, true, 64
+			inBubble(t, cfg, func(_ *testing.T, n *node) {
+				var ids []int64
+				for i := range 5000 {
+					ids = append(ids, n.set(fmt.Sprint("app", i%applications), fmt.Sprint(i), time.Duration(i%100)*time.Millisecond))
+				}
+				time.Sleep(time.Second)
+				n.start()
+				time.Sleep(900 * time.Millisecond)
+				n.wantRungOnce(ids, 2*time.Second)
+			})
+		})
+	}
+}
+
+// TestFlood: while one application's flood is rung, through a heap far smaller, the others' alarms ring almost on time.
+func TestFlood(t *testing.T) {
+	cfg := defaultNode()
+	cfg.capacity, cfg.ring.BatchRows = 400, 50
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		n.target.latency, n.db.latency = 20*time.Millisecond, 2*time.Millisecond
+		flood := n.many("flood", 20_000, 5*time.Second)
+		var others []int64
+		for i := range 300 {
+			others = append(others, n.set("other", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
+		}
+		time.Sleep(5 * time.Second)
+		for i := range 30 { // set while the flood is on
+			others = append(others, n.set("third", fmt.Sprint(i), 5*time.Second+time.Duration(i)*100*time.Millisecond))
+		}
+		time.Sleep(time.Minute)
+		n.wantRungOnce(others, 100*time.Millisecond)
+		n.wantRungOnce(flood, 10*time.Second)
+	})
+}
+
+func TestLostWakeUp(t *testing.T) {
+	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
+		time.Sleep(time.Second)
+		n.mute = true
+		ids := []int64{n.set("a", "soon", 3*time.Second+500*time.Millisecond), n.set("a", "past", 0)}
+		time.Sleep(10 * time.Second)
+		n.wantRungOnce(ids[:1], time.Second)
+		n.wantRungOnce(ids[1:], 2*time.Second)
+	})
+}
+
+// TestLostWakeUpBehindBacklog: a held application's backlog does not hide from the sweep what was missed.
+func TestLostWakeUpBehindBacklog(t *testing.T) {
+	cfg := defaultNode()
+	cfg.preload.Page = 64
+	inBubble(t, cfg, func(_ *testing.T, n *node) {
+		n.target.change(func() { n.target.absent["away"] = true })
+		n.many("away", 10_000, time.Second)
+		time.Sleep(10 * time.Second)
+		n.mute = true
+		id := n.set("a", "soon", 15*time.Second+500*time.Millisecond)
+		time.Sleep(10 * time.Second)
+		n.wantRungOnce([]int64{id}, time.Second)
+	})
+}
+
+func TestLockedRow(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		short, long := n.set("a", "short", time.Second), n.set("a", "long", time.Second)
+		n.db.lock(short, true)
+		n.db.lock(long, true)
+		time.Sleep(1010 * time.Millisecond)
+		n.db.lock(short, false)
+		time.Sleep(2 * time.Second)
+		n.wantRungOnce([]int64{short}, 20*time.Millisecond)
+		n.db.lock(long, false)
+		time.Sleep(time.Second)
+		n.wantRungOnce([]int64{long}, 3100*time.Millisecond)
+		if n.db.calls > 20 {
+			t.Errorf("%d claims for a row that was locked for 2 s", n.db.calls)
+		}
+	})
+}
+
+// TestLostCommit: a COMMIT without an answer rings again under the same message id, if it was not committed.
+func TestLostCommit(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		t.Run(fmt.Sprint("committed=", committed), func(t *testing.T) {
+			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+				n.many("a", 10, time.Second)
+				n.db.loseNext = []bool{committed}
+				time.Sleep(4 * time.Second)
+				n.wantStates("a", map[clock.State]int{clock.Rung: 10})
+				sameIDs(t, n.target.all())
+				want := 20
+				if committed {
+					want = 10
+				}
+				if got := len(n.target.all()); got != want {
+					t.Errorf("%d copies, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestTwoPhase(t *testing.T) {
+	cfg := defaultNode()
+	cfg.ring.TwoPhase = true
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		n.target.latency = 5 * time.Millisecond
+		n.target.answer("b", clock.Untaken)
+		ids := n.many("a", 100, time.Second)
+		waiting := n.many("b", 10, time.Second)
+		n.db.loseNext = []bool{false}
+		time.Sleep(10 * time.Second)
+		n.wantRungOnce(ids, 0) // the outcome was written again
+		n.target.answer("b", clock.Confirmed)
+		time.Sleep(5 * time.Second)
+		n.wantRungOnce(waiting, 12*time.Second)
+		// the database goes while a batch is on its way, for longer than the claim
+		more := n.set("a", "more", 20*time.Second)
+		time.Sleep(5*time.Second + time.Millisecond)
+		n.db.setDown(true)
+		time.Sleep(20 * time.Second)
+		n.db.setDown(false)
+		time.Sleep(10 * time.Second)
+		if a := n.db.get(more); a.State != clock.Rung {
+			t.Errorf("%s", a.State)
+		}
+		sameIDs(t, n.target.all())
+	})
+}
+
+// TestBigPayloads: what one claim leaves for its bytes rings with the next ones.
+func TestBigPayloads(t *testing.T) {
+	cfg := defaultNode()
+	cfg.ring.BatchBytes = 64 << 10
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		ids := n.many("a", 100, time.Second, payload(20<<10))
+		time.Sleep(1100 * time.Millisecond)
+		n.wantRungOnce(ids, 0)
+	})
+}
+
+func TestStopWhileInFlight(t *testing.T) {
+	for _, twoPhase := range []bool{false, true} {
+		t.Run(fmt.Sprint("twoPhase=", twoPhase), func(t *testing.T) {
+			cfg := defaultNode()
+			cfg.ring.TwoPhase, cfg.ring.BatchRows = twoPhase, 10
+			inBubble(t, cfg, func(t *testing.T, n *node) {
+				n.target.latency, n.db.latency = 300*time.Millisecond, 10*time.Millisecond
+				n.many("a", 100, time.Second)
+				time.Sleep(1100 * time.Millisecond)
+				begun := time.Now()
+				n.stop()
+				if took := time.Since(begun); took > time.Second {
+					t.Errorf("stopping took %s", took)
+				}
+				n.wantStates("a", map[clock.State]int{clock.Rung: 30, clock.Scheduled: 70})
+				if copies := len(n.target.all()); copies != 30 {
+					t.Errorf("%d copies, want those 30", copies)
+				}
+			})
+		})
+	}
+}
+
+// TestShardsChangeHands: entries of lost shards are dropped, gained ones are loaded; what others set meanwhile is not taken.
+func TestShardsChangeHands(t *testing.T) {
+	cfg := defaultNode()
+	cfg.shards = []int{0, 1, 2, 3}
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		n.many("a", 400, 5*time.Second)
+		time.Sleep(2 * time.Second)
+		n.owner.set(2, 3, 4, 5)
+		time.Sleep(time.Second)
+		n.set("a", "own or not", 6*time.Second)
+		time.Sleep(5 * time.Second)
+		n.db.mu.Lock()
+		defer n.db.mu.Unlock()
+		for _, r := range n.db.rows {
+			want := clock.Scheduled
+			if r.Shard >= 2 && r.Shard <= 5 {
+				want = clock.Rung
+			}
+			if r.State != want {
+				t.Fatalf("alarm of shard %d is %s, want %s", r.Shard, r.State, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,488 @@
+package ring
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unique"
+
+	"pgregory.net/rapid"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// heapModel is what a heap must hold, as plain maps, and what the loaders know to be missing.
+type heapModel struct {
+	h      *Heap
+	shares int
+	rows   map[int64]store.Due                 // offered and neither removed nor popped: in the heap, or missing
+	flight map[int64]entry                     // popped, as they were
+	known  map[int64]store.Due                 // of those in flight: what came in meanwhile
+	news   map[int64]bool                      // of those in flight: removed or changed meanwhile
+	behind []map[string]store.Position         // a share: missing from there on
+	held   map[unique.Handle[string]]allowance // as Hold was told, less what came in
+}
+
+func newHeapModel(shares, capacity int) *heapModel {
+	m := &heapModel{
+		h: NewHeap(shares, capacity), shares: shares, rows: map[int64]store.Due{}, flight: map[int64]entry{},
+		known: map[int64]store.Due{}, news: map[int64]bool{}, held: map[unique.Handle[string]]allowance{},
+	}
+	for range shares {
+		m.behind = append(m.behind, map[string]store.Position{})
+	}
+	return m
+}
+
+var modelApplications = []string{"a", "b", "c", "d", "e"}
+
+// modelRow draws a row; the id fixes shard and application.
+func modelRow(t *rapid.T) store.Due {
+	id := rapid.Int64Range(1, 60).Draw(t, "id")
+	return store.Due{
+		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")),
+		Shard: int(id % 7), Application: modelApplications[int(id*id)%len(modelApplications)],
+	}
+}
+
+func (m *heapModel) offer(t *rapid.T) {
+	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t, "rows")
+	byShare := make([][]store.Due, m.shares)
+	for _, d := range rows {
+		to := ShareOf(d.Shard, m.shares)
+		byShare[to] = append(byShare[to], d)
+		if e, flies := m.flight[d.ID]; !flies {
+			m.rows[d.ID] = d
+		} else if _, known := m.known[d.ID]; !known && (m.news[d.ID] || d.NextTryTime != e.due) {
+			m.known[d.ID] = d
+		}
+	}
+	for to, rows := range byShare {
+		m.miss(to, m.h.Offer(to, rows))
+	}
+}
+
+// miss notes what a share told to be missing, as a loader does.
+func (m *heapModel) miss(share int, missing []store.Due) {
+	for _, d := range missing {
+		if before, ok := m.behind[share][d.Application]; !ok || d.Position().Before(before) {
+			m.behind[share][d.Application] = d.Position()
+		}
+	}
+}
+
+func (m *heapModel) remove(t *rapid.T) {
+	d := modelRow(t)
+	m.h.Remove(ShareOf(d.Shard, m.shares), []int64{d.ID})
+	delete(m.rows, d.ID)
+	if _, flies := m.flight[d.ID]; flies {
+		m.news[d.ID] = true
+		delete(m.known, d.ID)
+	}
+}
+
+func (m *heapModel) pop(t *rapid.T) {
+	now := clock.Instant(rapid.IntRange(0, 100).Draw(t, "now"))
+	limit := rapid.IntRange(1, 20).Draw(t, "limit")
+	due := 0
+	for _, e := range m.entries() {
+		if e.at <= now {
+			due++
+		}
+	}
+	popped := m.h.Pop(nil, now, limit)
+	if len(popped) != min(due, limit) {
+		t.Fatalf("popped %d of %d that are due at %d, limit %d", len(popped), due, now, limit)
+	}
+	for i := range popped {
+		e := popped[i]
+		if d, ok := m.rows[e.id]; !ok || d.NextTryTime != e.due || e.at > now {
+			t.Fatalf("popped %+v at %d, offered was %+v, %t", e, now, d, ok)
+		}
+		delete(m.rows, e.id)
+		m.flight[e.id] = e
+	}
+	m.checkPopOrder(t, popped)
+}
+
+// checkPopOrder: within a share and application by time, and before everything that stayed.
+func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
+	type key struct {
+		share       int
+		application unique.Handle[string]
+	}
+	last := map[key]entry{}
+	for _, e := range popped {
+		k := key{ShareOf(int(e.shard), m.shares), e.application}
+		if before, ok := last[k]; ok && e.before(&before) {
+			t.Fatalf("popped %+v after %+v", e, before)
+		}
+		last[k] = e
+	}
+	for _, e := range m.entries() {
+		if p, ok := last[key{ShareOf(int(e.shard), m.shares), e.application}]; ok && e.before(&p) {
+			t.Fatalf("popped %+v while %+v stayed", p, e)
+		}
+	}
+}
+
+// someFlying draws some of what is in flight.
+func (m *heapModel) someFlying(t *rapid.T) []entry {
+	if len(m.flight) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(m.flight))
+	from := rapid.IntRange(0, len(ids)-1).Draw(t, "from")
+	to := rapid.IntRange(from, len(ids)).Draw(t, "to")
+	var entries []entry
+	for _, id := range ids[from:to] {
+		entries = append(entries, m.flight[id])
+	}
+	return entries
+}
+
+func (m *heapModel) landed(id int64) {
+	delete(m.flight, id)
+	delete(m.known, id)
+	delete(m.news, id)
+}
+
+func (m *heapModel) land(t *rapid.T) {
+	entries, back := m.someFlying(t), rapid.Bool().Draw(t, "back")
+	if back {
+		for i := range entries {
+			entries[i].at += clock.Instant(rapid.IntRange(0, 5).Draw(t, "later"))
+		}
+	}
+	m.h.Land(entries, back)
+	for _, e := range entries {
+		if d, ok := m.known[e.id]; ok {
+			m.rows[e.id] = d
+		} else if back && !m.news[e.id] {
+			m.rows[e.id] = dueOf(e)
+		}
+		m.landed(e.id)
+	}
+}
+
+func (m *heapModel) letGo(t *rapid.T) {
+	entries := m.someFlying(t)
+	m.h.LetGo(entries)
+	for _, e := range entries {
+		m.rows[e.id] = dueOf(e)
+		if d, ok := m.known[e.id]; ok {
+			m.rows[e.id] = d
+		}
+		m.landed(e.id)
+	}
+}
+
+func dueOf(e entry) store.Due {
+	return store.Due{ID: e.id, NextTryTime: e.due, Shard: int(e.shard), Application: e.application.Value()}
+}
+
+// changed is what the loop does with rows that a claim put off: it offers them while they fly, then lands them.
+func (m *heapModel) changed(t *rapid.T) {
+	entries := m.someFlying(t)
+	rows := make([]store.Due, 0, len(entries))
+	for _, e := range entries {
+		d := dueOf(e)
+		d.NextTryTime += clock.Instant(rapid.IntRange(0, 20).Draw(t, "later"))
+		rows = append(rows, d)
+	}
+	kept := map[int64]bool{}
+	for _, d := range m.h.Changed(slices.Clone(rows)) {
+		kept[d.ID] = true
+		delete(m.known, d.ID)
+		to := ShareOf(d.Shard, m.shares)
+		m.miss(to, m.h.Offer(to, []store.Due{d}))
+	}
+	for _, d := range rows {
+		if kept[d.ID] == m.news[d.ID] {
+			t.Fatalf("kept %t of %+v, news %t", kept[d.ID], d, m.news[d.ID])
+		}
+		if kept[d.ID] {
+			m.news[d.ID], m.known[d.ID] = true, d
+		}
+	}
+}
+
+func (m *heapModel) hold(t *rapid.T) {
+	name := unique.Make(rapid.SampledFrom(modelApplications).Draw(t, "application"))
+	if rapid.Bool().Draw(t, "unhold") {
+		m.h.Unhold(name)
+		delete(m.held, name)
+		return
+	}
+	a := allowance{rows: rapid.IntRange(0, 3).Draw(t, "but"), until: clock.Instant(rapid.IntRange(0, 100).Draw(t, "until"))}
+	m.h.Hold(name, a.rows, a.until)
+	m.held[name] = a
+}
+
+// catchUp reads for one application again, where it is wanted, as a loader does. It must come to an end.
+func (m *heapModel) catchUp(t *rapid.T) {
+	for share := range m.behind {
+		for _, application := range modelApplications {
+			for rounds := 0; ; rounds++ {
+				from, ok := m.behind[share][application]
+				if !ok || !m.h.Wants(share, application, from) {
+					break
+				}
+				if rounds > 200 {
+					t.Fatalf("%s is wanted in share %d for ever", application, share)
+				}
+				delete(m.behind[share], application)
+				var rows []store.Due
+				for _, d := range m.rows {
+					if d.Application == application && ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
+						rows = append(rows, d)
+					}
+				}
+				slices.SortFunc(rows, func(a, b store.Due) int { return compareEntries(newEntry(&a), newEntry(&b)) })
+				m.miss(share, m.h.Offer(share, rows))
+			}
+		}
+	}
+}
+
+func (m *heapModel) entries() map[int64]entry {
+	entries := map[int64]entry{}
+	for i := range m.h.shares {
+		for id, p := range m.h.shares[i].index {
+			entries[id] = p.q.entries[p.i]
+		}
+	}
+	return entries
+}
+
+// check compares the heap with the model.
+func (m *heapModel) check(t *rapid.T) {
+	for share := range m.behind {
+		m.miss(share, m.h.Offer(share, nil))
+	}
+	entries := m.entries()
+	for id, d := range m.rows {
+		e, here := entries[id]
+		from, behind := m.behind[ShareOf(d.Shard, m.shares)][d.Application]
+		if !here && (!behind || d.Position().Before(from)) {
+			t.Fatalf("%+v is lost: its application is behind from %+v, %t", d, from, behind)
+		}
+		if here && e.due != d.NextTryTime {
+			t.Fatalf("%+v is held as %+v", d, e)
+		}
+	}
+	for id, e := range entries {
+		if _, ok := m.rows[id]; !ok {
+			t.Fatalf("%+v should not be there", e)
+		}
+	}
+	if _, inFlight := m.h.Len(); inFlight != len(m.flight) {
+		t.Fatalf("%d in flight, want %d", inFlight, len(m.flight))
+	}
+	m.checkHead(t, entries)
+	for i := range m.h.shares {
+		checkShare(t, &m.h.shares[i])
+	}
+}
+
+func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry) {
+	head, ok := m.h.Head()
+	if ok != (len(entries) > 0) {
+		t.Fatalf("head %d, %t of %d entries", head, ok, len(entries))
+	}
+	first := clock.MaxInstant
+	for _, e := range entries {
+		first = min(first, e.at)
+	}
+	if ok && max(head, m.h.order.now) != max(first, m.h.order.now) {
+		t.Fatalf("head is %d, the earliest is %d, now %d", head, first, m.h.order.now)
+	}
+}
+
+func checkShare(t *rapid.T, s *share) {
+	if len(s.index) > s.capacity {
+		t.Fatalf("%d entries in a share of %d", len(s.index), s.capacity)
+	}
+	n := 0
+	for name, q := range s.queues {
+		n += len(q.entries)
+		if len(q.entries) == 0 || q.application != name || len(q.entries) > s.longest || q.line == nil || q.line.queues[q.spot] != q {
+			t.Fatalf("queue %s: %d entries, longest %d, line %p", name.Value(), len(q.entries), s.longest, q.line)
+		}
+		for i := range q.entries {
+			if p := s.index[q.entries[i].id]; p.q != q || p.i != i {
+				t.Fatalf("entry %+v is indexed at %+v, is at %d", q.entries[i], p, i)
+			}
+			if i > 0 && q.entries[i].before(&q.entries[(i-1)/2]) {
+				t.Fatal("not a heap")
+			}
+		}
+	}
+	if n != len(s.index) {
+		t.Fatalf("%d entries, %d indexed", n, len(s.index))
+	}
+}
+
+func TestHeapAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 40).Draw(t, "capacity"))
+		t.Repeat(map[string]func(*rapid.T){
+			"offer": m.offer, "remove": m.remove, "pop": m.pop, "land": m.land, "letGo": m.letGo, "changed": m.changed,
+			"hold": m.hold, "catchUp": m.catchUp, "": m.check,
+		})
+	})
+}
+
+// TestHeapDrainsBacklog pops a backlog of several applications through a heap far smaller, reading again only what Wants says,
+// when Drained says so.
+func TestHeapDrainsBacklog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newHeapModel(1, rapid.IntRange(1, 32).Draw(t, "capacity"))
+		n := rapid.IntRange(1, 60).Draw(t, "rows")
+		var all []store.Due
+		for id := int64(1); id <= int64(n); id++ {
+			all = append(all, store.Due{
+				ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 50).Draw(t, "due")),
+				Application: rapid.SampledFrom(modelApplications).Draw(t, "application"),
+			})
+		}
+		for _, d := range all {
+			m.rows[d.ID] = d
+		}
+		m.miss(0, m.h.Offer(0, all))
+		for popped := 0; popped < n; {
+			batch := m.h.Pop(nil, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
+			m.h.Land(batch, false)
+			for i := range batch {
+				delete(m.rows, batch[i].id)
+			}
+			popped += len(batch)
+			select {
+			case <-m.h.Drained(0):
+				m.catchUp(t)
+			default:
+				if len(batch) == 0 {
+					t.Fatalf("stuck: %d of %d popped, behind %v", popped, n, m.behind)
+				}
+			}
+		}
+	})
+}
+
+// TestHeapFlood floods a share with one application's rows: those of others come in, and are popped by turns.
+func TestHeapFlood(t *testing.T) {
+	h := NewHeap(1, 1000)
+	flood := make([]store.Due, 5000)
+	for i := range flood {
+		flood[i] = store.Due{ID: int64(i + 1), NextTryTime: 10, Application: "flood"}
+	}
+	missing := h.Offer(0, flood)
+	if len(missing) != 1 || missing[0].ID != 1001 {
+		t.Fatalf("missing %+v, want from the 1001st on", missing)
+	}
+	var others []store.Due
+	for i := range 300 {
+		others = append(others, store.Due{ID: int64(10_000 + i), NextTryTime: 20, Application: fmt.Sprint("other", i%3)})
+	}
+	if missing = h.Offer(0, others); len(missing) != 1 || missing[0].Application != "flood" {
+		t.Fatalf("missing %+v, want only the flood's", missing)
+	}
+	counts := map[string]int{}
+	for _, e := range h.Pop(nil, 20, 40) {
+		counts[e.application.Value()]++
+	}
+	for _, a := range []string{"flood", "other0", "other1", "other2"} {
+		if counts[a] != 10 {
+			t.Errorf("of 40 popped %s has %d, want 10: %v", a, counts[a], counts)
+		}
+	}
+}
+
+// TestHeapTurns: an application that was idle has no turns saved up, and one that was busy has none to pay back.
+func TestHeapTurns(t *testing.T) {
+	h := NewHeap(1, 1000)
+	offer := func(from, n int, application string) {
+		for i := range n {
+			h.Offer(0, []store.Due{{ID: int64(from + i), NextTryTime: 1, Application: application}})
+		}
+	}
+	offer(0, 200, "busy")
+	h.Pop(nil, 1, 100)
+	offer(1000, 100, "late")
+	counts := map[string]int{}
+	for _, e := range h.Pop(nil, 1, 50) {
+		counts[e.application.Value()]++
+	}
+	if counts["busy"] != 25 || counts["late"] != 25 {
+		t.Errorf("50 popped: %v, want 25 each", counts)
+	}
+}
+
+// TestHeapSharesApart: what one share has no room for is no other share's trouble.
+func TestHeapSharesApart(t *testing.T) {
+	h := NewHeap(4, 40)
+	for i := range int64(100) {
+		h.Offer(0, []store.Due{{ID: i, NextTryTime: 1, Shard: 0, Application: "a"}})
+	}
+	for i := range int64(10) {
+		if missing := h.Offer(1, []store.Due{{ID: 1000 + i, NextTryTime: 2, Shard: 1, Application: "a"}}); missing != nil {
+			t.Fatalf("row %d of the second share: missing %+v", i, missing)
+		}
+	}
+	if waiting, _ := h.Len(); waiting != 20 {
+		t.Errorf("%d entries, want 10 in each of two shares", waiting)
+	}
+}
+
+// TestHeapKeep drops the entries of shards that went.
+func TestHeapKeep(t *testing.T) {
+	h := NewHeap(1, 100)
+	for i := range int64(50) {
+		h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
+	}
+	h.Keep(0, func(shard int) bool { return shard < 2 })
+	popped := h.Pop(nil, 1000, 100)
+	if len(popped) != 20 {
+		t.Fatalf("%d entries are left, want 20", len(popped))
+	}
+	for _, e := range popped {
+		if e.shard >= 2 {
+			t.Errorf("%+v is of a shard that went", e)
+		}
+	}
+}
+
+func BenchmarkHeapOfferPop(b *testing.B) {
+	for _, applications := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("applications=%d", applications), func(b *testing.B) {
+			const size = 100_000
+			h, names := NewHeap(4, 2*size), make([]string, applications)
+			for i := range names {
+				names[i] = fmt.Sprint("application", i)
+			}
+			rnd := rand.New(rand.NewPCG(1, 2))
+			id := int64(0)
+			rows := make([]store.Due, 1)
+			offer := func(now int) {
+				id++
+				rows[0] = store.Due{ID: id, NextTryTime: clock.Instant(now + rnd.IntN(size)), Shard: int(id & 3), Application: names[rnd.IntN(applications)]}
+				h.Offer(int(id&3), rows)
+			}
+			for range size {
+				offer(0)
+			}
+			var popped []entry
+			now := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				now++
+				offer(now)
+				popped = h.Pop(popped[:0], clock.Instant(now), 10)
+				h.Land(popped, false)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package ring
+
+import (
+	"container/heap"
+	"slices"
+	"unique"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// order is the order in which queues are popped from: those with something due by turns, the others wait for their time.
+type order struct {
+	now     clock.Instant // of the last advance
+	turn    uint64        // of the queue popped from last
+	due     line          // those whose head is due at now, by turn and then by time
+	waiting line          // the others, by time
+	spare   []*queue
+}
+
+// maxSpare bounds the queues kept for the next application that needs one.
+const maxSpare = 1024
+
+func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
+	q := &queue{}
+	if n := len(o.spare); n > 0 {
+		q, o.spare = o.spare[n-1], o.spare[:n-1]
+	}
+	*q = queue{share: s, application: application, entries: q.entries[:0]}
+	return q
+}
+
+// free takes an empty queue that is filed nowhere.
+func (o *order) free(q *queue) {
+	if len(o.spare) < maxSpare && cap(q.entries) <= 64 {
+		o.spare = append(o.spare, q)
+	}
+}
+
+// advance moves the time: what has come due takes its turn.
+func (o *order) advance(now clock.Instant) {
+	back := now < o.now // the clock was set back
+	o.now = now
+	if back {
+		for _, q := range slices.Clone(o.due.queues) {
+			o.file(q)
+		}
+	}
+	for len(o.waiting.queues) > 0 && o.waiting.queues[0].entries[0].at <= now {
+		o.file(o.waiting.queues[0])
+	}
+}
+
+// next returns the queue whose turn it is and counts that, nil if nothing is due.
+func (o *order) next() *queue {
+	if len(o.due.queues) == 0 {
+		return nil
+	}
+	q := o.due.queues[0]
+	o.turn = q.turn
+	q.turn++
+	return q
+}
+
+// head returns when there is something to pop.
+func (o *order) head() (at clock.Instant, ok bool) {
+	switch {
+	case len(o.due.queues) > 0:
+		return o.due.queues[0].entries[0].at, true
+	case len(o.waiting.queues) > 0:
+		return o.waiting.queues[0].entries[0].at, true
+	}
+	return 0, false
+}
+
+// file puts q where it belongs by its head, after that, or its turn, has changed. A queue that comes due begins with the
+// turn that the others have reached.
+func (o *order) file(q *queue) {
+	var to *line
+	switch {
+	case len(q.entries) == 0:
+	case q.entries[0].at <= o.now:
+		to = &o.due
+	default:
+		to = &o.waiting
+	}
+	if to == q.line {
+		if to != nil {
+			heap.Fix(to, q.spot)
+		}
+		return
+	}
+	if q.line != nil {
+		heap.Remove(q.line, q.spot)
+	}
+	if q.line = to; to != nil {
+		to.byTurn = to == &o.due
+		q.turn = max(q.turn, o.turn)
+		heap.Push(to, q)
+	}
+}
+
+// line is a min-heap of queues.
+type line struct {
+	byTurn bool // before time
+	queues []*queue
+}
+
+// Len is for container/heap.
+func (l *line) Len() int { return len(l.queues) }
+
+// Less is for container/heap.
+func (l *line) Less(i, j int) bool {
+	a, b := l.queues[i], l.queues[j]
+	if l.byTurn && a.turn != b.turn {
+		return a.turn < b.turn
+	}
+	return a.entries[0].before(&b.entries[0])
+}
+
+// Swap is for container/heap.
+func (l *line) Swap(i, j int) {
+	l.queues[i], l.queues[j] = l.queues[j], l.queues[i]
+	l.queues[i].spot, l.queues[j].spot = i, j
+}
+
+// Push is for container/heap.
+func (l *line) Push(q any) {
+	l.queues = append(l.queues, q.(*queue))
+	l.queues[len(l.queues)-1].spot = len(l.queues) - 1
+}
+
+// Pop is for container/heap.
+func (l *line) Pop() any {
+	last := len(l.queues) - 1
+	q := l.queues[last]
+	l.queues[last] = nil
+	l.queues = l.queues[:last]
+	return q
+}
