@@ -18,6 +18,7 @@ type modelStore struct {
 	mu     sync.Mutex
 	rows   map[Key]*Alarm
 	locked map[Key]time.Time // rows held by somebody else, until then
+	twice  bool              // a group had a key twice
 	groups []WriteRequest    // all transactions, in the order of their beginning
 	nextID int64
 }
@@ -58,7 +59,10 @@ func (m *modelStore) apply(r WriteRequest) []Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ds := make([]Decision, len(r.Ops))
+	seen := map[Key]bool{}
 	for i, op := range r.Ops {
+		m.twice = m.twice || seen[op.Key()]
+		seen[op.Key()] = true
 		row := m.rows[op.Key()]
 		if time.Now().Before(m.locked[op.Key()]) {
 			ds[i].Verdict = Wait
@@ -177,6 +181,9 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		f(t, s)
 		stop()
 		<-s.ended
+		if st.twice {
+			t.Error("a group had a key twice")
+		}
 		if s.writer.ops.Load() != 0 || s.writer.bytes.Load() != 0 {
 			t.Errorf("%d ops and %d bytes are still counted as queued", s.writer.ops.Load(), s.writer.bytes.Load())
 		}

@@ -57,6 +57,9 @@ func (c *remoteClock) Time(ctx context.Context) (int64, error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 { // a timer that is due at once makes Go 1.26 crash under -race in a bubble (runtime.maybeRunChan)
+		return ctx.Err()
+	}
 	select {
 	case <-time.After(d):
 		return nil

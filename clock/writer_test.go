@@ -163,6 +163,19 @@ func TestWriterGivesAHeldKeyUp(t *testing.T) {
 	})
 }
 
+func TestWriterLetsFollowersWaitToo(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		must(t, s.set("held"))
+		s.store.lock(Key{"shop", "held"}, time.Second)
+		first, second := s.set("held"), s.cancel("held")
+		must(t, first)
+		s.store.lock(Key{"shop", "held"}, time.Second)
+		if d := must(t, second); d.Verdict != Stop {
+			t.Errorf("answered with %s", d.Verdict)
+		}
+	})
+}
+
 func TestWriterRefusesMoreHeldKeysThanItMayWaitFor(t *testing.T) {
 	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.HeldKeys = 2 }
 	withService(t, configure, func(t *testing.T, s *testService) {
