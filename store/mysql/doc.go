@@ -1,2 +1,43 @@
-// Package mysql keeps alarms in MySQL 8 or MariaDB 10.6 or newer.
+// Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer.
+//
+// # How it works
+//
+// Two pools: one for requests and loaders, one that only rings use, so that neither waits for the other. Statements are sent
+// whole, with their parameters in them, so that each is one round trip. Where a statement takes many rows, its tuple (or the
+// SELECT of literals that an UPDATE joins) is repeated, up to 1,000 rows and three quarters of max_allowed_packet. The
+// round trips are, BEGIN and COMMIT included:
+//
+//	a group of sets, all new                   3   INSERT
+//	a group of sets of existing keys           5   INSERT refused, lock, UPDATE; mostly 4, see below
+//	a group of cancels                         4   lock, UPDATE
+//	a batch of rings, all confirmed            5   lock, UPDATE, SELECT
+//	a batch of rings, some not                 8   the same, UPDATE, INSERT and look at their attempts
+//	what is due, of all shards                 1
+//
+// A group is inserted as if all its keys were new: all or nothing, because the server does not tell which keys exist. A
+// refused group has cost its time for nothing, so after one the next are read first (type optimism). An INSERT must not
+// wait for a key that somebody holds: MariaDB refuses it at once with innodb_lock_wait_timeout = 0 for that statement. MySQL
+// waits for a second at least, so there keys are always read first.
+//
+// # Invariants
+//
+//  1. READ COMMITTED, whatever the server's default: set for every session.
+//  2. A claim is decided by its conditional UPDATE (TakeAlarms, LeaseAlarms); LockDue before it only avoids waiting, and
+//     nothing rests on SKIP LOCKED, which some relatives of MySQL accept and ignore.
+//  3. No lock is waited for longer than a second, but where a write is asked to wait.
+//  4. Rows are found to be due, over or listed without locks, and locked by primary key or by alarm_key only: entries of
+//     alarm_due and alarm_finished are never held against a write that moves them.
+//  5. Ids are locked in ascending order, keys in theirs. What deadlocks all the same is replayed.
+//  6. A COMMIT is unconfirmed unless the server itself says that it was rolled back.
+//  7. Text is compared byte for byte, but padded with blanks: business ids do not end with any, prefixes may (ListAlarms).
+//
+// # What fails, what happens, who heals it
+//
+//	server gone                    ErrUnavailable within Timeout                      the pool dials again
+//	server became read-only        its connections are given up (rejectReadOnly)      the next ones find the new primary
+//	process stopped in a claim     MariaDB ends the transaction after 5 s idle,       the rows are due again
+//	                               MySQL the connection after 8 s
+//	host vanished in a claim       the same: idle is counted at the server            the rows are due again
+//	max_allowed_packet too small   Check refuses below 1 MiB; a row that does not     an operator raises it
+//	                               fit is ErrUnavailable
 package mysql

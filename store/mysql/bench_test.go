@@ -1,0 +1,81 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// BenchmarkBare runs beside BenchmarkStore what its calls cannot be faster than: the same rows with bare statements.
+func BenchmarkBare(b *testing.B) {
+	s := migrated(b)
+	body := make([]byte, 200)
+	round := 0
+	fresh := func(n int) []clock.Op {
+		round++
+		return setsOf(fmt.Sprintf("bare-%d", round), n, t0, body)
+	}
+	b.Run("insert 500", func(b *testing.B) {
+		for b.Loop() {
+			bareInsert(b, s, fresh(500))
+		}
+		b.ReportMetric(float64(500*b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("write 500 new", func(b *testing.B) {
+		for b.Loop() {
+			write(b, s, clock.Create, fresh(500))
+		}
+		b.ReportMetric(float64(500*b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("claim 300", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			ids := write(b, s, clock.Create, fresh(300))
+			b.StartTimer()
+			bareClaim(b, s, ids)
+		}
+		b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "rows/s")
+	})
+	for _, kind := range []clock.OutcomeKind{clock.Confirmed, clock.Returned} {
+		b.Run("claim and settle 300 "+kind.String(), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				ids := write(b, s, clock.Create, fresh(300))
+				b.StartTimer()
+				claimAndSettle(b, s, ids, kind)
+			}
+			b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+func bareInsert(b *testing.B, s *Store, ops []clock.Op) {
+	b.Helper()
+	args := make([]any, 0, 18*len(ops))
+	for _, op := range ops {
+		d := op.Decide(nil, t0)
+		args = appendInserted(args, &d.Alarm)
+	}
+	_, err := s.db.ExecContext(context.Background(), dbsqlc.InsertAlarms+strings.Repeat(alarmTuple.next, len(ops)-1), args...)
+	ok(b, err, "insert")
+}
+
+// bareClaim is the conditional UPDATE and the SELECT of what it took, in one transaction.
+func bareClaim(b *testing.B, s *Store, ids []int64) {
+	b.Helper()
+	ctx := context.Background()
+	t, err := begin(ctx, s.rings)
+	ok(b, err, "begin")
+	_, err = s.q.TakeAlarms(ctx, t, dbsqlc.TakeAlarmsParams{Now: int64(t0), ClaimID: "c", Ids: ids})
+	ok(b, err, "take")
+	rows, err := s.q.ListTaken(ctx, t, dbsqlc.ListTakenParams{ClaimID: "c", Ids: ids})
+	ok(b, err, "list")
+	if len(rows) != len(ids) {
+		b.Fatalf("%d taken of %d", len(rows), len(ids))
+	}
+	ok(b, t.commit(ctx), "commit")
+}

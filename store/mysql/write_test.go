@@ -1,0 +1,222 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+const t0 clock.Instant = 1_795_000_000_123
+
+func setOf(id string, at clock.Instant, payload []byte) clock.Op {
+	return clock.Op{Set: &clock.Set{Key: clock.Key{Application: "shop", BusinessID: id}, Content: clock.Content{
+		RingAt: at, LatestRingAt: clock.NoInstant, Payload: payload, PayloadKind: clock.Binary, ContentType: "application/octet-stream",
+		Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
+	}}}
+}
+
+func setsOf(prefix string, n int, at clock.Instant, payload []byte) []clock.Op {
+	ops := make([]clock.Op, n)
+	for i := range ops {
+		ops[i] = setOf(fmt.Sprintf("%s-%05d", prefix, i), at, payload)
+	}
+	return ops
+}
+
+func cancelsOf(ops []clock.Op) []clock.Op {
+	cancels := make([]clock.Op, len(ops))
+	for i := range ops {
+		cancels[i].Cancel = &clock.Cancel{Key: ops[i].Key()}
+	}
+	return cancels
+}
+
+// write demands the verdict of all the ops and returns the ids.
+func write(tb testing.TB, s *Store, want clock.Verdict, ops []clock.Op) []int64 {
+	tb.Helper()
+	decisions, err := s.Write(context.Background(), clock.WriteRequest{Now: t0, Ops: ops})
+	ok(tb, err, "write")
+	ids := make([]int64, len(ops))
+	for i, d := range decisions {
+		if d.Verdict != want {
+			tb.Fatalf("op %d: %s, %v; want %s", i, d.Verdict, d.Err, want)
+		}
+		ids[i] = d.Alarm.ID
+	}
+	return ids
+}
+
+// TestInsertDoesNotWait holds a key, not just its row, as a write that waits for a ring does: another group neither waits for
+// it nor loses its other sets.
+func TestInsertDoesNotWait(t *testing.T) {
+	s := migrated(t)
+	write(t, s, clock.Create, setsOf("held", 1, t0, nil))
+	ctx := t.Context()
+	holder, err := begin(ctx, s.rings)
+	ok(t, err, "begin")
+	defer holder.rollback(ctx)
+	_, err = holder.ExecContext(ctx, "SELECT id FROM alarm WHERE application = 'shop' AND business_id = 'held-00000' FOR UPDATE")
+	ok(t, err, "hold")
+	ops := append(setsOf("new", 499, t0, nil), setOf("held-00000", t0+1, nil))
+	started := time.Now()
+	decisions, err := s.Write(ctx, clock.WriteRequest{Now: t0, Ops: ops})
+	took := time.Since(started)
+	ok(t, err, "write beside a held key")
+	if decisions[498].Verdict != clock.Create || decisions[499].Verdict != clock.Wait {
+		t.Fatalf("verdicts %s and %s", decisions[498].Verdict, decisions[499].Verdict)
+	}
+	if took > 700*time.Millisecond { // the least that a lock timeout of MySQL is: 1 s
+		t.Errorf("a group waited for a held key: %s", took)
+	}
+	t.Logf("a group of 500 beside a held key: %s", took)
+}
+
+// TestGroupOfQuotes writes a group of 4 MiB in which every byte is escaped, at the server's own limit and at the least one.
+func TestGroupOfQuotes(t *testing.T) {
+	s := migrated(t)
+	body := bytes.Repeat([]byte{'\''}, clock.DefaultMaxPayload)
+	for _, packet := range []int{s.known().maxPacket, minPacket} {
+		s.server.maxPacket = packet
+		prefix := fmt.Sprint("quotes-", packet)
+		ops := setsOf(prefix, 64, t0, body)
+		ids := write(t, s, clock.Create, ops)
+		write(t, s, clock.Replace, setsOf(prefix, 64, t0+1, body))
+		a, err := s.Get(t.Context(), ops[63].Key())
+		ok(t, err, "get")
+		if a.ID != ids[63] || !bytes.Equal(a.Payload, body) || a.Generation != 2 {
+			t.Fatalf("alarm %d of generation %d with %d bytes; want %d", a.ID, a.Generation, len(a.Payload), ids[63])
+		}
+	}
+}
+
+// TestGroupOfStatements meets an existing key in the last of several INSERTs: the sets before it are created once.
+func TestGroupOfStatements(t *testing.T) {
+	s := migrated(t)
+	s.server.maxPacket = minPacket
+	body := make([]byte, clock.DefaultMaxPayload)
+	write(t, s, clock.Create, setsOf("last", 1, t0, body))
+	ops := append(setsOf("new", 30, t0, body), setsOf("last", 1, t0, body)...)
+	decisions, err := s.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: ops})
+	ok(t, err, "write")
+	for i, d := range decisions {
+		a, err := s.Get(t.Context(), ops[i].Key())
+		ok(t, err, "get")
+		if a.ID != d.Alarm.ID || (d.Verdict == clock.Create) != (i < 30) {
+			t.Fatalf("op %d: %s of %d, stored as %d", i, d.Verdict, d.Alarm.ID, a.ID)
+		}
+	}
+}
+
+func TestOptimism(t *testing.T) {
+	var o optimism
+	tries := func(n int) (tried int) {
+		for range n {
+			if o.allow() {
+				tried++
+				o.learn(true)
+			}
+		}
+		return tried
+	}
+	if n := tries(1 + 1 + 1 + 2 + 1 + 4 + 1 + 8 + 1 + 16 + 1 + 32 + 1 + 64 + 1 + 64); n != 8 {
+		t.Errorf("%d refused groups were inserted first, want 8", n)
+	}
+	if o.allow() != true {
+		t.Error("not tried again after the greatest penalty")
+	}
+	o.learn(false)
+	if !o.allow() || !o.allow() {
+		t.Error("a success is not remembered")
+	}
+}
+
+// TestStatements counts the round trips of the common calls.
+func TestStatements(t *testing.T) {
+	s := migrated(t)
+	s.db.SetMaxOpenConns(1)
+	s.rings.SetMaxOpenConns(1)
+	new500 := setsOf("s", 500, t0, []byte("x"))
+	moved := setsOf("s", 500, t0+1, []byte("x"))
+	var ids []int64
+	ring := func(kind clock.OutcomeKind) func() {
+		return func() { claimAndSettle(t, s, ids[:300], kind) }
+	}
+	for _, c := range []struct {
+		name string
+		want int
+		do   func()
+	}{
+		{"500 new sets", 3, func() { ids = write(t, s, clock.Create, new500) }},
+		{"500 repeated sets", 4, func() { write(t, s, clock.Keep, new500) }},
+		{"500 repeated sets, read first", 3, func() { write(t, s, clock.Keep, new500) }},
+		{"500 moved sets", 5, func() { write(t, s, clock.Replace, moved) }},
+		{"300 rings returned", 8, ring(clock.Returned)},
+		{"300 rings confirmed", 5, ring(clock.Confirmed)},
+		{"200 cancels", 4, func() { write(t, s, clock.Stop, cancelsOf(moved[300:])) }},
+		{"purge of 500", 6, func() {
+			n, err := s.Purge(t.Context(), clock.MaxInstant, 1000)
+			if ok(t, err, "purge"); n != 500 {
+				t.Errorf("%d purged", n)
+			}
+		}},
+	} {
+		before := questions(t, s)
+		c.do()
+		if n := questions(t, s) - before - 2; n != c.want { // both looks at the counters
+			t.Errorf("%s take %d statements, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+// questions returns how many statements both pools, of one connection each, have sent.
+func questions(t *testing.T, s *Store) int {
+	t.Helper()
+	var name string
+	var n, m int
+	ok(t, s.db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n), "count statements")
+	ok(t, s.rings.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &m), "count statements")
+	return n + m
+}
+
+func claimAndSettle(tb testing.TB, s *Store, ids []int64, kind clock.OutcomeKind) {
+	tb.Helper()
+	now := t0 + 1_000_000
+	c, err := s.Claim(context.Background(), store.ClaimRequest{IDs: ids, Now: now, ClaimID: "c", MaxBytes: 1 << 30})
+	ok(tb, err, "claim")
+	if len(c.Rings) != len(ids) {
+		tb.Fatalf("%d rings of %d", len(c.Rings), len(ids))
+	}
+	fates := make([]clock.Fate, len(c.Rings))
+	for i := range fates {
+		fates[i] = clock.Settle(&c.Rings[i], clock.Outcome{Kind: kind, Reason: "no queue is bound"}, now-30_000)
+	}
+	ok(tb, c.Settler.Settle(context.Background(), now, fates), "settle")
+}
+
+// TestTime fixes the server's clock at the edges of daylight saving and of a second: the time of a session east or west is the
+// same.
+func TestTime(t *testing.T) {
+	s := migrated(t)
+	s.db.SetMaxOpenConns(1)
+	for _, zone := range []string{"SYSTEM", "+02:00", "-08:00"} {
+		for _, at := range []string{"1774746000.000000", "1792890000.000001", "1792893599.999999", "1792893600.000000", "2147483647.0"} {
+			for _, statement := range []string{"SET time_zone = '" + zone + "'", "SET timestamp = " + at} {
+				_, err := s.db.ExecContext(t.Context(), statement)
+				ok(t, err, statement)
+			}
+			var want float64
+			_, err := fmt.Sscan(at, &want)
+			ok(t, err, "read "+at)
+			got, err := s.Time(t.Context())
+			ok(t, err, "time")
+			if d := got - int64(want*1e6); d < -1 || d > 1 {
+				t.Errorf("zone %s at %s: %d", zone, at, got)
+			}
+		}
+	}
+}
