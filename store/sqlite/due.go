@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 
 	"github.com/clockd/clockd/clock"
@@ -21,13 +22,16 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 }
 
 func (s *Store) due(ctx context.Context, q store.DueQuery) ([]store.Due, error) {
-	query := dbsqlc.ListDue + strings.Repeat(" UNION ALL "+dbsqlc.ListDue, len(q.Shards)-1)
+	statement, err := s.dueStatement(ctx, len(q.Shards))
+	if err != nil {
+		return nil, err
+	}
 	args := make([]any, 0, 8*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
 	for _, shard := range q.Shards {
 		args = append(args, shard, from, from, q.From.ID, until, until, q.Until.ID, q.Limit)
 	}
-	rows, err := s.reader.QueryContext(ctx, query, args...)
+	rows, err := statement.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +45,29 @@ func (s *Store) due(ctx context.Context, q store.DueQuery) ([]store.Due, error) 
 		due = append(due, d)
 	}
 	return due, rows.Err()
+}
+
+// dueStatement returns the due scan of so many shards, prepared: to parse it takes longer than to run it.
+func (s *Store) dueStatement(ctx context.Context, shards int) (*sql.Stmt, error) {
+	s.mu.Lock()
+	statement := s.dueScans[shards]
+	s.mu.Unlock()
+	if statement != nil {
+		return statement, nil
+	}
+	query := dbsqlc.ListDue + strings.Repeat(" UNION ALL "+dbsqlc.ListDue, shards-1)
+	statement, err := s.reader.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.dueScans[shards]; first != nil { // two at once
+		_ = statement.Close()
+		return first, nil
+	}
+	s.dueScans[shards] = statement
+	return statement, nil
 }
 
 // Overdue counts what is due (CountDue).

@@ -29,6 +29,8 @@ type Store struct {
 	mu     sync.Mutex
 	shards int
 	engine string
+
+	dueScans map[int]*sql.Stmt // by the number of shards asked for; closed with reader
 }
 
 // New returns a Store that opens its file when it is used; Check must succeed first.
@@ -44,7 +46,7 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, path: path, q: dbsqlc.New()}
+	s := &Store{cfg: cfg, log: log, path: path, q: dbsqlc.New(), dueScans: make(map[int]*sql.Stmt)}
 	if s.writer, err = open(path, writing, 1); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // Benchmark measures what a store is asked for most. rows/s is of alarms.
@@ -21,6 +22,7 @@ func Benchmark(b *testing.B, e Engine) {
 	b.Run("write 500 new", f.benchNew)
 	b.Run("write 500 moved", f.benchMoved)
 	b.Run("cancel 500", f.benchCancel)
+	b.Run("due", f.benchDue)
 	b.Run("claim and settle 300 confirmed", func(b *testing.B) { f.benchRing(b, all(clock.Confirmed)) })
 	b.Run("claim and settle 300 returned", func(b *testing.B) { f.benchRing(b, all(clock.Returned)) })
 }
@@ -80,6 +82,16 @@ func (f *fixture) benchCancel(b *testing.B) {
 		f.set(t0, ops...)
 	}
 	rate(b, benchGroup)
+}
+
+// benchDue reads a page of all shards.
+func (f *fixture) benchDue(b *testing.B) {
+	f = f.on(b)
+	shards := f.shards()
+	for b.Loop() {
+		_, err := f.Due(b.Context(), store.DueQuery{Shards: shards, Until: store.Position{Time: t0}, Limit: 10})
+		ok(b, err, "due")
+	}
 }
 
 func (f *fixture) benchRing(b *testing.B, outcome func(*clock.Ring) clock.Outcome) {

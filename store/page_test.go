@@ -1,0 +1,68 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// TestDuePages reads random tables page by page: every row exactly once, in order, whatever the limit.
+func TestDuePages(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var table []Due
+		for i := range rapid.IntRange(0, 40).Draw(rt, "rows") {
+			table = append(table, Due{
+				ID: int64(i + 1), NextTryTime: clock.Instant(rapid.IntRange(0, 4).Draw(rt, "time")), Shard: rapid.IntRange(0, 3).Draw(rt, "shard"),
+			})
+		}
+		slices.SortFunc(table, byPosition)
+		q := DueQuery{Shards: []int{0, 1, 2, 3}, Until: Position{Time: 4}, Limit: rapid.IntRange(1, 6).Draw(rt, "limit")}
+		want := slices.DeleteFunc(slices.Clone(table), func(d Due) bool { return !d.Position().Before(q.Until) })
+		var got []Due
+		for q.From.Before(q.Until) {
+			page := NewDuePage(q, scanOf(table, q))
+			if !q.From.Before(page.Complete) || q.Until.Before(page.Complete) {
+				rt.Fatalf("the page from %v is complete to %v", q.From, page.Complete)
+			}
+			got = append(got, page.Rows...)
+			q.From = page.Complete
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("read %v, want %v", got, want)
+		}
+	})
+}
+
+func byPosition(a, b Due) int {
+	return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+}
+
+// scanOf is what a database gives: shard by shard, in order, at most Limit each.
+func scanOf(table []Due, q DueQuery) []Due {
+	var rows []Due
+	for _, shard := range q.Shards {
+		n := 0
+		for _, d := range table {
+			if p := d.Position(); d.Shard == shard && !p.Before(q.From) && p.Before(q.Until) && n < q.Limit {
+				rows = append(rows, d)
+				n++
+			}
+		}
+	}
+	return rows
+}
+
+func TestPositionBefore(t *testing.T) {
+	ordered := []Position{{}, {Time: 0, ID: 1}, {Time: 1}, {Time: 1, ID: 2}, {Time: 1, ID: 3}, {Time: 2, ID: 1}}
+	for i, p := range ordered {
+		for j, q := range ordered {
+			if p.Before(q) != (i < j) {
+				t.Errorf("%v before %v: %v", p, q, p.Before(q))
+			}
+		}
+	}
+}
