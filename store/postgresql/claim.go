@@ -215,22 +215,42 @@ func (c *claim) undo(i int) correction {
 
 // correct writes the corrections and commits; afterwards the claim is over.
 func (c *claim) correct(ctx context.Context, now clock.Instant, corrections []correction) error {
+	if c.t == nil {
+		return store.Replay(ctx, rolledBack, func() error { return c.correctAnew(ctx, now, corrections) })
+	}
+	defer c.t.close(ctx)
+	if len(corrections) == 0 {
+		return c.t.commit(ctx)
+	}
 	var p pipeline
-	if len(corrections) > 0 {
-		if err := c.s.q.SettleAlarms(ctx, &p, settleParams(corrections, c.request.ClaimID, now)); err != nil {
-			return err
-		}
+	if err := c.writeCorrections(ctx, &p, now, corrections); err != nil {
+		return err
 	}
-	if tried := attempted(corrections); len(tried) > 0 {
-		if err := c.s.q.PruneAttempts(ctx, &p, dbsqlc.PruneAttemptsParams{AlarmIds: tried, Kept: clock.MaxAttempts}); err != nil {
-			return err
-		}
+	return c.t.send(ctx, &p)
+}
+
+// correctAnew writes the corrections in a transaction of its own.
+func (c *claim) correctAnew(ctx context.Context, now clock.Instant, corrections []correction) error {
+	t, err := begin(ctx, c.s.rings, 0)
+	if err != nil {
+		return err
 	}
-	if c.t != nil {
-		defer c.t.close(ctx)
-		return c.t.send(ctx, &p)
+	defer t.close(ctx)
+	if err := c.writeCorrections(ctx, t, now, corrections); err != nil {
+		return err
 	}
-	return store.Replay(ctx, rolledBack, func() error { return c.s.ringTx(ctx, &p) })
+	return t.commit(ctx)
+}
+
+func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, now clock.Instant, corrections []correction) error {
+	if err := c.s.q.SettleAlarms(ctx, db, settleParams(corrections, c.request.ClaimID, now)); err != nil {
+		return err
+	}
+	tried := attempted(corrections)
+	if len(tried) == 0 {
+		return nil
+	}
+	return c.s.q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: tried, Kept: clock.MaxAttempts})
 }
 
 // attempted returns the ids of the alarms that get an attempt.
@@ -242,16 +262,6 @@ func attempted(corrections []correction) []int64 {
 		}
 	}
 	return ids
-}
-
-// ringTx runs a pipeline as a transaction of its own.
-func (s *Store) ringTx(ctx context.Context, p *pipeline) error {
-	t, err := begin(ctx, s.rings, 0)
-	if err != nil {
-		return err
-	}
-	defer t.close(ctx)
-	return t.send(ctx, p)
 }
 
 func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {

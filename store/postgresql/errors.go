@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // SQLSTATE codes that are told apart.
@@ -25,8 +24,12 @@ const (
 // severityError is an error that ended the transaction and not the session.
 const severityError = "ERROR"
 
-// errRolledBack is a COMMIT that the server answered with ROLLBACK.
-var errRolledBack = errors.New("the transaction had failed and was rolled back")
+var (
+	// errRolledBack is a COMMIT that the server answered with ROLLBACK.
+	errRolledBack = errors.New("the transaction had failed and was rolled back")
+	// errClosed is a COMMIT that was not sent.
+	errClosed = errors.New("the connection was closed before COMMIT")
+)
 
 // mapError returns err as a kind of package clock, with what was being done.
 func (s *Store) mapError(doing string, err error) error {
@@ -54,10 +57,11 @@ func rolledBack(err error) bool {
 	return hasCode(err, codeSerialization, codeDeadlock, codeLockNotAvailable, codeNotSupported)
 }
 
-// commitError judges what COMMIT, or a pipeline that ends with it, came to: unconfirmed unless it is certain that nothing was
-// committed.
+// commitError judges what a COMMIT that was sent, or a pipeline that ends with it, came to: unconfirmed unless the server
+// said that it was rolled back. pgconn.SafeToRetry is of no use here: pgx v5.12 says it of a connection that is lost while
+// COMMIT is under way ("conn closed").
 func commitError(err error) error {
-	if err == nil || errors.Is(err, errRolledBack) || pgconn.SafeToRetry(err) || errors.Is(err, store.ErrReplay) {
+	if err == nil || errors.Is(err, errRolledBack) {
 		return err
 	}
 	p, answered := errors.AsType[*pgconn.PgError](err)

@@ -105,13 +105,26 @@ func open(tb testing.TB, u string) *Store {
 	return s
 }
 
-// migrated returns a store of a database of its own, ready for use.
-func migrated(tb testing.TB) *Store {
+// migratedURL returns a database with the schema.
+func migratedURL(tb testing.TB) string {
 	tb.Helper()
-	s := open(tb, newURL(tb))
-	ok(tb, s.Migrate(tb.Context()), "migrate")
+	u := newURL(tb)
+	ok(tb, open(tb, u).Migrate(tb.Context()), "migrate")
+	return u
+}
+
+// opened returns a store, ready for use, of a database with the schema.
+func opened(tb testing.TB, u string) *Store {
+	tb.Helper()
+	s := open(tb, u)
 	ok(tb, s.Check(tb.Context()), "check")
 	return s
+}
+
+// migrated returns a store, ready for use, of a database of its own.
+func migrated(tb testing.TB) *Store {
+	tb.Helper()
+	return opened(tb, migratedURL(tb))
 }
 
 // unreachable returns a store whose server takes connections and never answers.

@@ -85,8 +85,11 @@ func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 // first sends the setup with the statement, and returns the results with the statement's next.
 func (t *tx) first(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	var b pgx.Batch
-	t.prepend(&b)
+	for _, statement := range t.setup {
+		b.Queue(statement)
+	}
 	b.Queue(sql, args...)
+	t.begun = true
 	results := t.conn.SendBatch(ctx, &b)
 	for range t.setup {
 		if _, err := results.Exec(); err != nil {
@@ -95,13 +98,6 @@ func (t *tx) first(ctx context.Context, sql string, args []any) (pgx.BatchResult
 		}
 	}
 	return results, nil
-}
-
-func (t *tx) prepend(b *pgx.Batch) {
-	for _, statement := range t.setup {
-		b.Queue(statement)
-	}
-	t.begun = true
 }
 
 // firstRows are the rows of a transaction's first statement.
@@ -135,18 +131,16 @@ func (p *pipeline) QueryRow(context.Context, string, ...any) pgx.Row {
 	panic("postgresql: a query in a pipeline")
 }
 
-// send runs the pipeline's statements and COMMIT in one round trip.
+// send runs the pipeline's statements and COMMIT in one round trip, within a transaction that has begun.
 func (t *tx) send(ctx context.Context, p *pipeline) error {
-	var b pgx.Batch
-	if !t.begun {
-		t.prepend(&b)
+	if err := t.usable(ctx); err != nil {
+		return err
 	}
-	b.QueuedQueries = append(b.QueuedQueries, p.QueuedQueries...)
-	b.Queue(sqlCommit)
-	results := t.conn.SendBatch(ctx, &b)
+	p.Queue(sqlCommit)
+	results := t.conn.SendBatch(ctx, &p.Batch)
 	var tag pgconn.CommandTag
 	var err error
-	for range b.QueuedQueries {
+	for range p.QueuedQueries {
 		if tag, err = results.Exec(); err != nil {
 			break
 		}
@@ -154,8 +148,7 @@ func (t *tx) send(ctx context.Context, p *pipeline) error {
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	t.begun = err != nil
-	return commitOutcome(tag, err)
+	return t.committed(tag, err)
 }
 
 // commit ends the transaction; without a statement there is none.
@@ -163,15 +156,25 @@ func (t *tx) commit(ctx context.Context) error {
 	if !t.begun {
 		return nil
 	}
-	tag, err := t.conn.Exec(ctx, sqlCommit)
-	t.begun = err != nil
-	return commitOutcome(tag, err)
+	if err := t.usable(ctx); err != nil {
+		return err
+	}
+	return t.committed(t.conn.Exec(ctx, sqlCommit))
 }
 
-func commitOutcome(tag pgconn.CommandTag, err error) error {
+// usable returns why COMMIT cannot even be sent: then it is certain that nothing was written.
+func (t *tx) usable(ctx context.Context) error {
+	if t.conn.Conn().IsClosed() {
+		return errClosed
+	}
+	return ctx.Err()
+}
+
+func (t *tx) committed(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.String() != "COMMIT" {
 		err = errRolledBack
 	}
+	t.begun = err != nil
 	return commitError(err)
 }
 

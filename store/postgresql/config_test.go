@@ -1,0 +1,65 @@
+package postgresql
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestConfigKeepsSecrets(t *testing.T) {
+	for _, u := range []string{
+		"postgres://clockd:hunter2@127.0.0.1:port/clockd", "postgres://clockd:hunter2@[::1/clockd", "postgres://clockd:hunter2@h/db?sslmode=maybe",
+		"postgres://clockd:hunter2%zz@h/db", "host=h password=hunter2 port=x", "hunter2", "postgres://clockd:hunter2@h:5432/db?connect_timeout=x",
+	} {
+		cfg := DefaultConfig()
+		cfg.URL = u
+		_, err := New(cfg, Deps{})
+		if err == nil {
+			t.Errorf("%q is taken", u)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	valid := DefaultConfig()
+	valid.URL = "postgres://clockd@127.0.0.1/clockd"
+	ok(t, valid.Validate(), "validate the default")
+	for reason, change := range map[string]func(*Config){
+		"URL":          func(c *Config) { c.URL = "" },
+		"shards":       func(c *Config) { c.Shards = maxShards + 1 },
+		"conns must":   func(c *Config) { c.Conns = 1 },
+		"ring conns":   func(c *Config) { c.RingConns = 0 },
+		"timeouts":     func(c *Config) { c.DialTimeout = 0 },
+		"ping timeout": func(c *Config) { c.PingTimeout = c.Timeout + 1 },
+	} {
+		c := valid
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// TestShards fixes the shard count once.
+func TestShards(t *testing.T) {
+	u := newURL(t)
+	with := func(shards int) *Store {
+		cfg := DefaultConfig()
+		cfg.URL, cfg.Shards = u, shards
+		s, err := New(cfg, Deps{})
+		ok(t, err, "new store")
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	ok(t, with(7).Migrate(t.Context()), "migrate")
+	ok(t, with(9).Migrate(t.Context()), "migrate what is up to date")
+	if err := with(9).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "7") {
+		t.Errorf("check with another shard count: %v", err)
+	}
+	s := with(0)
+	ok(t, s.Check(t.Context()), "check")
+	if s.ShardCount() != 7 {
+		t.Errorf("%d shards", s.ShardCount())
+	}
+}

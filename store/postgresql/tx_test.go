@@ -1,0 +1,238 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+const testNow clock.Instant = 1_800_000_000_000
+
+func setOp(id string) clock.Op {
+	return clock.Op{Set: &clock.Set{Key: clock.Key{Application: "shop", BusinessID: id}, Content: clock.Content{
+		RingAt: testNow, LatestRingAt: clock.NoInstant, PayloadKind: clock.Text, Payload: []byte(id), ContentType: "text/plain",
+		Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
+	}}}
+}
+
+func cancelOp(id string) clock.Op {
+	return clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "shop", BusinessID: id}}}
+}
+
+// write applies ops and demands the verdicts.
+func write(t *testing.T, s *Store, ops []clock.Op, want ...clock.Verdict) []clock.Decision {
+	t.Helper()
+	decisions, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: ops})
+	ok(t, err, "write")
+	for i, v := range want {
+		if decisions[i].Verdict != v {
+			t.Fatalf("op %d: %s, want %s", i, decisions[i].Verdict, v)
+		}
+	}
+	return decisions
+}
+
+func claimed(t *testing.T, s *Store, ids ...int64) *store.Claim {
+	t.Helper()
+	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20})
+	ok(t, err, "claim")
+	if len(c.Rings) != len(ids) {
+		t.Fatalf("%d rings of %d", len(c.Rings), len(ids))
+	}
+	return c
+}
+
+func fates(c *store.Claim, kind clock.OutcomeKind) []clock.Fate {
+	f := make([]clock.Fate, len(c.Rings))
+	for i := range f {
+		f[i] = clock.Settle(&c.Rings[i], clock.Outcome{Kind: kind}, testNow)
+	}
+	return f
+}
+
+// TestRoundTrips counts what doc.go promises.
+func TestRoundTrips(t *testing.T) {
+	p := newProxy(t, migratedURL(t))
+	s := opened(t, p.url)
+	for round := range 2 {
+		want := func(what string, trips int, do func()) {
+			t.Helper()
+			if n := p.count(do); round > 0 && n != trips { // in the first round the statements are prepared
+				t.Errorf("%s: %d round trips, want %d", what, n, trips)
+			}
+		}
+		id := func(name string) string { return fmt.Sprint(name, round) }
+		moved := setOp(id("a"))
+		moved.Set.RingAt++
+		var ids []int64
+		want("new sets", 2, func() {
+			for _, d := range write(t, s, []clock.Op{setOp(id("a")), setOp(id("b")), setOp(id("c"))}, clock.Create, clock.Create, clock.Create) {
+				ids = append(ids, d.Alarm.ID)
+			}
+		})
+		want("a new set beside a moved one", 4, func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
+		want("cancel", 3, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Stop) })
+		want("claim of nothing", 2, func() { claimed(t, s) })
+		want("returned", 3, func() {
+			c := claimed(t, s, ids[1:]...)
+			ok(t, c.Settler.Settle(t.Context(), testNow-5000, fates(c, clock.Doubtful)), "settle")
+		})
+		want("confirmed", 3, func() {
+			c := claimed(t, s, ids[1:]...)
+			ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)), "settle")
+		})
+		want("due", 1, func() {
+			_, err := s.Due(t.Context(), store.DueQuery{Shards: []int{1, 2, 3}, Until: store.Position{Time: testNow}, Limit: 10})
+			ok(t, err, "due")
+		})
+	}
+}
+
+// TestCommitWithoutAnswer cuts the connection at COMMIT, before and after the server has it: nobody knows, and a repeat is right.
+func TestCommitWithoutAnswer(t *testing.T) {
+	for _, passOn := range []bool{false, true} {
+		t.Run(fmt.Sprintf("server gets it %t", passOn), func(t *testing.T) {
+			p := newProxy(t, migratedURL(t))
+			s := opened(t, p.url)
+			ids := []int64{write(t, s, []clock.Op{setOp("ring")}, clock.Create)[0].Alarm.ID}
+			c := claimed(t, s, ids...)
+			p.mu.Lock()
+			p.cutAt, p.passOn = []byte(sqlCommit+"\x00"), passOn
+			p.mu.Unlock()
+			_, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
+			if !errors.Is(err, clock.ErrUnconfirmed) {
+				t.Errorf("write: %v", err)
+			}
+			if err := c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)); !errors.Is(err, clock.ErrUnconfirmed) {
+				t.Errorf("settle: %v", err)
+			}
+			p.mu.Lock()
+			p.cutAt = nil
+			p.mu.Unlock()
+			want := map[bool]clock.Verdict{false: clock.Create, true: clock.Keep}[passOn]
+			write(t, s, []clock.Op{setOp("a")}, want)
+			a, err := s.Get(t.Context(), clock.Key{Application: "shop", BusinessID: "ring"})
+			ok(t, err, "get")
+			if (a.State == clock.Rung) != passOn {
+				t.Errorf("the ring is %s", a.State)
+			}
+		})
+	}
+}
+
+// TestInsertDoesNotWait inserts beside a row that a ring transaction has updated: at once, without running into lock_timeout.
+func TestInsertDoesNotWait(t *testing.T) {
+	s := migrated(t)
+	c := claimed(t, s, write(t, s, []clock.Op{setOp("held")}, clock.Create)[0].Alarm.ID)
+	defer func() { _ = c.Settler.Release(t.Context()) }()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	tx, err := begin(ctx, s.pool, time.Minute)
+	ok(t, err, "begin")
+	defer tx.close(ctx)
+	held, fresh := setOp("held").Decide(nil, testNow).Alarm, setOp("fresh").Decide(nil, testNow).Alarm
+	ids, err := (&writeTx{tx: tx, q: s.q}).Insert(ctx, []*clock.Alarm{&held, &fresh}, false)
+	ok(t, err, "insert")
+	if ids[0] != 0 || ids[1] == 0 {
+		t.Fatalf("ids %d", ids)
+	}
+}
+
+// TestKeyInsertedElsewhere meets a key that another transaction has inserted and not committed: the group does not wait for it
+// but begins again, and is right whatever becomes of it.
+func TestKeyInsertedElsewhere(t *testing.T) {
+	for _, commits := range []bool{false, true} {
+		s := migrated(t)
+		other, err := begin(t.Context(), s.pool, 0)
+		ok(t, err, "begin")
+		row := setOp("b").Decide(nil, testNow).Alarm
+		_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+		ok(t, err, "insert")
+		ended := make(chan error, 1)
+		go func() {
+			time.Sleep(2 * lockWait) // the group has run into it by then
+			if commits {
+				ended <- other.commit(t.Context())
+			} else {
+				ended <- other.rollback(t.Context())
+			}
+		}()
+		last := map[bool]clock.Verdict{false: clock.Create, true: clock.Keep}[commits]
+		write(t, s, []clock.Op{setOp("c"), setOp("b"), setOp("a")}, clock.Create, last, clock.Create)
+		ok(t, <-ended, "end the other transaction")
+		other.close(t.Context())
+	}
+}
+
+// TestReadOnly is a failover: the store says what is wrong, and finds the server again when that is over.
+func TestReadOnly(t *testing.T) {
+	u := migratedURL(t)
+	s := opened(t, u)
+	admin := opened(t, u)
+	var name string
+	ok(t, admin.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
+	_, err := admin.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
+	ok(t, err, "make it read-only")
+	s.pool.Reset()
+	_, err = s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
+	if !errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), "read-only") {
+		t.Fatalf("write: %v", err)
+	}
+	_, err = admin.pool.Exec(t.Context(), "ALTER DATABASE "+name+" RESET default_transaction_read_only")
+	ok(t, err, "make it writable")
+	write(t, s, []clock.Op{setOp("a")}, clock.Create) // on a new connection
+}
+
+// TestIsolation finds READ COMMITTED where the server's default is another.
+func TestIsolation(t *testing.T) {
+	s := migrated(t)
+	var name, level string
+	ok(t, s.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
+	_, err := s.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'serializable'")
+	ok(t, err, "alter the default")
+	s.pool.Reset()
+	ok(t, s.pool.QueryRow(t.Context(), "SHOW transaction_isolation").Scan(&level), "show")
+	if level != "read committed" {
+		t.Errorf("a single statement runs %s", level)
+	}
+	tx, err := begin(t.Context(), s.pool, 0)
+	ok(t, err, "begin")
+	defer tx.close(t.Context())
+	_, err = tx.Exec(t.Context(), "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+	ok(t, err, "alter the session")
+	ok(t, tx.rollback(t.Context()), "rollback")
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	ok(t, err, "select")
+	ok(t, tx.QueryRow(t.Context(), "SHOW transaction_isolation").Scan(&level), "show")
+	if level != "read committed" {
+		t.Errorf("a transaction runs %s", level)
+	}
+}
+
+// TestCommitError tells definite failures of COMMIT from unknown ones.
+func TestCommitError(t *testing.T) {
+	answer := func(severity, code string) error { return &pgconn.PgError{SeverityUnlocalized: severity, Code: code} }
+	for err, unconfirmed := range map[error]bool{
+		answer("ERROR", codeSerialization):   false,
+		answer("ERROR", codeDeadlock):        false,
+		answer("ERROR", "53100"):             false, // disk full
+		answer("FATAL", codeIdleTransaction): false,
+		answer("FATAL", "57P01"):             true, // shut down by an operator
+		answer("PANIC", "XX000"):             true,
+		errRolledBack:                        false,
+		errors.New("connection reset"):       true,
+		context.DeadlineExceeded:             true,
+	} {
+		if got := errors.Is(commitError(err), clock.ErrUnconfirmed); got != unconfirmed {
+			t.Errorf("%v: unconfirmed %t", err, got)
+		}
+	}
+}
