@@ -156,14 +156,14 @@ func (c *control) wait(ctx context.Context) error {
 
 // drain empties c and reports whether anything was in it.
 func drain[T any](c <-chan T) bool {
-	for any := false; ; any = true {
+	for found := false; ; found = true {
 		select {
 		case _, open := <-c:
 			if !open {
-				return any
+				return found
 			}
 		default:
-			return any
+			return found
 		}
 	}
 }

@@ -28,14 +28,17 @@
 //
 // # The control connection
 //
-//	           dial, declare exchange, queues             probe confirmed
-//	(down) ───────────────────────────────▶ (probing) ──────────────────────▶ usable ─┐
-//	  ▲                                      │   ▲  ▲                              │  │ every ProbeInterval, and when
-//	  │ backoff 100 ms to 5 s                │   │  └── unblocked ── blocked ◀──────┤  │ a lane reports trouble
-//	  └──────────────────────────────────────┘   └─────────────────────────────────│──┘
-//	     error, no answer in ProbeTimeout                                           │
-//	  ▲                                                                             │
-//	  └───── connection lost, or a lane met a missing or forbidden exchange ◀───────┘
+//	        dial, declare exchange and queues            confirmed
+//	(down) ───────────────────────────────────▶ probing ───────────▶ usable
+//	  ▲                                         │ ▲ │ ▲                │ │
+//	  │ backoff, 100 ms to 5 s                  │ │ │ └────────────────┘ │
+//	  ├─────────────────────────────────────────┘ │ │  every ProbeInterval, and when a lane met trouble
+//	  │ error, or no answer in ProbeTimeout       │ ▼                    │
+//	  │                                         blocked                  │
+//	  └──────────────────────────────────────────────────────────────────┘
+//	    connection lost; a lane met a missing or forbidden exchange
+//
+// While a probe that follows a confirmed one is under way, the target stays usable.
 //
 // A probe is a mandatory message with an empty routing key. A broker in memory or disk alarm does not confirm it but
 // answers connection.blocked; that is how an alarm is noticed while nothing rings. Nobody binds an empty key, so that the
@@ -47,7 +50,8 @@
 //	broker unreachable, refuses      unusable; lanes answer unsent                  Run dials again, at most every 5 s
 //	broker stopped, network cut      in doubt at limits.Answer; unusable when a     probe or heartbeat fails, Run dials
 //	                                 probe has no answer in ProbeTimeout            again
-//	memory or disk alarm             in doubt at limits.Answer, unusable at once    the probe is confirmed when it is over
+//	memory or disk alarm             in doubt at limits.Answer, unusable at once;   the probe, blocked as well, is
+//	                                 the lane's connection is given up              confirmed when it is over
 //	write stalls                     the wire breaks at limits.Write: what did not  the next delivery dials
 //	                                 leave is unsent, the rest in doubt
 //	process stopped over the limit   the wire refuses to write: unsent              the next delivery dials

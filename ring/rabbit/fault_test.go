@@ -29,6 +29,9 @@ func TestMissingConfirmIsInDoubt(t *testing.T) {
 	if outcomes[0].Reason != "no confirm in time" || late < 0 || late > 100*time.Millisecond {
 		t.Errorf("reason %q, %s after the limit", outcomes[0].Reason, late)
 	}
+	if l.link != nil {
+		t.Error("a connection with rings in doubt is kept")
+	}
 	p.stall(false)
 	all(t, l.Deliver(t.Context(), batch, usual()), clock.Confirmed) // on a new connection
 	arrived := b.arrived(queue)
@@ -82,6 +85,43 @@ func TestStalledWriteSplitsUnsentFromInDoubt(t *testing.T) {
 	}
 }
 
+// A frame of the library's own (a heartbeat) hangs in its write and holds the locks that a delivery needs.
+func TestStuckFrameDoesNotHoldADelivery(t *testing.T) {
+	b := shared(t)
+	p, via := through(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	cfg.ProbeTimeout, cfg.WriteTimeout = 20*time.Second, time.Minute
+	s := ready(t, cfg)
+	b.queue("shop", nil)
+	l := laneOf(t, s)
+	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	p.stall(true)
+	stuck := make(chan error)
+	wire := l.link.wire
+	go func() {
+		_, err := wire.Write(make([]byte, 64<<20))
+		stuck <- err
+	}()
+	eventually(t, 5*time.Second, "the write hangs", func() bool {
+		locked := !wire.mu.TryLock()
+		if !locked {
+			wire.mu.Unlock()
+		}
+		return locked
+	})
+	limits := within(200*time.Millisecond, 400*time.Millisecond)
+	all(t, l.Deliver(t.Context(), rings("shop", 5), limits), clock.Unsent)
+	if late := time.Since(limits.Answer); late > 100*time.Millisecond {
+		t.Errorf("%s after the limit", late)
+	}
+	if err := <-stuck; err == nil {
+		t.Error("the stuck write succeeded")
+	}
+	p.stall(false)
+	all(t, l.Deliver(t.Context(), rings("shop", 5), usual()), clock.Confirmed)
+}
+
 // The connection is cut at random places of a batch, again and again: what was confirmed is in the queue, what was unsent
 // is not, and nothing is lost when the rest is repeated.
 func TestNothingConfirmedIsLostOverCuts(t *testing.T) {
@@ -114,7 +154,7 @@ func cuts(t *testing.T, b *broker, p *proxy, via string) {
 			p.cutAfter(random.Int64N(200_000))
 		} else {
 			cut := time.AfterFunc(time.Duration(random.IntN(8000))*time.Microsecond, p.cut)
-			defer cut.Stop()
+			t.Cleanup(func() { cut.Stop() })
 		}
 		for i, o := range l.Deliver(t.Context(), batch, usual()) {
 			id := batch[i].MessageID()

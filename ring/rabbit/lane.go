@@ -230,11 +230,14 @@ func returnReason(r amqp.Return) string {
 // takeUnsent notes the rings of which no byte has left. If the library took one of them, the wire is broken (else end would
 // have sent it), so that none can leave any more.
 func (l *lane) takeUnsent() {
-	sent := l.link.wire.sent()
+	sent, reason := l.link.wire.sent(), "not sent: the channel was closed"
+	if err := l.link.wire.failure(); err != nil {
+		reason = "not sent: " + err.Error()
+	}
 	for i := range l.batch {
 		t := &l.batch[i]
 		if t.outcome.Kind == 0 && (t.messageID == "" || sent <= t.mark) {
-			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: "the connection ended before it was sent"}
+			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: reason}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -234,7 +235,7 @@ func TestLargePayloadsArriveWhole(t *testing.T) {
 	}
 	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
 	for i, d := range b.take(queue, 20) {
-		if string(d.Body) != string(batch[i].Payload) {
+		if !bytes.Equal(d.Body, batch[i].Payload) {
 			t.Errorf("payload %d has %d bytes, want %d", i, len(d.Body), len(batch[i].Payload))
 		}
 	}

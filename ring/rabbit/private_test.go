@@ -100,14 +100,11 @@ func TestShortBlockIsWaitedFor(t *testing.T) {
 	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
 	calm(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	alarm(t, true)
-	released := make(chan struct{})
-	go func() {
-		defer close(released)
-		eventually(t, 5*time.Second, "blocked", func() bool { return s.Usable() != nil })
-		alarm(t, false)
-	}()
-	all(t, l.Deliver(t.Context(), rings("shop", 5), within(time.Second, 20*time.Second)), clock.Confirmed)
-	<-released
+	delivered := make(chan []clock.Outcome, 1)
+	go func() { delivered <- l.Deliver(t.Context(), rings("shop", 5), within(time.Second, 20*time.Second)) }()
+	eventually(t, 5*time.Second, "blocked", func() bool { return s.Usable() != nil })
+	alarm(t, false)
+	all(t, <-delivered, clock.Confirmed)
 	usable(t, s, 5*time.Second)
 }
 

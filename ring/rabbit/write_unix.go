@@ -11,8 +11,9 @@ import (
 )
 
 // writeUntil writes p, and begins no system call at deadline or later. net.Conn.Write with a deadline would not do: it
-// waits for room in the socket's buffer, and a process that is stopped meanwhile and goes on after the deadline finds room
-// and deadline at once, and may write. It returns how many bytes the operating system took.
+// waits for room in the socket's buffer, and a process that is stopped meanwhile and goes on after the deadline finds
+// room and deadline at once, and may write (10 MB in one of two tries). It returns how many bytes the operating system
+// took.
 func writeUntil(conn net.Conn, p []byte, deadline time.Time) (int, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
