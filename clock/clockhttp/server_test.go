@@ -167,13 +167,14 @@ func TestSlowAndBrokenBodies(t *testing.T) {
 		status  int
 		code    string
 	}{
-		"slow":            {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 408, "request_timeout"},
-		"slow, not read":  {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 404, "unknown_path"},
-		"slow batch":      {"POST " + alarms + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", false, 408, "request_timeout"},
-		"cut":             {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", true, 400, "incomplete_body"},
-		"cut, chunked":    {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", true, 400, "incomplete_body"},
-		"broken chunking": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 400, "incomplete_body"},
-		"too large":       {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", false, 413, "body_too_large"},
+		"slow":               {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 408, "request_timeout"},
+		"slow, not read":     {"PUT /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", false, 404, "unknown_path"},
+		"slow batch":         {"POST " + alarms + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", false, 408, "request_timeout"},
+		"cut":                {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{", true, 400, "incomplete_body"},
+		"cut, chunked":       {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", true, 400, "incomplete_body"},
+		"broken chunking":    {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 400, "incomplete_body"},
+		"too large, chunked": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7a120\r\n" + strings.Repeat("x", 500_000) + "\r\n0\r\n\r\n", false, 413, "body_too_large"},
+		"too large":          {"PUT " + alarms + "/x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", false, 413, "body_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
