@@ -3,6 +3,7 @@ package mysql
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ var errURL = errors.New("mysql: the database URL cannot be read: it must be mysq
 
 // driver returns the URL as the driver's configuration. Connections compare text byte for byte, put parameters into the
 // statement themselves (one round trip in place of three), and are given up when the server has become read-only.
-func (c Config) driver() (*mysql.Config, error) {
+func (c Config) driver(log *slog.Logger) (*mysql.Config, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "mysql" || u.Host == "" || u.Opaque != "" {
 		return nil, errURL
@@ -76,6 +77,7 @@ func (c Config) driver() (*mysql.Config, error) {
 	d.Collation = "utf8mb4_bin"
 	d.ClientFoundRows = true
 	d.InterpolateParams = true
+	d.Logger = driverLog{log}
 	d.MultiStatements = false
 	d.ParseTime = false
 	d.RejectReadOnly = true
@@ -83,3 +85,9 @@ func (c Config) driver() (*mysql.Config, error) {
 	d.Timeout = c.DialTimeout
 	return d, nil
 }
+
+// driverLog takes what the driver has to say, which is mostly that a connection was found dead in the pool.
+type driverLog struct{ log *slog.Logger }
+
+// Print logs it.
+func (l driverLog) Print(v ...any) { l.log.Debug("database driver", "err", fmt.Sprint(v...)) }

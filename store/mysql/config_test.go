@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 func TestConfigURL(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL = "mysql://us%40er:p%2Fa%3Ass@[::1]/clockd?tls=skip-verify&timeout=1h&parseTime=true"
-	d, err := cfg.driver()
+	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(t, err, "read the URL")
 	got := []any{d.User, d.Passwd, d.Net, d.Addr, d.DBName, d.Collation, d.TLSConfig, d.ParseTime, d.InterpolateParams, d.RejectReadOnly, d.Timeout}
 	want := []any{"us@er", "p/a:ss", "tcp", "[::1]:3306", "clockd", "utf8mb4_bin", "skip-verify", false, true, true, 3 * time.Second}

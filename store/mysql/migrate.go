@@ -54,7 +54,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // openForMigration returns a pool as goose needs it: it reads times, and its lock is renewed beside the migration.
 func (s *Store) openForMigration() (*sql.DB, error) {
-	d, err := s.cfg.driver()
+	d, err := s.cfg.driver(s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	d, err := cfg.driver()
+	d, err := cfg.driver(log)
 	if err != nil {
 		return nil, err
 	}

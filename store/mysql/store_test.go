@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -83,7 +84,7 @@ func newURL(tb testing.TB) string {
 	ctx := context.WithoutCancel(tb.Context())
 	cfg := DefaultConfig()
 	cfg.URL = serverURL()
-	d, err := cfg.driver()
+	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(tb, err, "read CLOCKD_TEST_MYSQL_URL")
 	admin, err := open(d, 1)
 	ok(tb, err, "open")
@@ -124,7 +125,7 @@ func newAnalyst(tb testing.TB, u string) *analyst {
 	tb.Helper()
 	cfg := DefaultConfig()
 	cfg.URL = u
-	d, err := cfg.driver()
+	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(tb, err, "read the URL")
 	a := &analyst{ports: make(map[string]bool)}
 	d.DialFunc = a.dial
