@@ -69,7 +69,10 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"claim": func(ctx context.Context) error {
-			_, err := f.Claim(ctx, f.request(t0, 1, 2, 3))
+			c, err := f.Claim(ctx, f.request(t0, 1, 2, 3))
+			if err == nil && c.Settler != nil { // "fault" was written before
+				return c.Settler.Release(ctx)
+			}
 			return err
 		},
 		"expire": func(ctx context.Context) error {
