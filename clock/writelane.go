@@ -125,7 +125,7 @@ func (l *writeLane) writeGroup(ctx context.Context, group []*Pending) {
 	}
 	for i, d := range l.w.write(ctx, ops, 0) {
 		if d.Verdict == Wait {
-			l.hold(ctx, group[i], &d)
+			l.hold(ctx, group[i])
 			continue
 		}
 		l.w.finish(group[i], d)
@@ -133,20 +133,10 @@ func (l *writeLane) writeGroup(ctx context.Context, group []*Pending) {
 }
 
 // hold gives p's key a lane of its own, where it may wait.
-func (l *writeLane) hold(ctx context.Context, p *Pending, d *Decision) {
-	select {
-	case l.w.held <- struct{}{}:
-	default:
-		d.Verdict, d.Err = Refuse, Held(&d.Alarm)
-		l.w.finish(p, *d)
-		return
-	}
+func (l *writeLane) hold(ctx context.Context, p *Pending) {
 	p.held = time.Now()
 	l.setHeld(p.op.Key(), p.held)
-	l.wait.Go(func() {
-		defer func() { <-l.w.held }()
-		l.serveHeld(ctx, p)
-	})
+	l.wait.Go(func() { l.serveHeld(ctx, p) })
 }
 
 // setHeld marks the key as held and moves what is queued on it, in order.
@@ -189,7 +179,9 @@ func (l *writeLane) serveHeld(ctx context.Context, p *Pending) {
 func (w *Writer) writeHeld(ctx context.Context, p *Pending) Decision {
 	const firstPoll, lastPoll = 5 * time.Millisecond, 100 * time.Millisecond
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+		w.held <- struct{}{}
 		d := w.write(ctx, []Op{p.op}, max(0, w.cfg.HeldWait-time.Since(p.held)))[0]
+		<-w.held
 		if d.Verdict != Wait {
 			return d
 		}

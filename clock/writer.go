@@ -15,14 +15,14 @@ type WriterConfig struct {
 	GroupOps   int           // ops a transaction, at most; default 500
 	GroupBytes int           // bytes a transaction, at most; default 4 MiB
 	QueueBytes int           // bytes queued or in work, beyond which requests are refused; default 16 MiB
-	HeldKeys   int           // keys waited for at once because a ring holds their row; default 64
+	HeldWrites int           // transactions at once that may wait for a row that a ring holds; default 8
 	HeldWait   time.Duration // how long a request waits for such a row; default 5s
 }
 
 // DefaultWriterConfig returns the defaults that each field names.
 func DefaultWriterConfig() WriterConfig {
 	return WriterConfig{
-		Lanes: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, HeldKeys: 64, HeldWait: 5 * time.Second,
+		Lanes: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, HeldWrites: 8, HeldWait: 5 * time.Second,
 	}
 }
 
@@ -38,7 +38,7 @@ func (c WriterConfig) Validate() error {
 		{"write group ops", c.GroupOps, 1, 5000},
 		{"write group bytes", c.GroupBytes, 64 << 10, 8 << 20}, // a statement must stay below max_allowed_packet, 16 MiB
 		{"write queue bytes", c.QueueBytes, c.GroupBytes, 1 << 30},
-		{"held keys", c.HeldKeys, 1, 10_000},
+		{"held writes", c.HeldWrites, 1, 64},
 	} {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s must be from %d to %d", f.name, f.min, f.max))
@@ -67,11 +67,11 @@ type Writer struct {
 	lanes   []*writeLane
 	ops     atomic.Int64
 	bytes   atomic.Int64
-	held    chan struct{} // a token a held key being waited for
+	held    chan struct{} // a token a transaction that may wait; the others wait their turn
 }
 
 func newWriter(cfg WriterConfig, st Store, tb *Timebase, waker Waker, m *Metrics) *Writer {
-	w := &Writer{cfg: cfg, store: st, time: tb, waker: waker, held: make(chan struct{}, cfg.HeldKeys)}
+	w := &Writer{cfg: cfg, store: st, time: tb, waker: waker, held: make(chan struct{}, cfg.HeldWrites)}
 	if m != nil {
 		w.metrics = *m
 	}

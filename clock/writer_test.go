@@ -176,23 +176,24 @@ func TestWriterLetsFollowersWaitToo(t *testing.T) {
 	})
 }
 
-func TestWriterRefusesMoreHeldKeysThanItMayWaitFor(t *testing.T) {
-	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.HeldKeys = 2 }
+func TestWriterBoundsTheTransactionsThatWait(t *testing.T) {
+	const waiting = 2
+	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.HeldWrites = waiting }
 	withService(t, configure, func(t *testing.T, s *testService) {
 		var held []*Pending
-		for i := range 3 {
+		for i := range 5 {
 			must(t, s.set(fmt.Sprint(i)))
 			s.store.lock(Key{"shop", fmt.Sprint(i)}, time.Second)
 			held = append(held, s.cancel(fmt.Sprint(i)))
 			time.Sleep(50 * time.Millisecond)
 		}
-		if code := codeOf(t, held[2]); code != CodeUnavailable {
-			t.Errorf("the third held key is answered with %s", code)
+		if n := len(s.writer.held); n != waiting {
+			t.Errorf("%d transactions wait, want %d", n, waiting)
 		}
-		must(t, held[0])
-		must(t, held[1])
-		s.store.lock(Key{"shop", "2"}, time.Second)
-		must(t, s.cancel("2")) // a place is free again
+		must(t, s.set("free")) // is not delayed
+		for _, p := range held {
+			must(t, p)
+		}
 	})
 }
 
@@ -417,7 +418,7 @@ func TestWriterIsSequentialPerKey(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := &lockedRand{r: rand.New(rand.NewPCG(seed, 0))}
 			configure := func(cfg *ServiceConfig, st *modelStore) {
-				cfg.Writer.Lanes, cfg.Writer.GroupOps, cfg.Writer.HeldKeys = 2, 4, 3
+				cfg.Writer.Lanes, cfg.Writer.GroupOps, cfg.Writer.HeldWrites = 2, 4, 3
 				st.fail = func(WriteRequest) error {
 					if rnd.n(20) == 0 {
 						return Unavailable(errors.New("deadlock"))
@@ -527,7 +528,7 @@ func TestWriterConfig(t *testing.T) {
 		"write group ops":   func(c *ServiceConfig) { c.Writer.GroupOps = 5001 },
 		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
 		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
-		"held keys":         func(c *ServiceConfig) { c.Writer.HeldKeys = 0 },
+		"held writes":       func(c *ServiceConfig) { c.Writer.HeldWrites = 0 },
 		"held wait":         func(c *ServiceConfig) { c.Writer.HeldWait = Patience },
 		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },
 		"half of the write": func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
