@@ -89,7 +89,7 @@ func (l *loader) failed(err error) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-// read sweeps when it is time to, then reads a page for an application that was left out and one ahead, where there is
+// read sweeps when it is time to, then reads a page of what was left out and one ahead, where there is
 // something to read; more reports that there may be another.
 func (l *loader) read(ctx context.Context) (more bool, err error) {
 	now, err := l.time.Now()
@@ -128,7 +128,7 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 	return page.Complete.Before(horizon), nil
 }
 
-// catchUp reads the next page for the application that is furthest behind of those that the heap has use for.
+// catchUp reads the next page for applications of which something was left out and that the heap has use for now.
 func (l *loader) catchUp(ctx context.Context) (more bool, err error) {
 	wants := func(application string, from store.Position) bool { return l.heap.Wants(l.number, application, from) }
 	b, ok := l.progress.beginBehind(wants)

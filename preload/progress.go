@@ -104,26 +104,31 @@ func (p *progress) failPage(from store.Position) {
 	p.end(nil)
 }
 
-// behindRead is a page for one application that was left out.
+// behindRead is a page for applications that were left out, each from its own position on.
 type behindRead struct {
-	application string
-	from, until store.Position
+	applications map[string]store.Position
+	from, until  store.Position
 }
 
-// beginBehind picks the application that is furthest behind of those wanted.
+// beginBehind picks one of the applications wanted, by chance so that none is kept waiting by another, with those wanted that
+// are less far behind.
 func (p *progress) beginBehind(wants func(application string, from store.Position) bool) (b behindRead, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	b = behindRead{applications: map[string]store.Position{}, until: p.mark}
 	for application, from := range p.behind {
 		switch {
 		case !from.Before(p.mark): // the mark was lowered since: the page will bring it
 			delete(p.behind, application)
-		case (!ok || from.Before(b.from)) && wants(application, from):
-			b, ok = behindRead{application: application, from: from, until: p.mark}, true
+		case (!ok || !from.Before(b.from)) && wants(application, from):
+			if !ok {
+				b.from, ok = from, true
+			}
+			b.applications[application] = from
+			delete(p.behind, application) // so that what is committed from now on is offered by its writer
 		}
 	}
 	if ok {
-		delete(p.behind, b.application) // so that what is committed from now on is offered by its writer
 		p.begin()
 	}
 	return b, ok
@@ -136,16 +141,22 @@ func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) 
 		page.Complete = b.from
 	}
 	if page.Complete.Before(b.until) {
-		p.leave(b.application, page.Complete)
+		for application, from := range b.applications {
+			p.leave(application, later(from, page.Complete))
+		}
 	}
-	rows := slices.DeleteFunc(p.end(page.Rows), func(d store.Due) bool { return d.Application != b.application })
-	p.leaveAll(offer(rows))
+	p.leaveAll(offer(slices.DeleteFunc(p.end(page.Rows), func(d store.Due) bool {
+		from, asked := b.applications[d.Application]
+		return !asked || d.Position().Before(from)
+	})))
 }
 
 func (p *progress) failBehind(b behindRead) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave(b.application, b.from)
+	for application, from := range b.applications {
+		p.leave(application, from)
+	}
 	p.end(nil)
 }
 
@@ -241,6 +252,13 @@ func (p *progress) note(id int64) {
 
 func earlier(a, b store.Position) store.Position {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b store.Position) store.Position {
+	if a.Before(b) {
 		return b
 	}
 	return a

@@ -259,8 +259,8 @@ func TestMovedAndCancelled(t *testing.T) {
 		if a := n.db.get(gone); a.State != clock.Cancelled || len(n.target.all()) != 4 {
 			t.Errorf("the cancelled alarm is %s; %d rings", a.State, len(n.target.all()))
 		}
-		if n.db.calls != 4 {
-			t.Errorf("%d claims for four rings", n.db.calls)
+		if n.db.count(&n.db.calls) != 4 {
+			t.Errorf("%d claims for four rings", n.db.count(&n.db.calls))
 		}
 	})
 }
@@ -270,11 +270,11 @@ func TestIdleIsQuiet(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.many("a", 100, time.Hour)
 		time.Sleep(10 * time.Minute)
-		if n.db.calls != 0 {
-			t.Errorf("%d claims", n.db.calls)
+		if n.db.count(&n.db.calls) != 0 {
+			t.Errorf("%d claims", n.db.count(&n.db.calls))
 		}
-		if limit := 600 * 4 * 2; n.db.dues > limit {
-			t.Errorf("%d reads in ten minutes, want at most %d", n.db.dues, limit)
+		if limit := 600 * 4 * 2; n.db.count(&n.db.dues) > limit {
+			t.Errorf("%d reads in ten minutes, want at most %d", n.db.count(&n.db.dues), limit)
 		}
 	})
 }
@@ -291,9 +291,9 @@ func TestUnroutable(t *testing.T) {
 		if u := n.loop.Unwell(); len(u) != 1 || u[0].Application != "lost" || u[0].Health != "held" {
 			t.Fatalf("unwell: %+v", u)
 		}
-		before := n.db.claims["lost"]
+		before := n.db.claimed("lost")
 		time.Sleep(20 * time.Second)
-		if probes := n.db.claims["lost"] - before; probes < 19 || probes > 21 {
+		if probes := n.db.claimed("lost") - before; probes < 19 || probes > 21 {
 			t.Errorf("%d rings of the held application claimed in 20 s, want one a second", probes)
 		}
 		untried := 0
@@ -325,8 +325,8 @@ func TestTargetDown(t *testing.T) {
 		dying := n.set("a", "dying", 6*time.Second, latest(4*time.Second))
 		n.target.setDown(errDown)
 		time.Sleep(time.Minute)
-		if n.db.calls != 0 {
-			t.Fatalf("%d claims while the target was down", n.db.calls)
+		if n.db.count(&n.db.calls) != 0 {
+			t.Fatalf("%d claims while the target was down", n.db.count(&n.db.calls))
 		}
 		if a := n.db.get(dying); a.State != clock.Expired || a.FinishedAt.Sub(n.origin) > 13*time.Second {
 			t.Errorf("latest_ring_at passed while the target was down: %s at %s", a.State, a.FinishedAt.Sub(n.origin))
@@ -362,13 +362,13 @@ func TestDatabaseDown(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		ids := n.many("a", 300, 5*time.Second)
 		far := n.many("b", 300, 2*time.Minute)
-		n.db.latency = time.Millisecond
+		n.db.slow(time.Millisecond)
 		time.Sleep(time.Second)
 		n.db.setDown(true)
-		calls := n.db.dues
+		calls := n.db.count(&n.db.dues)
 		time.Sleep(time.Minute)
-		if n.db.dues == calls || n.db.dues-calls > 1000 {
-			t.Errorf("%d reads while the database was down for a minute", n.db.dues-calls)
+		if n.db.count(&n.db.dues) == calls || n.db.count(&n.db.dues)-calls > 1000 {
+			t.Errorf("%d reads while the database was down for a minute", n.db.count(&n.db.dues)-calls)
 		}
 		n.db.setDown(false)
 		time.Sleep(6 * time.Second)
@@ -380,7 +380,7 @@ func TestDatabaseDown(t *testing.T) {
 
 func TestRefusedIsFoundByHalving(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.poison["137"] = true
+		n.target.change(func() { n.target.poison["137"] = true })
 		ids := n.many("a", 300, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
 		n.many("b", 50, time.Second)
 		time.Sleep(20 * time.Second)
@@ -414,7 +414,7 @@ func sameIDs(t *testing.T, rungs []rung) {
 // TestRefusedAlone: one message that the target tells from its batch is counted at once.
 func TestRefusedAlone(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.poison["9"] = true // the last of its batch
+		n.target.change(func() { n.target.poison["9"] = true }) // the last of its batch
 		ids := n.many("a", 10, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
 		time.Sleep(2 * time.Second)
 		n.wantStates("a", map[clock.State]int{clock.Rung: 9, clock.Dead: 1})
@@ -492,10 +492,10 @@ func TestAbsent(t *testing.T) {
 				n.target.answer("a", clock.Confirmed)
 				ids := n.many("a", 3000, 2*time.Second)
 				b := n.set("b", "b", 3*time.Second)
-				claims := n.db.claims["a"]
+				claims := n.db.claimed("a")
 				time.Sleep(time.Minute)
-				if n.db.claims["a"] != claims {
-					t.Errorf("%d claims while nobody was there", n.db.claims["a"]-claims)
+				if n.db.claimed("a") != claims {
+					t.Errorf("%d claims while nobody was there", n.db.claimed("a")-claims)
 				}
 				if u := n.loop.Unwell(); len(u) != 1 || u[0].Health != "absent" {
 					t.Errorf("unwell: %+v", u)
@@ -518,7 +518,7 @@ func TestSmallHeap(t *testing.T) {
 		t.Run(fmt.Sprint(applications), func(t *testing.T) {
 			cfg := defaultNode()
 			cfg.capacity, cfg.idle, cfg.preload.Page = 64, true, 64
-			inBubble(t, cfg, func(_ *testing.T, n *node) {
+			inBubble(t, cfg, func(t *testing.T, n *node) {
 				var ids []int64
 				for i := range 5000 {
 					ids = append(ids, n.set(fmt.Sprint("app", i%applications), fmt.Sprint(i), time.Duration(i%100)*time.Millisecond))
@@ -527,6 +527,9 @@ func TestSmallHeap(t *testing.T) {
 				n.start()
 				time.Sleep(900 * time.Millisecond)
 				n.wantRungOnce(ids, 2*time.Second)
+				if reads := n.db.count(&n.db.dues); reads > 3000 {
+					t.Errorf("%d reads", reads)
+				}
 			})
 		})
 	}
@@ -537,8 +540,9 @@ func TestFlood(t *testing.T) {
 	cfg := defaultNode()
 	cfg.capacity, cfg.ring.BatchRows = 400, 50
 	inBubble(t, cfg, func(t *testing.T, n *node) {
-		n.target.latency, n.db.latency = 20*time.Millisecond, 2*time.Millisecond
-		flood := n.many("flood", 20_000, 5*time.Second)
+		n.target.slow(20 * time.Millisecond)
+		n.db.slow(2 * time.Millisecond)
+		flood := n.many("flood", 5000, 5*time.Second)
 		var others []int64
 		for i := range 300 {
 			others = append(others, n.set("other", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
@@ -591,8 +595,8 @@ func TestLockedRow(t *testing.T) {
 		n.db.lock(long, false)
 		time.Sleep(time.Second)
 		n.wantRungOnce([]int64{long}, 3100*time.Millisecond)
-		if n.db.calls > 20 {
-			t.Errorf("%d claims for a row that was locked for 2 s", n.db.calls)
+		if n.db.count(&n.db.calls) > 20 {
+			t.Errorf("%d claims for a row that was locked for 2 s", n.db.count(&n.db.calls))
 		}
 	})
 }
@@ -603,7 +607,7 @@ func TestLostCommit(t *testing.T) {
 		t.Run(fmt.Sprint("committed=", committed), func(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 				n.many("a", 10, time.Second)
-				n.db.loseNext = []bool{committed}
+				n.db.lose(committed)
 				time.Sleep(4 * time.Second)
 				n.wantStates("a", map[clock.State]int{clock.Rung: 10})
 				sameIDs(t, n.target.all())
@@ -623,11 +627,11 @@ func TestTwoPhase(t *testing.T) {
 	cfg := defaultNode()
 	cfg.ring.TwoPhase = true
 	inBubble(t, cfg, func(t *testing.T, n *node) {
-		n.target.latency = 5 * time.Millisecond
+		n.target.slow(5 * time.Millisecond)
 		n.target.answer("b", clock.Untaken)
 		ids := n.many("a", 100, time.Second)
 		waiting := n.many("b", 10, time.Second)
-		n.db.loseNext = []bool{false}
+		n.db.lose(false)
 		time.Sleep(10 * time.Second)
 		n.wantRungOnce(ids, 0) // the outcome was written again
 		n.target.answer("b", clock.Confirmed)
@@ -664,7 +668,8 @@ func TestStopWhileInFlight(t *testing.T) {
 			cfg := defaultNode()
 			cfg.ring.TwoPhase, cfg.ring.BatchRows = twoPhase, 10
 			inBubble(t, cfg, func(t *testing.T, n *node) {
-				n.target.latency, n.db.latency = 300*time.Millisecond, 10*time.Millisecond
+				n.target.slow(300 * time.Millisecond)
+				n.db.slow(10 * time.Millisecond)
 				n.many("a", 100, time.Second)
 				time.Sleep(1100 * time.Millisecond)
 				begun := time.Now()

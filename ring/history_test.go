@@ -141,9 +141,7 @@ func (h *history) faults(actions map[string]func(*rapid.T)) {
 		h.target.change(func() { h.target.poison[id] = !h.target.poison[id] })
 	}
 	actions["commit"] = func(t *rapid.T) {
-		h.db.mu.Lock()
-		defer h.db.mu.Unlock()
-		h.db.loseNext = append(h.db.loseNext, rapid.Bool().Draw(t, "committed"))
+		h.db.lose(rapid.Bool().Draw(t, "committed"))
 	}
 	actions["wake-ups"] = func(t *rapid.T) { h.mute = rapid.Bool().Draw(t, "lost") }
 }
@@ -187,8 +185,8 @@ func TestHistory(t *testing.T) {
 func TestHistoryOfSlowParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runHistory(t, drawNode(t), func(h *history) {
-			h.db.latency = time.Duration(rapid.IntRange(0, 30).Draw(t, "database")) * time.Millisecond
-			h.target.latency = time.Duration(rapid.IntRange(0, 100).Draw(t, "target")) * time.Millisecond
+			h.db.slow(time.Duration(rapid.IntRange(0, 30).Draw(t, "database")) * time.Millisecond)
+			h.target.slow(time.Duration(rapid.IntRange(0, 100).Draw(t, "target")) * time.Millisecond)
 			h.slow = true
 		})
 	})
@@ -199,7 +197,7 @@ func TestHistoryOfFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runHistory(t, drawNode(t), func(h *history) {
 			h.faulty = true
-			h.db.latency = time.Duration(rapid.IntRange(0, 5).Draw(t, "database")) * time.Millisecond
+			h.db.slow(time.Duration(rapid.IntRange(0, 5).Draw(t, "database")) * time.Millisecond)
 		})
 	})
 }

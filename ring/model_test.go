@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,11 +43,10 @@ type modelDB struct {
 	keys     map[clock.Key]int64
 	lastID   int64
 	down     bool
-	loseNext []bool                     // of the next settlements: lost with (true) or without having been committed
-	claims   map[string]int             // by application, of rows that were claimed to be rung
-	claimAt  map[string][]clock.Instant // when
-	calls    int                        // of Claim
-	dues     int                        // of Due
+	loseNext []bool         // of the next settlements: lost with (true) or without having been committed
+	claims   map[string]int // by application, of rows that were claimed to be rung
+	calls    int            // of Claim
+	dues     int            // of Due
 	ended    map[int64]clock.State
 }
 
@@ -60,16 +58,18 @@ type modelRow struct {
 
 func newModelDB(c modelClock) *modelDB {
 	return &modelDB{
-		clock: c, rows: map[int64]*modelRow{}, keys: map[clock.Key]int64{}, claims: map[string]int{},
-		claimAt: map[string][]clock.Instant{}, ended: map[int64]clock.State{},
+		clock: c, rows: map[int64]*modelRow{}, keys: map[clock.Key]int64{}, claims: map[string]int{}, ended: map[int64]clock.State{},
 	}
 }
 
 // enter takes the time of a call and fails it when the database is down.
 func (db *modelDB) enter(ctx context.Context) error {
-	if db.latency > 0 {
+	db.mu.Lock()
+	latency := db.latency
+	db.mu.Unlock()
+	if latency > 0 {
 		select {
-		case <-time.After(db.latency):
+		case <-time.After(latency):
 		case <-ctx.Done():
 		}
 	}
@@ -85,6 +85,32 @@ func (db *modelDB) setDown(down bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.down = down
+}
+
+func (db *modelDB) slow(latency time.Duration) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.latency = latency
+}
+
+// lose has the outcome of the next settlement lost, with or without having been committed.
+func (db *modelDB) lose(committed bool) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.loseNext = append(db.loseNext, committed)
+}
+
+// claimed returns how many rings of an application were claimed.
+func (db *modelDB) claimed(application string) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.claims[application]
+}
+
+func (db *modelDB) count(calls *int) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return *calls
 }
 
 // write applies an op, waiting at most 5 s for a locked or claimed row. The decision is Wait where it took longer.
@@ -198,7 +224,6 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 			r.locked = true
 		}
 		db.claims[r.Application]++
-		db.claimAt[r.Application] = append(db.claimAt[r.Application], req.Now)
 	}
 	if len(c.Rings) > 0 {
 		s.rings = c.Rings
@@ -332,8 +357,6 @@ type rung struct {
 	app       string
 	at        clock.Instant
 	ringAt    clock.Instant
-	due       clock.Instant
-	batch     int
 	confirmed bool
 }
 
@@ -349,7 +372,6 @@ type modelTarget struct {
 	answers map[string]clock.OutcomeKind // by application; else confirmed
 	poison  map[string]bool              // business ids that the target refuses, with all that come after in the batch
 	rungs   []rung
-	batches int
 	closed  int
 	lanes   int
 }
@@ -397,6 +419,8 @@ func (t *modelTarget) answer(application string, kind clock.OutcomeKind) {
 	t.change(func() { t.answers[application] = kind })
 }
 
+func (t *modelTarget) slow(latency time.Duration) { t.change(func() { t.latency = latency }) }
+
 func (t *modelTarget) setDown(err error) { t.change(func() { t.down = err }) }
 
 func (t *modelTarget) all() []rung {
@@ -421,7 +445,6 @@ func (l modelLane) Close() error {
 
 func (l modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.t.mu.Lock()
-	l.t.batches++
 	outcomes := make([]clock.Outcome, len(rings))
 	until, refused := time.Now().Add(l.t.latency), false
 	for i := range rings {
@@ -441,7 +464,7 @@ func (l modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Li
 		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String()}
 		if kind != clock.Unsent && kind != clock.Untaken {
 			l.t.rungs = append(l.t.rungs, rung{
-				id: r.MessageID(), alarm: r.AlarmID, app: r.Application, at: l.t.clock.now(), ringAt: r.RingAt, batch: l.t.batches,
+				id: r.MessageID(), alarm: r.AlarmID, app: r.Application, at: l.t.clock.now(), ringAt: r.RingAt,
 				confirmed: kind == clock.Confirmed,
 			})
 		}
@@ -477,5 +500,3 @@ func (o *modelOwner) set(shards ...int) {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -160,6 +160,10 @@ func (h *handover) hand(ctx context.Context, o *outlet, at []int) {
 	limit := time.NewTimer(time.Until(h.limits.Write))
 	defer limit.Stop()
 	for len(at) > 0 {
+		if time.Until(h.limits.Write) <= 0 { // select may prefer a subscriber
+			h.set(at, clock.Untaken, "no subscriber took it up in time")
+			return
+		}
 		part := at[:min(len(at), maxDelivery)]
 		select {
 		case o.deliveries <- h.delivery(part):
