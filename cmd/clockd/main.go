@@ -16,6 +16,7 @@ type cli struct {
 	Cancel  cancelCommand  `cmd:"" help:"Cancel an alarm."`
 	Get     getCommand     `cmd:"" help:"Show an alarm with its failed attempts."`
 	List    listCommand    `cmd:"" help:"List alarms of an application."`
+	Bench   benchCommand   `cmd:"" help:"Measure this clockd on a database and a broker, beside what they can do at most."`
 	Version versionCommand `cmd:"" help:"Print version and build."`
 }
 

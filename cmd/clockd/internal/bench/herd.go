@@ -91,8 +91,7 @@ func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used t
 	}
 	used = b.child.cpu() - used
 	if inTime {
-		rings.Stage = stageHerd
-		r.report.Rings = append(r.report.Rings, rings)
+		r.addRings(b, stageHerd, rings)
 	}
 	return used, inTime, nil
 }

@@ -71,8 +71,7 @@ func (r *run) ringSteadily(ctx context.Context, b *bed, stage string) (late spre
 	if err != nil {
 		return late, err
 	}
-	rings.Stage = stage
-	r.report.Rings = append(r.report.Rings, rings)
+	r.addRings(b, stage, rings)
 	return t.lateness(), nil
 }
 

@@ -84,7 +84,7 @@ func (f Figure) beside(what string, ceiling float64) Figure {
 }
 
 // ratioAtLeast judges by the ratio.
-func (f Figure) ratioAtLeast(target float64) Figure {
+func (f Figure) ratioAtLeast(target float64) Figure { //nolint:unparam // one figure has such a target so far
 	return f.judged(fmt.Sprintf("ratio >= %g", target), f.Ratio != nil && *f.Ratio >= target)
 }
 
@@ -132,29 +132,29 @@ func (r *Report) Bad() error {
 // Write prints the report for people.
 func (r *Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	print := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format, args...) } // Flush tells what failed
-	print("clockd %s, %s, %s\n", r.Version, r.Database, r.Target)
-	print("%d cores (%s), load %s before and %s after, %.0f s\n\n", r.Host.Cores, r.Host.CPU, r.Load[0], r.Load[1], r.Seconds)
-	print("WHAT\tFIGURE\tCEILING\tOF\tRATIO\tTARGET\tVERDICT\n")
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format, args...) } // Flush tells what failed
+	line("clockd %s, %s, %s\n", r.Version, r.Database, r.Target)
+	line("%d cores (%s), load %s before and %s after, %.0f s\n\n", r.Host.Cores, r.Host.CPU, r.Load[0], r.Load[1], r.Seconds)
+	line("WHAT\tFIGURE\tCEILING\tOF\tRATIO\tTARGET\tVERDICT\n")
 	for i := range r.Figures {
-		f := &r.Figures[i]
-		print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.What, number(f.Value, f.Unit), f.ceiling(), f.CeilingWhat, f.ratio(), f.Target, f.Verdict)
+		f := r.Figures[i]
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.What, number(f.Value, f.Unit), f.ceiling(), f.CeilingWhat, f.ratio(), f.Target, f.Verdict)
 	}
-	print("\nRINGS\tEXPECTED\tRUNG\tLOST\tEARLY\tDUPLICATES\tAGAIN\tWRONG\tFOREIGN\n")
+	line("\nRINGS\tEXPECTED\tRUNG\tLOST\tEARLY\tDUPLICATES\tAGAIN\tWRONG\tFOREIGN\n")
 	for _, c := range r.Rings {
-		print("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Stage, c.Expected, c.Rung, c.Lost, c.Early, c.Duplicates, c.Again, c.Wrong, c.Foreign)
+		line("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Stage, c.Expected, c.Rung, c.Lost, c.Early, c.Duplicates, c.Again, c.Wrong, c.Foreign)
 	}
 	return table.Flush()
 }
 
-func (f *Figure) ceiling() string {
+func (f Figure) ceiling() string {
 	if f.Ceiling == nil {
 		return ""
 	}
 	return number(*f.Ceiling, f.Unit)
 }
 
-func (f *Figure) ratio() string {
+func (f Figure) ratio() string {
 	if f.Ratio == nil {
 		return ""
 	}

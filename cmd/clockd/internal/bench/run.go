@@ -63,6 +63,15 @@ func (r *run) stage(ctx context.Context, measure func(context.Context, *bed) err
 	return errors.Join(err, b.close(ctx))
 }
 
+// addRings adds what became of a stage's rings; where some are missing, what the service said is told.
+func (r *run) addRings(b *bed, stage string, rings Rings) {
+	rings.Stage = stage
+	r.report.Rings = append(r.report.Rings, rings)
+	if rings.Lost > 0 {
+		r.progress.say("%s: %d of %d rings are lost; the end of clockd's log:\n%s", stage, rings.Lost, rings.Expected, b.child.log)
+	}
+}
+
 // add adds figures; small ones, of Quick, are not judged.
 func (r *run) add(stage string, figures ...Figure) {
 	for _, f := range figures {
@@ -76,7 +85,7 @@ func (r *run) add(stage string, figures ...Figure) {
 }
 
 // aside returns the ceiling in words, for the progress.
-func (f *Figure) aside() string {
+func (f Figure) aside() string {
 	if f.Ceiling == nil {
 		return ""
 	}

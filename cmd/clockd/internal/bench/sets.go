@@ -137,14 +137,18 @@ func cancelArrays(ctx context.Context, b *bed, s series, n int, _ func(n int) in
 
 // eachArray cuts 0..n-1 into batches over bulkWriters connections.
 func eachArray(ctx context.Context, b *bed, s series, n int, do func(a *arrays, from, to int) error) error {
-	var conns [bulkWriters]*arrays
-	for i := range conns {
+	var conns []*arrays
+	defer func() {
+		for _, c := range conns {
+			c.close()
+		}
+	}()
+	for range bulkWriters {
 		c, err := dialHTTP(ctx, b.child.url)
 		if err != nil {
 			return err
 		}
-		defer c.close()
-		conns[i] = &arrays{httpConn: c, series: s}
+		conns = append(conns, &arrays{httpConn: c, series: s})
 	}
 	return bulk(ctx, n, func(_ context.Context, writer, from, to int) error { return do(conns[writer], from, to) })
 }

@@ -89,7 +89,7 @@ func eachRequest(ctx context.Context, base string, n int, do func(c *httpConn, n
 type bareHTTP struct {
 	url    string
 	server *http.Server
-	done   chan error
+	done   chan struct{}
 }
 
 func serveBare(ctx context.Context) (*bareHTTP, error) {
@@ -98,10 +98,13 @@ func serveBare(ctx context.Context) (*bareHTTP, error) {
 		return nil, err
 	}
 	b := &bareHTTP{
-		url: "http://" + listener.Addr().String(), done: make(chan error, 1),
+		url: "http://" + listener.Addr().String(), done: make(chan struct{}),
 		server: &http.Server{Handler: http.HandlerFunc(answerBare), ReadHeaderTimeout: dialTimeout},
 	}
-	go func() { b.done <- b.server.Serve(listener) }()
+	go func() {
+		defer close(b.done)
+		_ = b.server.Serve(listener) // ends by close
+	}()
 	return b, nil
 }
 

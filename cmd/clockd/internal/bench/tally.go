@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -81,7 +82,7 @@ func (t *tally) takeFirst(n int, r *ring) {
 	if late < 0 || r.rungAt != 0 && r.rungAt < due {
 		t.counts.Early++
 	}
-	if t.scratch = t.series.appendPayload(t.scratch[:0], n); string(t.scratch) != string(r.payload) {
+	if t.scratch = t.series.appendPayload(t.scratch[:0], n); !bytes.Equal(t.scratch, r.payload) {
 		t.counts.Wrong++
 	}
 	t.last = r.at
