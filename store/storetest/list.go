@@ -52,7 +52,7 @@ func testList(t *testing.T, f *fixture) {
 				got = append(got, a.BusinessID)
 				f.want(a)
 			}
-			if len(page) < limit {
+			if len(page) < limit || len(got) > len(want) {
 				break
 			}
 		}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,10 @@ import (
 // testModel runs random histories against the store and against a model that is a map, made of clock.Op.Decide and
 // clock.Settle alone, and compares every answer and, in the end, every row.
 func testModel(t *testing.T, f *fixture) {
+	if checks := flag.Lookup("rapid.checks"); underRace && checks != nil && checks.Value.String() == checks.DefValue {
+		ok(t, checks.Value.Set("20"), "set -rapid.checks")
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		f.empty()
 		m := &model{f: f, rt: rt, now: t0, rows: make(map[clock.Key]*clock.Alarm), held: make(map[clock.Key]bool)}

@@ -47,7 +47,7 @@ func testPlans(t *testing.T, e Engine) {
 		same(t, "overdue", o, store.Overdue{Count: dueRows, Oldest: t0})
 	})
 	f.quick("list", func() {
-		a := f.list(clock.ListQuery{Application: "plan", Prefix: "s6-15", Limit: 10})
+		a := f.list(clock.ListQuery{Application: "plan", Prefix: "s6-1001", Limit: 10})
 		same(t, "listed", len(a), 10)
 	})
 	f.quick("purge", func() {
