@@ -43,7 +43,7 @@ func (m *metrics) watch(reg prometheus.Registerer, loaders []*loader, tm Time) {
 func behind(loaders []*loader) clock.Instant {
 	first := clock.MaxInstant
 	for _, l := range loaders {
-		if mark, any := l.progress.read(); any {
+		if mark, some := l.progress.read(); some {
 			first = min(first, mark.Time)
 		}
 	}

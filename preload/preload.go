@@ -112,12 +112,12 @@ func (p *Preloader) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-changed:
-		}
-		cancel()
-		loaders.Wait()
-		if ctx.Err() != nil {
+			cancel()
+			loaders.Wait()
 			return nil
+		case <-changed:
+			cancel()
+			loaders.Wait()
 		}
 	}
 }

@@ -154,7 +154,6 @@ type rig struct {
 	heap  *fakeHeap
 	time  *fakeTime
 	reg   *prometheus.Registry
-	next  int64
 }
 
 var rigApplications = []string{"a", "a", "b", "c"}

@@ -67,7 +67,7 @@ func (p *progress) before(q store.Position) store.Position {
 }
 
 // read returns the mark where there are shards.
-func (p *progress) read() (mark store.Position, any bool) {
+func (p *progress) read() (mark store.Position, some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mark, len(p.shards) > 0

@@ -149,11 +149,11 @@ func TestHealthWalk(t *testing.T) {
 					next++
 					behind = len(w.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value()}})) > 0 || behind
 				}
-				for _, e := range w.heap.Pop(nil, 0, 10_000) {
+				for _, e := range w.heap.pop(nil, 0, 10_000) {
 					if shared, letGo := w.admit(e); letGo {
-						w.heap.LetGo([]entry{e})
+						w.heap.letGo([]entry{e})
 					} else if shared {
-						w.heap.Land([]entry{e}, false)
+						w.heap.land([]entry{e}, false)
 					}
 				}
 			},
@@ -171,7 +171,7 @@ func TestHealthWalk(t *testing.T) {
 					if len(batch) == 0 || len(batch) > a.batch || a.health == held && len(batch) > 1 || a.health == absent {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)
 					}
-					w.heap.Land(batch, false)
+					w.heap.land(batch, false)
 					a.busy = false
 				}
 			},

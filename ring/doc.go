@@ -12,10 +12,15 @@
 //     stopped meanwhile must not ring what others have rung or cancelled since.
 //  3. Every ring is settled by its own outcome; a batch that is half confirmed is half rung.
 //  4. While the target is not usable nothing is claimed: no try is counted, no connection of the database is held.
-//  5. An id is in the heap once, or in flight. What is offered of an id in flight comes in when it lands.
-//  6. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
+//  5. An id is in the heap once, or in flight. What is offered of an id in flight comes in when it lands, if it is news: pages
+//     show a row as it was before its claim, and a set that waited for the claim is newer than the claim's outcome.
+//  6. What the heap leaves out (no room, or its application is held) is told to the loader, by application and position, and
+//     asked for again when there is use for it: nothing that was loaded waits for a sweep.
+//  7. A full share of the heap takes room from the application that has most in it, and what is due is popped by turns: one
+//     application's flood delays its own alarms.
+//  8. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
 //     suspect application.
-//  7. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
+//  9. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
 //
 // # An application's health
 //
@@ -26,14 +31,17 @@
 //	   └────────────────────────────────────────────────────────────────────────────────────┘
 //	absent: the target does not accept the application (a stream without subscribers); healthy once it does
 //
-// Suspect: rings in batches of its own, one worker at most for all suspects. Held: one alarm a second is tried, the others
-// stay in the database, unclaimed and uncounted, and are due at once when a probe is confirmed.
+// Suspect: rings in batches of its own, one worker at most for all suspects; after refusals the batches grow again to full
+// size while more is waiting. Held: one alarm a second is tried, the others stay in the database, unclaimed and uncounted,
+// and are due at once when a probe is confirmed. A suspect or held application becomes absent too.
 //
 // # What fails, what happens, who heals it
 //
 //	target not usable         nothing is claimed; the expiry pass goes on       Target.Changed wakes the loop
 //	no queue bound            returned: counted, backoff; then held             a probe
-//	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit
+//	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
+//	                                                                            at once where it is the only one refused
+//	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	no confirm in time        in doubt: the same ring again, not counted        the next confirm
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter
 //	settle fails              the transaction is rolled back or in doubt        the preloader's sweep; may ring twice,

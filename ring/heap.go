@@ -48,7 +48,7 @@ func newEntry(d *store.Due) entry {
 	}
 }
 
-// flight is what is known of an id between Pop and Land.
+// flight is what is known of an id between pop and land.
 type flight struct {
 	due     clock.Instant // as it was popped
 	offered *entry        // what it will be after landing
@@ -94,18 +94,18 @@ func NewHeap(shares, capacity int) *Heap {
 }
 
 // Offer puts rows into a share, in the place of what the share has of the same ids. It returns what is missing now, and
-// what Land had to leave out before: of each application the first row that was offered or evicted and has no place; the
+// what land had to leave out before: of each application the first row that was offered or evicted and has no place; the
 // caller must read the application's rows again from there when Wants says so. Rows of ids in flight are taken when
 // these land.
 func (h *Heap) Offer(to int, rows []store.Due) (missing []store.Due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.shares[to]
-	head, any := h.order.head()
+	head, some := h.order.head()
 	for i := range rows {
 		h.offer(s, newEntry(&rows[i]))
 	}
-	if now, ok := h.order.head(); ok && (!any || now < head) {
+	if now, ok := h.order.head(); ok && (!some || now < head) {
 		signal(h.wake)
 	}
 	return s.takeMissing()
@@ -141,9 +141,9 @@ func (h *Heap) Remove(from int, ids []int64) {
 	}
 }
 
-// Pop moves up to limit entries that are due at now into flight and returns them appended to dst: each application's in
+// pop moves up to limit entries that are due at now into flight and returns them appended to dst: each application's in
 // the order of their time, the applications by turns where several have some.
-func (h *Heap) Pop(dst []entry, now clock.Instant, limit int) []entry {
+func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.order.advance(now)
@@ -160,9 +160,9 @@ func (h *Heap) Pop(dst []entry, now clock.Instant, limit int) []entry {
 	return dst
 }
 
-// Changed prepares for rows that are to be offered while still in flight, for what rang them changed them: it drops those
+// changed prepares for rows that are to be offered while still in flight, for what rang them changed them: it drops those
 // of which something newer is known, and of the others believes the next offer.
-func (h *Heap) Changed(rows []store.Due) []store.Due {
+func (h *Heap) changed(rows []store.Due) []store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept := rows[:0]
@@ -179,9 +179,9 @@ func (h *Heap) Changed(rows []store.Due) []store.Due {
 	return kept
 }
 
-// Land ends the flight of the entries. What was offered of them meanwhile comes in; with back, else they themselves do,
+// land ends the flight of the entries. What was offered of them meanwhile comes in; with back, else they themselves do,
 // unless they were removed.
-func (h *Heap) Land(entries []entry, back bool) {
+func (h *Heap) land(entries []entry, back bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range entries {
@@ -200,8 +200,8 @@ func (h *Heap) Land(entries []entry, back bool) {
 	signal(h.wake)
 }
 
-// LetGo ends the flight of entries for which their application has no use now: they are missing.
-func (h *Heap) LetGo(entries []entry) {
+// letGo ends the flight of entries for which their application has no use now: they are missing.
+func (h *Heap) letGo(entries []entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range entries {

@@ -93,7 +93,7 @@ func (m *heapModel) pop(t *rapid.T) {
 			due++
 		}
 	}
-	popped := m.h.Pop(nil, now, limit)
+	popped := m.h.pop(nil, now, limit)
 	if len(popped) != min(due, limit) {
 		t.Fatalf("popped %d of %d that are due at %d, limit %d", len(popped), due, now, limit)
 	}
@@ -157,7 +157,7 @@ func (m *heapModel) land(t *rapid.T) {
 			entries[i].at += clock.Instant(rapid.IntRange(0, 5).Draw(t, "later"))
 		}
 	}
-	m.h.Land(entries, back)
+	m.h.land(entries, back)
 	for _, e := range entries {
 		if d, ok := m.known[e.id]; ok {
 			m.rows[e.id] = d
@@ -170,7 +170,7 @@ func (m *heapModel) land(t *rapid.T) {
 
 func (m *heapModel) letGo(t *rapid.T) {
 	entries := m.someFlying(t)
-	m.h.LetGo(entries)
+	m.h.letGo(entries)
 	for _, e := range entries {
 		m.rows[e.id] = dueOf(e)
 		if d, ok := m.known[e.id]; ok {
@@ -194,7 +194,7 @@ func (m *heapModel) changed(t *rapid.T) {
 		rows = append(rows, d)
 	}
 	kept := map[int64]bool{}
-	for _, d := range m.h.Changed(slices.Clone(rows)) {
+	for _, d := range m.h.changed(slices.Clone(rows)) {
 		kept[d.ID] = true
 		delete(m.known, d.ID)
 		to := ShareOf(d.Shard, m.shares)
@@ -354,8 +354,8 @@ func TestHeapDrainsBacklog(t *testing.T) {
 		}
 		m.miss(0, m.h.Offer(0, all))
 		for popped := 0; popped < n; {
-			batch := m.h.Pop(nil, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
-			m.h.Land(batch, false)
+			batch := m.h.pop(nil, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
+			m.h.land(batch, false)
 			for i := range batch {
 				delete(m.rows, batch[i].id)
 			}
@@ -391,7 +391,7 @@ func TestHeapFlood(t *testing.T) {
 		t.Fatalf("missing %+v, want only the flood's", missing)
 	}
 	counts := map[string]int{}
-	for _, e := range h.Pop(nil, 20, 40) {
+	for _, e := range h.pop(nil, 20, 40) {
 		counts[e.application.Value()]++
 	}
 	for _, a := range []string{"flood", "other0", "other1", "other2"} {
@@ -410,14 +410,74 @@ func TestHeapTurns(t *testing.T) {
 		}
 	}
 	offer(0, 200, "busy")
-	h.Pop(nil, 1, 100)
+	h.pop(nil, 1, 100)
 	offer(1000, 100, "late")
 	counts := map[string]int{}
-	for _, e := range h.Pop(nil, 1, 50) {
+	for _, e := range h.pop(nil, 1, 50) {
 		counts[e.application.Value()]++
 	}
 	if counts["busy"] != 25 || counts["late"] != 25 {
 		t.Errorf("50 popped: %v, want 25 each", counts)
+	}
+}
+
+// TestHeapMoreApplicationsThanRoom: where nobody has more than one row the earliest stay.
+func TestHeapMoreApplicationsThanRoom(t *testing.T) {
+	h := NewHeap(1, 10)
+	missing := map[string]bool{}
+	for i := range int64(40) {
+		for _, d := range h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(100 - i), Application: fmt.Sprint(i)}}) {
+			missing[d.Application] = true
+		}
+	}
+	popped := h.pop(nil, 100, 100)
+	if len(popped) < 5 || popped[0].id != 39 {
+		t.Fatalf("popped %+v", popped)
+	}
+	for _, e := range popped {
+		if missing[e.application.Value()] || e.id < 30 {
+			t.Errorf("%+v stayed", e)
+		}
+	}
+	if len(missing)+len(popped) != 40 {
+		t.Errorf("%d missing, %d popped of 40", len(missing), len(popped))
+	}
+}
+
+// TestHeapRefill: an application whose rows were cut is wanted again when half of what it had left was popped, though others
+// fill the heap with what is due later.
+func TestHeapRefill(t *testing.T) {
+	h := NewHeap(1, 100)
+	rows := func(application string, first int64, n int, due clock.Instant) (rows []store.Due) {
+		for i := range int64(n) {
+			rows = append(rows, store.Due{ID: first + i, NextTryTime: due, Application: application})
+		}
+		return rows
+	}
+	h.Offer(0, rows("flood", 0, 100, 1))
+	missing := h.Offer(0, rows("later", 1000, 45, 50))
+	if len(missing) != 1 || missing[0].Application != "flood" {
+		t.Fatalf("missing %+v", missing)
+	}
+	wants := func() bool { return h.Wants(0, "flood", missing[0].Position()) }
+	drained := func() bool {
+		select {
+		case <-h.Drained(0):
+			return true
+		default:
+			return false
+		}
+	}
+	if drained() || wants() {
+		t.Fatal("wanted before anything was popped")
+	}
+	for popped := 0; !drained(); popped++ {
+		if batch := h.pop(nil, 1, 1); len(batch) == 0 {
+			t.Fatal("the flood is over, and nobody was told")
+		}
+	}
+	if waiting, _ := h.Len(); !wants() || waiting <= 60 {
+		t.Errorf("%d are left, wanted %t", waiting, wants())
 	}
 }
 
@@ -444,7 +504,7 @@ func TestHeapKeep(t *testing.T) {
 		h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
 	}
 	h.Keep(0, func(shard int) bool { return shard < 2 })
-	popped := h.Pop(nil, 1000, 100)
+	popped := h.pop(nil, 1000, 100)
 	if len(popped) != 20 {
 		t.Fatalf("%d entries are left, want 20", len(popped))
 	}
@@ -480,8 +540,8 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 			for b.Loop() {
 				now++
 				offer(now)
-				popped = h.Pop(popped[:0], clock.Instant(now), 10)
-				h.Land(popped, false)
+				popped = h.pop(popped[:0], clock.Instant(now), 10)
+				h.land(popped, false)
 			}
 		})
 	}

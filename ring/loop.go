@@ -181,7 +181,7 @@ func (l *Loop) nextShared(now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
 	for len(shared) < l.cfg.BatchRows {
 		from := len(shared)
-		shared = l.heap.Pop(shared, now, l.cfg.BatchRows-from)
+		shared = l.heap.pop(shared, now, l.cfg.BatchRows-from)
 		if len(shared) == from {
 			break
 		}
@@ -202,7 +202,7 @@ func (l *Loop) sort(entries []entry, from int) []entry {
 			gone = append(gone, e)
 		}
 	}
-	l.heap.LetGo(gone)
+	l.heap.letGo(gone)
 	return kept
 }
 
@@ -218,9 +218,9 @@ func (l *Loop) land(r result) {
 		return
 	}
 	l.failures = 0
-	l.reader.Offer(l.heap.Changed(r.again)) // while they fly: a set that was committed after their claim is newer
-	l.heap.Land(r.back, true)
-	l.heap.Land(r.entries, false)
+	l.reader.Offer(l.heap.changed(r.again)) // while they fly: a set that was committed after their claim is newer
+	l.heap.land(r.back, true)
+	l.heap.land(r.entries, false)
 	l.ward.judge(r)
 }
 
@@ -230,7 +230,7 @@ func (l *Loop) failed(r result) {
 	if !errors.Is(r.err, context.Canceled) {
 		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.lost, "err", r.err)
 	}
-	l.heap.Land(r.entries, !r.lost)
+	l.heap.land(r.entries, !r.lost)
 	const first, last = 50 * time.Millisecond, 2 * time.Second
 	pause := min(last, first<<min(l.failures, 10))
 	l.failures++

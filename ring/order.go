@@ -125,8 +125,9 @@ func (l *line) Swap(i, j int) {
 
 // Push is for container/heap.
 func (l *line) Push(q any) {
-	l.queues = append(l.queues, q.(*queue))
-	l.queues[len(l.queues)-1].spot = len(l.queues) - 1
+	pushed := q.(*queue) //nolint:errcheck // only file pushes
+	pushed.spot = len(l.queues)
+	l.queues = append(l.queues, pushed)
 }
 
 // Pop is for container/heap.

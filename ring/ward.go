@@ -126,7 +126,7 @@ func (w *ward) remember(name unique.Handle[string], h health) *application {
 func (w *ward) change(a *application, h health) {
 	a.health, w.changed = h, true
 	w.close(a)
-	w.heap.LetGo(a.spare())
+	w.heap.letGo(a.spare())
 }
 
 // judge updates the health of the applications that r had trouble with, or that r was all about.
@@ -167,7 +167,7 @@ func (w *ward) recover(a *application) {
 	delete(w.applications, a.name)
 	w.changed = true
 	w.heap.Unhold(a.name)
-	w.heap.Land(a.parked, true)
+	w.heap.land(a.parked, true)
 	a.parked = nil
 }
 

@@ -70,8 +70,10 @@ func TestShare(t *testing.T) {
 		took := make([]atomic.Int64, 3)
 		for i := range took {
 			s := target.Subscribe("a")
-			defer s.Close()
-			readers.Go(func() { read(ctx, s, &took[i], time.Millisecond, nil) })
+			readers.Go(func() {
+				defer s.Close()
+				read(ctx, s, &took[i], time.Millisecond, nil)
+			})
 		}
 		outcomes := target.Lane().Deliver(ctx, rings("a", 30*maxDelivery), limits())
 		want(t, outcomes, clock.Confirmed, 30*maxDelivery)
