@@ -106,6 +106,8 @@ func session() map[string]string {
 		"jit":                           "off",
 		"statement_timeout":             millis(statementTimeout),
 		"tcp_user_timeout":              millis(vanishedClient),
+		// of a node that stopped in the middle of a write or of a claim
+		"idle_in_transaction_session_timeout": millis(idleInTransaction),
 	}
 }
 
@@ -113,7 +115,6 @@ func session() map[string]string {
 func ringSession() map[string]string {
 	s := session()
 	s["application_name"] = "clockd ring"
-	s["idle_in_transaction_session_timeout"] = millis(idleInTransaction)
 	s["lock_timeout"] = millis(ringLockWait)
 	s["statement_timeout"] = millis(idleInTransaction)
 	return s

@@ -172,6 +172,36 @@ func TestKeyInsertedElsewhere(t *testing.T) {
 	}
 }
 
+// TestKeyHeldElsewhere meets a key that stays inserted and not committed: a definite failure, long before the deadline.
+func TestKeyHeldElsewhere(t *testing.T) {
+	s := migrated(t)
+	other, err := begin(t.Context(), s.pool, 0)
+	ok(t, err, "begin")
+	defer other.close(t.Context())
+	row := setOp("a").Decide(nil, testNow).Alarm
+	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+	ok(t, err, "insert")
+	_, err = s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
+	if !errors.Is(err, clock.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !hasCode(err, codeLockNotAvailable) {
+		t.Fatalf("write: %v", err)
+	}
+}
+
+// TestPrune keeps no more attempts than are shown.
+func TestPrune(t *testing.T) {
+	s := migrated(t)
+	id := write(t, s, []clock.Op{setOp("a")}, clock.Create)[0].Alarm.ID
+	for range clock.MaxAttempts + 3 {
+		c := claimed(t, s, id)
+		ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Doubtful)), "settle")
+	}
+	var n int
+	ok(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM ring_attempt").Scan(&n), "count")
+	if n != clock.MaxAttempts {
+		t.Errorf("%d attempts are kept", n)
+	}
+}
+
 // TestReadOnly is a failover: the store says what is wrong, and finds the server again when that is over.
 func TestReadOnly(t *testing.T) {
 	u := migratedURL(t)
