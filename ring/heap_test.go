@@ -468,7 +468,7 @@ func TestHeapRefill(t *testing.T) {
 			return false
 		}
 	}
-	if drained() || wants() {
+	if drained(); wants() {
 		t.Fatal("wanted before anything was popped")
 	}
 	for popped := 0; !drained(); popped++ {
@@ -478,6 +478,47 @@ func TestHeapRefill(t *testing.T) {
 	}
 	if waiting, _ := h.Len(); !wants() || waiting <= 60 {
 		t.Errorf("%d are left, wanted %t", waiting, wants())
+	}
+}
+
+// TestHeapLandsFull: what has no place when it lands is told, and the loader woken to be told.
+func TestHeapLandsFull(t *testing.T) {
+	h := NewHeap(1, 2)
+	h.Offer(0, []store.Due{{ID: 9, NextTryTime: 3, Application: "a"}})
+	flying := h.pop(nil, 3, 1)
+	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 1, Application: "a"}, {ID: 2, NextTryTime: 2, Application: "a"}})
+	h.land(flying, true)
+	select {
+	case <-h.Drained(0):
+	default:
+		t.Error("nobody was told")
+	}
+	if missing := h.Offer(0, nil); len(missing) != 1 || missing[0].ID != 9 || missing[0].NextTryTime != 3 {
+		t.Errorf("missing %+v", missing)
+	}
+}
+
+// TestHeapAllowance: a held application brings in as many rows as it may, of those due by then.
+func TestHeapAllowance(t *testing.T) {
+	h := NewHeap(1, 100)
+	h.Hold(unique.Make("a"), 2, 10)
+	var rows []store.Due
+	for i, due := range []clock.Instant{20, 5, 30, 10, 7} {
+		rows = append(rows, store.Due{ID: int64(i), NextTryTime: due, Application: "a"})
+	}
+	if missing := h.Offer(0, rows); len(missing) != 1 || missing[0].NextTryTime != 7 {
+		t.Errorf("missing %+v, want from the third that was due", missing)
+	}
+	if h.Wants(0, "a", store.Position{Time: 7}) {
+		t.Error("wanted beyond the allowance")
+	}
+	h.Hold(unique.Make("a"), 1, 10)
+	if !h.Wants(0, "a", store.Position{Time: 7}) || h.Wants(0, "a", store.Position{Time: 11}) {
+		t.Error("wanted are those due until then")
+	}
+	popped := h.pop(nil, 100, 10)
+	if len(popped) != 2 || popped[0].due != 5 || popped[1].due != 10 {
+		t.Errorf("popped %+v", popped)
 	}
 }
 
