@@ -187,6 +187,23 @@ func TestKeyHeldElsewhere(t *testing.T) {
 	}
 }
 
+// TestWait decides on a row that a claim held, when the claim ends within the wait.
+func TestWait(t *testing.T) {
+	s := migrated(t)
+	c := claimed(t, s, write(t, s, []clock.Op{setOp("a")}, clock.Create)[0].Alarm.ID)
+	settled := make(chan error, 1)
+	go func() {
+		time.Sleep(50 * time.Millisecond) // the write waits by then
+		settled <- c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed))
+	}()
+	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, Wait: 5 * time.Second})
+	ok(t, err, "write")
+	ok(t, <-settled, "settle")
+	if d[0].Verdict != clock.Refuse || d[0].Alarm.State != clock.Rung {
+		t.Errorf("%s, %s", d[0].Verdict, d[0].Alarm.State)
+	}
+}
+
 // TestPrune keeps no more attempts than are shown.
 func TestPrune(t *testing.T) {
 	s := migrated(t)
