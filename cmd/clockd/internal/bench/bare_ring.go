@@ -139,13 +139,26 @@ func (r *bareRinger) steadily(ctx context.Context, ids []int64, at func(n int) i
 	return late, err
 }
 
+// sleepUntil returns at or after an instant, and the instant then: by the wall clock, which a correction may set back while
+// the sleep goes by the monotonic one.
+func sleepUntil(ctx context.Context, at int64) (now int64, err error) {
+	for {
+		if now = time.Now().UnixMilli(); now >= at {
+			return now, nil
+		}
+		if err := sleep(ctx, time.Until(time.UnixMilli(at))); err != nil {
+			return 0, err
+		}
+	}
+}
+
 // dispatch hands out what is due, in time order.
 func dispatch(ctx context.Context, n int, at func(n int) int64, work chan<- [2]int) error {
 	for from := 0; from < n; {
-		if err := sleep(ctx, time.Until(time.UnixMilli(at(from)))); err != nil {
+		now, err := sleepUntil(ctx, at(from))
+		if err != nil {
 			return err
 		}
-		now := time.Now().UnixMilli()
 		to := from + 1
 		for to < n && to-from < ringRows && at(to) <= now {
 			to++

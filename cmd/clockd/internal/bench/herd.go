@@ -17,8 +17,10 @@ const (
 
 // herdRounds are the results of the rounds.
 type herdRounds struct {
-	rates, first, costs    samples // of the service
+	rates, first           samples
+	costs, clients         samples // processor time a ring: of the service, and of service and consumer
 	loop, plain, published samples // ceilings; plain without headers, and without messages where there is no broker
+	bareClients            samples // processor time a ring: of the bare loop (plain where there is no broker) and consumer
 }
 
 // herd measures how fast alarms ring that are due at one instant.
@@ -59,18 +61,21 @@ func (r *run) herdRound(ctx context.Context, b *bed, round int, lead time.Durati
 		}
 		rounds.rates = append(rounds.rates, rate(t.sum().Rung, b.since(due, t.lastRing())))
 		rounds.first = append(rounds.first, ms(t.firstLateness()))
-		rounds.costs = append(rounds.costs, each(r.cfg.Herd, used))
+		rounds.costs = append(rounds.costs, each(r.cfg.Herd, used.service))
+		rounds.clients = append(rounds.clients, each(r.cfg.Herd, used.service+used.consumer))
 		return nil
 	}
 	return errors.New("alarms cannot be set fast enough for a herd")
 }
 
-// ringHerd sets the herd and waits for its rings. It returns the processor time that the service used for them, and whether all was
-// set when the herd was due.
-func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used time.Duration, inTime bool, err error) {
+// herdCost is the processor time that a herd's rings took, from when it was set.
+type herdCost struct{ service, consumer time.Duration }
+
+// ringHerd sets the herd and waits for its rings. It returns what they cost, and whether all was set when the herd was due.
+func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used herdCost, inTime bool, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
-		return 0, false, err
+		return used, false, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	n := r.cfg.Herd
@@ -79,17 +84,17 @@ func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used t
 	err = setLinesCounted(ctx, b, t.series, n, t.ringAt, &sent)
 	stop()
 	if err != nil {
-		return 0, false, err
+		return used, false, err
 	}
 	left := -b.since(due, time.Now())
 	inTime = left > 0
 	r.progress.say("herd: %s alarms are set, due in %s", commas(int64(n)), left.Round(time.Millisecond))
-	used = b.child.cpu()
+	service, consumer := b.child.cpu(), ownTime()
 	rings, err := t.wait(ctx, time.Now().Add(max(left, 0)), patience)
 	if err != nil {
-		return 0, false, err
+		return used, false, err
 	}
-	used = b.child.cpu() - used
+	used = herdCost{service: b.child.cpu() - service, consumer: ownTime() - consumer}
 	if inTime {
 		r.addRings(b, stageHerd, rings)
 	}
@@ -98,18 +103,20 @@ func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used t
 
 // herdCeilings measures what bare code can do with a herd as large.
 func (r *run) herdCeilings(ctx context.Context, b *bed, rounds *herdRounds) error {
-	plain, err := r.bareHerd(ctx, b, false)
+	plain, cost, err := r.bareHerd(ctx, b, false)
 	if err != nil {
 		return err
 	}
 	rounds.plain = append(rounds.plain, plain)
 	if b.broker == nil {
+		rounds.bareClients = append(rounds.bareClients, cost)
 		return nil
 	}
-	loop, err := r.bareHerd(ctx, b, true)
+	loop, cost, err := r.bareHerd(ctx, b, true)
 	if err != nil {
 		return err
 	}
+	rounds.bareClients = append(rounds.bareClients, cost)
 	published, err := r.barePublish(ctx, b)
 	if err != nil {
 		return err
@@ -137,38 +144,40 @@ func (r *run) addHerd(b *bed, rounds *herdRounds) {
 	r.add(stageHerd,
 		figureOf("herd, first ring after", millis, rounds.first),
 		figureOf("herd, clockd's processor time each", micros, rounds.costs),
+		figureOf("herd, the same with the consumer's", micros, rounds.clients).besideAll("bare loop", rounds.bareClients),
 		Figure{What: "peak RSS after the herd", Unit: mebibytes, Value: mib(b.child.peakRSS())},
 	)
 }
 
-// bareHerd rings a herd with the bare loop, consumed at the same time, and returns how many a second.
-func (r *run) bareHerd(ctx context.Context, b *bed, headers bool) (perSecond float64, err error) {
+// bareHerd rings a herd with the bare loop, consumed at the same time, and returns how many a second, and the
+// processor time of each in microseconds.
+func (r *run) bareHerd(ctx context.Context, b *bed, headers bool) (perSecond, cost float64, err error) {
 	n := r.cfg.Herd
 	r.progress.say("bare loop: %s alarms", commas(int64(n)))
 	table, err := b.db.Bare(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { _ = table.Close() }()
 	due := time.Now().UnixMilli()
 	t := newTally("bare", n, func(int) int64 { return due }, clockOffset{})
 	ids, ringer, c, err := bareBed(ctx, b, table, t, headers)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	defer ringer.close()
-	begun := time.Now()
+	begun, own := time.Now(), ownTime()
 	if err := ringer.herd(ctx, ids); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if b.broker == nil {
-		return rate(n, time.Since(begun)), nil
+		return rate(n, time.Since(begun)), each(n, ownTime()-own), nil
 	}
 	if rings, err := t.wait(ctx, time.Now(), patience); err != nil || rings.Lost > 0 {
-		return 0, errors.Join(err, fmt.Errorf("bare loop: %d messages were lost", rings.Lost))
+		return 0, 0, errors.Join(err, fmt.Errorf("bare loop: %d messages were lost", rings.Lost))
 	}
-	return rate(n, t.lastRing().Sub(begun)), nil
+	return rate(n, t.lastRing().Sub(begun)), each(n, ownTime()-own), nil
 }
 
 // bareBed fills the table with the tally's alarms and makes what rings and takes them.

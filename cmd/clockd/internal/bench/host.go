@@ -37,6 +37,9 @@ func loadAverage() string {
 // peakRSS returns the most memory that a process had, in bytes.
 func peakRSS(pid int) int64 { return procKiB("/proc/"+strconv.Itoa(pid)+"/status", "VmHWM") * 1024 }
 
+// ownTime returns the processor time that this process has used.
+func ownTime() time.Duration { return processTime(os.Getpid()) }
+
 // processTime returns the processor time that a process has used, in user mode and in the system.
 func processTime(pid int) time.Duration {
 	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // 0 where the system does not tell
