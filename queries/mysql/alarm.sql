@@ -12,26 +12,26 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- The free rows of the keys, locked in the order of the keys: the pair is repeated a key. MariaDB plans up to 999 pairs as
 -- a range of points (in_predicate_conversion_threshold), so the caller sends fewer.
 -- Index: alarm_key. Rows: up to a group.
-SELECT * FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED;
 
 -- name: LockAlarmsWaiting :many
 -- As LockAlarms, waiting for rows that are locked elsewhere, at most innodb_lock_wait_timeout.
 -- Index: alarm_key. Rows: one, mostly.
-SELECT * FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE;
 
 -- name: ReadAlarms :many
 -- The rows of the keys as last committed.
 -- Index: alarm_key. Rows: some, those that LockAlarms skipped.
-SELECT * FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id;
 
 -- name: RewriteAlarms :execrows
 -- Rows that a set has changed, of one state before: all but the key and create_time. The inner SELECT is repeated a row;
 -- -1 stands for NULL, so that its columns have one type. A set always makes the next generation.
 -- Index: primary key. Rows: up to a group.
-UPDATE alarm a
+UPDATE alarm a FORCE INDEX (PRIMARY)
 JOIN (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
@@ -49,7 +49,7 @@ WHERE a.state = sqlc.arg(old_state);
 -- name: CancelAlarms :execrows
 -- Rows of one generation and state that a cancel has stopped; the payload is not written again.
 -- Index: primary key. Rows: up to a group.
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 6, next_try_time = NULL, update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND state = sqlc.arg(old_state);
 
@@ -62,7 +62,7 @@ SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = 
 -- with blanks, so that an id shorter than a prefix that ends with one may lie in the range: the length tells it. LIKE would not
 -- pad, but MariaDB ends its range at U+FFFF and loses what follows.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
-SELECT * FROM alarm
+SELECT * FROM alarm FORCE INDEX (alarm_key)
 WHERE application = sqlc.arg(application)
   AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(prefix_end)
   AND LENGTH(business_id) >= LENGTH(sqlc.arg(prefix))

@@ -7,7 +7,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 -- name: ListExcessAttempts :many
 -- The oldest attempt of each alarm that has more than are kept: a claim adds one an alarm, so one has to go.
 -- Index: ring_attempt_alarm alone. Rows: none until an alarm has failed that often, then one an alarm.
-SELECT CAST(MIN(id) AS SIGNED) AS id FROM ring_attempt
+SELECT CAST(MIN(id) AS SIGNED) AS id FROM ring_attempt FORCE INDEX (ring_attempt_alarm)
 WHERE alarm_id IN (sqlc.slice(alarm_ids))
 GROUP BY alarm_id
 HAVING COUNT(*) > sqlc.arg(kept)
@@ -15,11 +15,11 @@ ORDER BY alarm_id;
 
 -- name: DeleteAttempts :exec
 -- Index: primary key. Rows: at most one an alarm.
-DELETE FROM ring_attempt WHERE id IN (sqlc.slice(ids));
+DELETE r FROM ring_attempt r FORCE INDEX (PRIMARY) WHERE r.id IN (sqlc.slice(ids));
 
 -- name: DeleteAttemptsOf :exec
 -- Index: ring_attempt_alarm. Rows: those of a purge, up to 20 an alarm.
-DELETE FROM ring_attempt WHERE alarm_id IN (sqlc.slice(alarm_ids));
+DELETE r FROM ring_attempt r FORCE INDEX (ring_attempt_alarm) WHERE r.alarm_id IN (sqlc.slice(alarm_ids));
 
 -- name: ListAttempts :many
 -- Index: ring_attempt_alarm. Rows: up to 20.

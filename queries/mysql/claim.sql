@@ -3,7 +3,7 @@
 -- Index: primary key. Rows: a batch of rings.
 SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
        claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
-FROM alarm
+FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
@@ -11,7 +11,7 @@ FOR UPDATE SKIP LOCKED;
 -- name: TakeAlarms :execrows
 -- The confirmed outcome, ahead of the ring.
 -- Index: primary key. Rows: a batch of rings.
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(now) AS SIGNED) + ack_timeout, NULL),
     ring_no = ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS SIGNED), update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(now) AS SIGNED))
@@ -28,7 +28,7 @@ SELECT * FROM alarm WHERE id IN (sqlc.slice(ids)) AND claim_id = sqlc.arg(claim_
 -- A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
 -- in_doubt comes first: it looks at what the later assignments change.
 -- Index: primary key. Rows: a batch of rings.
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED), rung_at = NULL,
     update_time = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
@@ -45,7 +45,7 @@ ORDER BY id;
 -- name: LockLeased :many
 -- The rows that are still as LeaseAlarms left them, locked in the order of id.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id FROM alarm
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
 ORDER BY id
 FOR UPDATE;
@@ -53,7 +53,7 @@ FOR UPDATE;
 -- name: ExpireAlarms :execrows
 -- Due rows past their latest_ring_at; the reason of an earlier failure stays.
 -- Index: primary key. Rows: few.
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 4, next_try_time = NULL, last_error = IF(last_error = '', sqlc.arg(reason), last_error), update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED);
@@ -61,7 +61,7 @@ WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc
 -- name: KillAlarms :execrows
 -- Due rows that have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few.
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND ack_timeout > 0 AND ring_no >= max_rings
@@ -71,7 +71,7 @@ WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(n
 -- What became of the rings, or with Release the rows as they were; all are locked. The inner SELECT is repeated a row; -1
 -- stands for NULL.
 -- Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
-UPDATE alarm a
+UPDATE alarm a FORCE INDEX (PRIMARY)
 JOIN (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at

@@ -2,7 +2,7 @@
 -- What is due of one shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order. Repeated
 -- with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
 -- Index: alarm_due alone, as a range. Rows: up to the limit a shard.
-(SELECT shard, next_try_time, id, application FROM alarm
+(SELECT shard, next_try_time, id, application FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND id >= ?)
    AND (next_try_time < ? OR next_try_time = ? AND id < ?)
  ORDER BY next_try_time, id LIMIT ?);
@@ -11,18 +11,18 @@
 -- How many are due of the shards, counted up to the limit.
 -- Index: alarm_due alone, as a range. Rows: one, of as many as the limit.
 SELECT COUNT(*) FROM (
-    SELECT id FROM alarm WHERE shard IN (sqlc.slice(shards)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) LIMIT ?
+    SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard IN (sqlc.slice(shards)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) LIMIT ?
 ) d;
 
 -- name: ListOldest :many
 -- Since when something is due of one shard. Repeated with UNION ALL a shard.
 -- Index: alarm_due alone, its first entry. Rows: at most one a shard.
-(SELECT next_try_time FROM alarm WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1);
+(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1);
 
 -- name: LockExpired :many
 -- Those of the due rows that can no longer ring, locked in the order of id, passing over what is locked.
 -- Index: primary key. Rows: few of the ids.
-SELECT id, application, business_id, last_error FROM alarm
+SELECT id, application, business_id, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
@@ -31,13 +31,14 @@ FOR UPDATE SKIP LOCKED;
 -- What was over before the instant, oldest first. Read without a lock, so that no entry of the index is held against a set
 -- that arms the alarm again.
 -- Index: alarm_finished alone. Rows: up to the limit.
-SELECT id FROM alarm WHERE finished_at < CAST(sqlc.arg(earlier) AS SIGNED) ORDER BY finished_at, id LIMIT ?;
+SELECT id FROM alarm FORCE INDEX (alarm_finished) WHERE finished_at < CAST(sqlc.arg(earlier) AS SIGNED) ORDER BY finished_at, id LIMIT ?;
 
 -- name: LockFinished :many
 -- Those that are still over, locked, passing over what is locked.
 -- Index: primary key. Rows: up to a purge.
-SELECT id FROM alarm WHERE id IN (sqlc.slice(ids)) AND finished_at < CAST(sqlc.arg(earlier) AS SIGNED) ORDER BY id FOR UPDATE SKIP LOCKED;
+SELECT id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) AND finished_at < CAST(sqlc.arg(earlier) AS SIGNED)
+ORDER BY id FOR UPDATE SKIP LOCKED;
 
 -- name: PurgeAlarms :execrows
 -- Index: primary key. Rows: up to a purge.
-DELETE FROM alarm WHERE id IN (sqlc.slice(ids)) AND finished_at < CAST(sqlc.arg(earlier) AS SIGNED);
+DELETE a FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (sqlc.slice(ids)) AND a.finished_at < CAST(sqlc.arg(earlier) AS SIGNED);

@@ -12,7 +12,7 @@ import (
 )
 
 const CancelAlarms = `-- name: CancelAlarms :execrows
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 6, next_try_time = NULL, update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND state = ?
 `
@@ -148,7 +148,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
@@ -245,7 +245,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -303,7 +303,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -360,7 +360,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id
 `
 
@@ -417,7 +417,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 }
 
 const RewriteAlarms = `-- name: RewriteAlarms :execrows
-UPDATE alarm a
+UPDATE alarm a FORCE INDEX (PRIMARY)
 JOIN (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,

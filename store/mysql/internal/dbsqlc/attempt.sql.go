@@ -11,7 +11,7 @@ import (
 )
 
 const DeleteAttempts = `-- name: DeleteAttempts :exec
-DELETE FROM ring_attempt WHERE id IN (/*SLICE:ids*/?)
+DELETE r FROM ring_attempt r FORCE INDEX (PRIMARY) WHERE r.id IN (/*SLICE:ids*/?)
 `
 
 // Index: primary key. Rows: at most one an alarm.
@@ -31,7 +31,7 @@ func (q *Queries) DeleteAttempts(ctx context.Context, db DBTX, ids []int64) erro
 }
 
 const DeleteAttemptsOf = `-- name: DeleteAttemptsOf :exec
-DELETE FROM ring_attempt WHERE alarm_id IN (/*SLICE:alarm_ids*/?)
+DELETE r FROM ring_attempt r FORCE INDEX (ring_attempt_alarm) WHERE r.alarm_id IN (/*SLICE:alarm_ids*/?)
 `
 
 // Index: ring_attempt_alarm. Rows: those of a purge, up to 20 an alarm.
@@ -123,7 +123,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, arg ListAttemptsPar
 }
 
 const ListExcessAttempts = `-- name: ListExcessAttempts :many
-SELECT CAST(MIN(id) AS SIGNED) AS id FROM ring_attempt
+SELECT CAST(MIN(id) AS SIGNED) AS id FROM ring_attempt FORCE INDEX (ring_attempt_alarm)
 WHERE alarm_id IN (/*SLICE:alarm_ids*/?)
 GROUP BY alarm_id
 HAVING COUNT(*) > ?

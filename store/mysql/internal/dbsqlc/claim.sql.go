@@ -12,7 +12,7 @@ import (
 )
 
 const ExpireAlarms = `-- name: ExpireAlarms :execrows
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 4, next_try_time = NULL, last_error = IF(last_error = '', ?, last_error), update_time = CAST(? AS SIGNED),
     finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
@@ -50,7 +50,7 @@ func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsPar
 }
 
 const KillAlarms = `-- name: KillAlarms :execrows
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(? AS SIGNED),
     finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND next_try_time <= CAST(? AS SIGNED) AND ack_timeout > 0 AND ring_no >= max_rings
@@ -87,7 +87,7 @@ func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams)
 }
 
 const LeaseAlarms = `-- name: LeaseAlarms :execrows
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(? AS SIGNED), rung_at = NULL,
     update_time = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
@@ -275,7 +275,7 @@ func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) (
 const LockDue = `-- name: LockDue :many
 SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
        claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
-FROM alarm
+FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
@@ -357,7 +357,7 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 }
 
 const LockLeased = `-- name: LockLeased :many
-SELECT id FROM alarm
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(? AS SIGNED)
 ORDER BY id
 FOR UPDATE
@@ -405,7 +405,7 @@ func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams)
 }
 
 const SettleAlarms = `-- name: SettleAlarms :execrows
-UPDATE alarm a
+UPDATE alarm a FORCE INDEX (PRIMARY)
 JOIN (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
@@ -455,7 +455,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 }
 
 const TakeAlarms = `-- name: TakeAlarms :execrows
-UPDATE alarm
+UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
     ring_no = ring_no + 1, in_doubt = 0, claim_id = ?, rung_at = CAST(? AS SIGNED), update_time = CAST(? AS SIGNED),
     finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))

@@ -13,7 +13,7 @@ import (
 
 const CountDue = `-- name: CountDue :one
 SELECT COUNT(*) FROM (
-    SELECT id FROM alarm WHERE shard IN (/*SLICE:shards*/?) AND next_try_time <= CAST(? AS SIGNED) LIMIT ?
+    SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard IN (/*SLICE:shards*/?) AND next_try_time <= CAST(? AS SIGNED) LIMIT ?
 ) d
 `
 
@@ -45,7 +45,7 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 }
 
 const ListDue = `-- name: ListDue :many
-(SELECT shard, next_try_time, id, application FROM alarm
+(SELECT shard, next_try_time, id, application FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND id >= ?)
    AND (next_try_time < ? OR next_try_time = ? AND id < ?)
  ORDER BY next_try_time, id LIMIT ?)
@@ -110,7 +110,7 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 }
 
 const ListFinished = `-- name: ListFinished :many
-SELECT id FROM alarm WHERE finished_at < CAST(? AS SIGNED) ORDER BY finished_at, id LIMIT ?
+SELECT id FROM alarm FORCE INDEX (alarm_finished) WHERE finished_at < CAST(? AS SIGNED) ORDER BY finished_at, id LIMIT ?
 `
 
 type ListFinishedParams struct {
@@ -145,7 +145,7 @@ func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedPar
 }
 
 const ListOldest = `-- name: ListOldest :many
-(SELECT next_try_time FROM alarm WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1)
+(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1)
 `
 
 type ListOldestParams struct {
@@ -179,7 +179,7 @@ func (q *Queries) ListOldest(ctx context.Context, db DBTX, arg ListOldestParams)
 }
 
 const LockExpired = `-- name: LockExpired :many
-SELECT id, application, business_id, last_error FROM alarm
+SELECT id, application, business_id, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
@@ -240,7 +240,8 @@ func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParam
 }
 
 const LockFinished = `-- name: LockFinished :many
-SELECT id FROM alarm WHERE id IN (/*SLICE:ids*/?) AND finished_at < CAST(? AS SIGNED) ORDER BY id FOR UPDATE SKIP LOCKED
+SELECT id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (/*SLICE:ids*/?) AND finished_at < CAST(? AS SIGNED)
+ORDER BY id FOR UPDATE SKIP LOCKED
 `
 
 type LockFinishedParams struct {
@@ -285,7 +286,7 @@ func (q *Queries) LockFinished(ctx context.Context, db DBTX, arg LockFinishedPar
 }
 
 const PurgeAlarms = `-- name: PurgeAlarms :execrows
-DELETE FROM alarm WHERE id IN (/*SLICE:ids*/?) AND finished_at < CAST(? AS SIGNED)
+DELETE a FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (/*SLICE:ids*/?) AND a.finished_at < CAST(? AS SIGNED)
 `
 
 type PurgeAlarmsParams struct {
