@@ -47,9 +47,9 @@ func tableSet(content string) *Set {
 	s.Traceparent = "new"
 	switch content {
 	case "earlier":
-		s.RingAt -= 1
+		s.RingAt--
 	case "later":
-		s.RingAt += 1
+		s.RingAt++
 	case "payload":
 		s.Payload = []byte(`{"a":2}`)
 	}

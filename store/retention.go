@@ -93,7 +93,7 @@ func (r *Retention) Run(ctx context.Context) error {
 func (r *Retention) purge(ctx context.Context) (int, error) {
 	now, err := r.now.Now()
 	if err != nil {
-		return 0, nil // the database is away; those who need it say so
+		return 0, nil //nolint:nilerr // the database is away; those who need it say so
 	}
 	n, err := r.purger.Purge(ctx, max(0, now-clock.Instant(r.cfg.Keep.Milliseconds())), r.cfg.Batch)
 	r.deleted.Add(float64(n))

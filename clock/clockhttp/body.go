@@ -98,7 +98,7 @@ func (b *body) read(from io.Reader, limit int) error {
 		switch {
 		case len(b.bytes) > limit:
 			return tooLarge(limit)
-		case err == io.EOF: //nolint:errorlint // a Reader returns it bare
+		case err == io.EOF:
 			return nil
 		case err != nil:
 			return brokenBody(err)
@@ -130,7 +130,7 @@ type timedReader struct {
 	conn    *http.ResponseController
 	timeout time.Duration   // of a read
 	until   time.Time       // of the whole body; zero: none
-	ctx     context.Context // nil, or what ends reading from outside, by a deadline in the past
+	ctx     context.Context //nolint:containedctx // nil, or what ends reading from outside, by a deadline in the past
 }
 
 func (s *Server) timedBody(c echo.Context, until time.Time) *timedReader {
@@ -151,7 +151,7 @@ func (t *timedReader) Read(p []byte) (int, error) {
 		return 0, t.ctx.Err()
 	}
 	n, err := t.body.Read(p)
-	if err == io.EOF { //nolint:errorlint // a Reader returns it bare
+	if err == io.EOF {
 		_ = t.conn.SetReadDeadline(time.Time{})
 	}
 	return n, err

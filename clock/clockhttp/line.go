@@ -37,7 +37,7 @@ func (r *lineReader) next(ctx context.Context) ([]byte, error) {
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, r.skip()
-	case err != nil && err != io.EOF: //nolint:errorlint // io.ErrUnexpectedEOF is another
+	case err != nil && err != io.EOF:
 		return nil, err
 	case err != nil && len(line) == 0:
 		return nil, errEndOfLines
@@ -55,7 +55,7 @@ func (r *lineReader) skip() error {
 		_, err := r.in.ReadSlice('\n')
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-		case err == nil || err == io.EOF: //nolint:errorlint // io.ErrUnexpectedEOF is another
+		case err == nil || err == io.EOF:
 			return errLineTooLong
 		default:
 			return err

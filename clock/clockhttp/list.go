@@ -71,7 +71,7 @@ func (s *Server) readPage(c echo.Context, q clock.ListQuery) (b []byte, more clo
 
 // listParams are the query parameters of a list, each with what it does to the query.
 var listParams = map[string]func(q *clock.ListQuery, value string) error{
-	"state": func(q *clock.ListQuery, v string) error { return listStates(q, v) },
+	"state": listStates,
 	"due_after": func(q *clock.ListQuery, v string) error {
 		return listInstant("due_after", v, &q.DueAfter)
 	},

@@ -51,7 +51,7 @@ type Server struct {
 	listener  net.Listener
 	bodies    budget
 
-	stopping context.Context // ends when the server begins to drain
+	stopping context.Context //nolint:containedctx // ends when the server begins to drain
 	stop     context.CancelFunc
 }
 
@@ -120,7 +120,9 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.drain(ctx)
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", s.cfg.Listen, err)
+	}
 	return nil
 }
 

@@ -180,9 +180,6 @@ func duplicateField(name string) error {
 	return clock.Invalid(codeDuplicateField, name, name+" stands twice; give it once")
 }
 
-// has reports whether the field stood in the body.
-func (d *setDecoder) has(name string) bool { return d.seen&setFields[name].bit != 0 }
-
 // finish fills in what follows from the other fields. Ranges and times are for the domain to check.
 func (d *setDecoder) finish() error {
 	s := &d.body.set

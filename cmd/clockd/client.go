@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func (f clientFlags) call(method, path string, body any, header http.Header) ([]
 		}
 		content = bytes.NewReader(b)
 	}
-	req, err := http.NewRequest(method, strings.TrimSuffix(f.Server, "/")+path, content)
+	req, err := http.NewRequestWithContext(context.Background(), method, strings.TrimSuffix(f.Server, "/")+path, content)
 	if err != nil {
 		return nil, fmt.Errorf("server %q: %w", f.Server, err)
 	}

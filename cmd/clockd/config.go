@@ -99,7 +99,10 @@ func newConfig(f serveFlags) (*config, error) {
 	c.retention.Keep = f.Retention
 	c.rabbit.URL, c.rabbit.Exchange, c.rabbit.DeclareQueues = f.AMQPURL, f.AMQPExchange, f.AMQPDeclareQueues
 	c.rabbit.ConnectionName = "clockd " + c.Node
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *config) check() error {

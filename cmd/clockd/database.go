@@ -16,7 +16,7 @@ import (
 )
 
 // errScheme is a database URL that names no engine we have.
-var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite:")
+var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
 // newStore returns the adapter for the URL; nothing is opened but what can be without waiting.
 func newStore(f databaseFlags, ringWorkers int, log *slog.Logger) (store.Store, error) {

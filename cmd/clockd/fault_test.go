@@ -21,7 +21,7 @@ type services struct {
 // privately starts the named servers below a folder of the test's own.
 func privately(t *testing.T, names ...string) *services {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "clockd-e2e-")
+	dir, err := os.MkdirTemp("", "clockd-e2e-") //nolint:usetesting // the servers' users must be able to enter it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -400,7 +400,7 @@ func (p *process) listen(application string) *receiver {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // closed by the goroutine below
 	if err != nil {
 		p.t.Fatal(err)
 	}
