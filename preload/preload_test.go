@@ -230,7 +230,9 @@ func (r *rig) pop(limit int) {
 		if d.NextTryTime <= now && limit > 0 {
 			limit--
 			delete(r.heap.rows, id)
-			delete(r.table.rows, id)
+			if r.table.rows[id] == d { // else a claim passes it over
+				delete(r.table.rows, id)
+			}
 		}
 	}
 	select {

@@ -44,8 +44,8 @@
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	no confirm in time        in doubt: the same ring again, not counted        the next confirm
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter
-//	settle fails              the transaction is rolled back or in doubt        the preloader's sweep; may ring twice,
-//	                                                                            under the same message id
+//	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
+//	                                                                            lease; may ring twice, under the same message id
 //	row locked by a set       passed over by the claim                          claimed again 20 ms later, then the sweep
 //	process dies              the transaction dies with it                      any node's sweep
 package ring

@@ -306,9 +306,13 @@ func TestUnroutable(t *testing.T) {
 			t.Errorf("only %d of 3000 were not tried", untried)
 		}
 		n.target.answer("lost", clock.Confirmed)
-		time.Sleep(1500 * time.Millisecond)
-		if rungs := n.states("lost")[clock.Rung]; rungs < untried {
-			t.Errorf("%d rang within 1.5 s after the queue came, want the %d untried", rungs, untried)
+		waited := 0
+		for ; len(n.loop.Unwell()) > 0; waited++ {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Millisecond)
+		if rungs := n.states("lost")[clock.Rung]; rungs < untried || waited > 1100 {
+			t.Errorf("%d rang at once after the probe, %d ms after the queue came, want the %d untried", rungs, waited, untried)
 		}
 		time.Sleep(40 * time.Second)
 		n.wantStates("lost", map[clock.State]int{clock.Rung: 3000})
@@ -463,6 +467,7 @@ func TestUntaken(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.answer("a", clock.Untaken)
 		ids := n.many("a", 50, time.Second)
+		n.set("b", "in the same batch", time.Second)
 		var others []int64
 		for i := range 500 {
 			others = append(others, n.set("b", fmt.Sprint(i), 2*time.Second+time.Duration(i)*50*time.Millisecond))
@@ -475,6 +480,29 @@ func TestUntaken(t *testing.T) {
 		if a := n.db.get(ids[0]); a.RetryTimes != 0 || a.InDoubt {
 			t.Errorf("%+v", a)
 		}
+	})
+}
+
+// TestSuspectBacklog: an application of which every batch has its failures rings on, its backlog read again bit by bit.
+func TestSuspectBacklog(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		fixed := func(s *clock.Set) {
+			s.Retry = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
+		}
+		n.many("a", 4000, time.Second, fixed)
+		n.target.change(func() {
+			for i := 0; i < 4000; i += 10 {
+				n.target.sick[fmt.Sprint(i)] = true
+			}
+		})
+		time.Sleep(1900 * time.Millisecond) // nothing of the backlog waits for a sweep
+		n.wantStates("a", map[clock.State]int{clock.Scheduled: 400, clock.Rung: 3600})
+		if u := n.loop.Unwell(); len(u) != 1 || u[0].Health != "suspect" {
+			t.Errorf("unwell: %+v", u)
+		}
+		n.target.change(func() { clear(n.target.sick) })
+		time.Sleep(3 * time.Second)
+		n.wantStates("a", map[clock.State]int{clock.Rung: 4000})
 	})
 }
 
@@ -608,7 +636,7 @@ func TestLostCommit(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 				n.many("a", 10, time.Second)
 				n.db.lose(committed)
-				time.Sleep(4 * time.Second)
+				time.Sleep(1100 * time.Millisecond)
 				n.wantStates("a", map[clock.State]int{clock.Rung: 10})
 				sameIDs(t, n.target.all())
 				want := 20

@@ -98,14 +98,13 @@ func (l *Loop) Run(ctx context.Context) error {
 		workers.Go(func() { w.run(context.WithoutCancel(ctx), l.work) })
 	}
 	workers.Go(func() { l.expire(ctx) })
-	defer workers.Wait()
+	defer workers.Wait() // for what is on its way; the results have room for all
 	defer close(l.work)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			l.drain()
 			return nil
 		case r := <-l.results:
 			l.land(r)
@@ -116,13 +115,6 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 		timer.Reset(l.step(time.Now()))
 		l.ward.publish()
-	}
-}
-
-// drain waits for the batches on their way.
-func (l *Loop) drain() {
-	for l.free < l.cfg.Workers {
-		l.land(<-l.results)
 	}
 }
 
@@ -230,7 +222,7 @@ func (l *Loop) failed(r result) {
 	if !errors.Is(r.err, context.Canceled) {
 		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.lost, "err", r.err)
 	}
-	l.heap.land(r.entries, !r.lost)
+	l.heap.land(r.entries, true) // what was settled after all is passed over by the next claim
 	const first, last = 50 * time.Millisecond, 2 * time.Second
 	pause := min(last, first<<min(l.failures, 10))
 	l.failures++

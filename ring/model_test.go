@@ -371,6 +371,7 @@ type modelTarget struct {
 	absent  map[string]bool
 	answers map[string]clock.OutcomeKind // by application; else confirmed
 	poison  map[string]bool              // business ids that the target refuses, with all that come after in the batch
+	sick    map[string]bool              // business ids that the target nacks
 	rungs   []rung
 	closed  int
 	lanes   int
@@ -379,7 +380,7 @@ type modelTarget struct {
 func newModelTarget(c modelClock) *modelTarget {
 	return &modelTarget{
 		clock: c, changed: make(chan struct{}, 1), absent: map[string]bool{}, answers: map[string]clock.OutcomeKind{},
-		poison: map[string]bool{},
+		poison: map[string]bool{}, sick: map[string]bool{},
 	}
 }
 
@@ -454,6 +455,8 @@ func (l modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Li
 		switch {
 		case time.Now().After(limits.Write) || l.t.down != nil:
 			kind = clock.Unsent
+		case l.t.sick[r.BusinessID]:
+			kind = clock.Nacked
 		case refused:
 			kind = clock.Refused
 		case kind == clock.Doubtful:

@@ -20,7 +20,7 @@ type result struct {
 	again []store.Due // rows that left the claim to be rung again
 	back  []entry     // as the database still has them: too many bytes for one claim, locked elsewhere, or not sent
 	err   error       // of the database: the batch was not claimed, or not settled
-	lost  bool        // err came after the claim: the sweep finds what is still due
+	lost  bool        // err came after the claim: what became of it may be unknown
 }
 
 // note adds up how each application fared.

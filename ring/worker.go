@@ -85,14 +85,14 @@ func (w *worker) settle(ctx context.Context, r *result, claim *store.Claim, outc
 	w.l.metrics.settled(time.Since(settling), time.Since(begun))
 }
 
-// finish ends a claim, also while the process is stopping. A transaction has one chance; the outcome of a two-phase claim
+// finish ends a claim; ctx outlives the stop of the process. A transaction has one chance; the outcome of a two-phase claim
 // is tried again while it lasts.
 func (w *worker) finish(ctx context.Context, begun time.Time, end func(context.Context) error) error {
 	limit := begun.Add(idleInTransaction)
 	if w.l.cfg.TwoPhase {
 		limit = begun.Add(w.l.cfg.Lease)
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
 	const pause = 100 * time.Millisecond
 	for {
