@@ -78,7 +78,7 @@ type Ended struct {
 // Settler finishes one claim: exactly one of its methods is called, once.
 type Settler interface {
 	// Settle writes what became of each ring (one fate a ring, in the order of Claim.Rings; now is the database's time)
-	// and commits. Fates other than Confirmed and Unsent add an attempt. After ErrUnconfirmed or ErrUnavailable it is
+	// and commits. Fates that are not Silent add an attempt. After ErrUnconfirmed or ErrUnavailable it is
 	// unknown or certain, respectively, that nothing was written: the rows are then due again (at once, or when a
 	// two-phase claim ends).
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error

@@ -70,12 +70,16 @@ func testPlans(t *testing.T, e Engine) {
 	e.Plans(t, db)
 }
 
-// quick demands that do takes no time in which a million rows could be read.
+// quick demands that do takes no time in which a million rows could be worked through, on a busy machine too; Plans looks closer.
 func (f *fixture) quick(what string, do func()) {
 	f.t.Helper()
+	limit := time.Second
+	if underRace {
+		limit *= 10
+	}
 	begin := time.Now()
 	do()
-	if took := time.Since(begin); took > 500*time.Millisecond {
+	if took := time.Since(begin); took > limit {
 		f.t.Errorf("%s took %s beside a million finished alarms", what, took)
 	} else {
 		f.t.Logf("%s: %s", what, took.Round(10*time.Microsecond))
