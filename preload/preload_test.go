@@ -461,6 +461,26 @@ func counter(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	return 0
 }
 
+// TestStopDuringRead: a read that ends because its time is over is no failure, and what it was to read is read next time.
+func TestStopDuringRead(t *testing.T) {
+	r := newRig(t, testConfig(), 1000, AllShards(3))
+	r.assign(r.ownership.Shards())
+	r.write(3, 1_000_500)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.table.meanwhile = cancel
+	r.loaders[0].step(ctx)
+	if n := counter(t, r.reg, "clockd_preload_errors_total"); n != 0 {
+		t.Errorf("%v reads failed", n)
+	}
+	r.table.meanwhile = nil
+	for _, l := range r.loaders {
+		l.step(t.Context())
+	}
+	if _, here := r.heap.get(3); !here {
+		t.Error("not read afterwards")
+	}
+}
+
 // TestBackoff: while the table fails it is asked less and less, whatever else happens; then all is read.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

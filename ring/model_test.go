@@ -45,7 +45,8 @@ type modelDB struct {
 	down     bool
 	loseNext []bool         // of the next settlements: lost with (true) or without having been committed
 	claims   map[string]int // by application, of rows that were claimed to be rung
-	calls    int            // of Claim
+	tries    int            // of Claim
+	calls    int            // of them, those that the database answered
 	dues     int            // of Due
 	ended    map[int64]clock.State
 }
@@ -193,6 +194,9 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 }
 
 func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Claim, error) {
+	db.mu.Lock()
+	db.tries++
+	db.mu.Unlock()
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
