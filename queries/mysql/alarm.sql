@@ -31,13 +31,13 @@ ORDER BY application, business_id;
 -- Rows that a set has changed, of one state before: all but the key and create_time. The inner SELECT is repeated a row;
 -- -1 stands for NULL, so that its columns have one type. A set always makes the next generation.
 -- Index: primary key. Rows: up to a group.
-UPDATE alarm a FORCE INDEX (PRIMARY)
-JOIN (
+UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
            ? AS update_time, ? AS finished_at
-) c ON c.id = a.id AND c.generation = a.generation + 1
+) c
+STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
     a.content_type = c.content_type, a.target_ring_at = c.target_ring_at, a.latest_ring_at = NULLIF(c.latest_ring_at, -1),
     a.next_try_time = NULLIF(c.next_try_time, -1), a.ring_no = c.ring_no, a.retry_times = c.retry_times,

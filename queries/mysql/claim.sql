@@ -71,11 +71,11 @@ WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(n
 -- What became of the rings, or with Release the rows as they were; all are locked. The inner SELECT is repeated a row; -1
 -- stands for NULL.
 -- Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
-UPDATE alarm a FORCE INDEX (PRIMARY)
-JOIN (
+UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
-) s ON s.id = a.id AND s.generation = a.generation
+) s
+STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
     a.last_error = IF(s.last_error = '', a.last_error, s.last_error), a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1);

@@ -33,9 +33,9 @@ func tuple(query string) part {
 	return part{first: values, next: ", " + values}
 }
 
-// selection returns the SELECT of literals that an UPDATE joins.
+// selection returns the SELECT of literals that an UPDATE begins with.
 func selection(query string) part {
-	_, rest, _ := strings.Cut(query, "JOIN (\n")
+	_, rest, _ := strings.Cut(query, "UPDATE (\n")
 	first, _, _ := strings.Cut(rest, "\n) ")
 	return part{first: first, next: " UNION ALL SELECT ?" + strings.Repeat(", ?", strings.Count(first, "?")-1)}
 }

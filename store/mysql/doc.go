@@ -4,7 +4,7 @@
 //
 // Two pools: one for requests and loaders, one that only rings use, so that neither waits for the other. Statements are sent
 // whole, with their parameters in them, so that each is one round trip. Where a statement takes many rows, its tuple (or the
-// SELECT of literals that an UPDATE joins) is repeated, up to 1,000 rows and three quarters of max_allowed_packet. The
+// SELECT of literals that an UPDATE begins with) is repeated, up to 1,000 rows and three quarters of max_allowed_packet. The
 // round trips are, BEGIN and COMMIT included:
 //
 //	a group of sets, all new                   3   INSERT
@@ -26,8 +26,9 @@
 //     nothing rests on SKIP LOCKED, which some relatives of MySQL accept and ignore.
 //  3. No lock is waited for longer than a second, but where a write is asked to wait.
 //  4. Rows are found to be due, over or listed without locks, and locked by primary key or by alarm_key only: entries of
-//     alarm_due and alarm_finished are never held against a write that moves them. FORCE INDEX says so to the server, which
-//     would read a small table whole, or the purged rows by alarm_finished, and wait for rows that it does not want.
+//     alarm_due and alarm_finished are never held against a write that moves them. FORCE INDEX and STRAIGHT_JOIN
+//     say so to the server, which would read a small table whole, or the purged rows by alarm_finished, and wait for rows that
+//     it does not want.
 //  5. Ids are locked in ascending order, keys in theirs. What deadlocks all the same is replayed.
 //  6. A COMMIT is unconfirmed unless the server itself says that it was rolled back.
 //  7. Text is compared byte for byte, but padded with blanks: business ids do not end with any, prefixes may (ListAlarms).

@@ -405,11 +405,11 @@ func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams)
 }
 
 const SettleAlarms = `-- name: SettleAlarms :execrows
-UPDATE alarm a FORCE INDEX (PRIMARY)
-JOIN (
+UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
-) s ON s.id = a.id AND s.generation = a.generation
+) s
+STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
     a.last_error = IF(s.last_error = '', a.last_error, s.last_error), a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1)
