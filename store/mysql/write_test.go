@@ -227,3 +227,32 @@ func TestTime(t *testing.T) {
 		}
 	}
 }
+
+// TestBesideAClaim ends claims, moves and purges alarms in tables of few rows, where reading all would be the cheapest plan,
+// while another claim holds a row: nothing waits for it.
+func TestBesideAClaim(t *testing.T) {
+	s := migrated(t)
+	for n := 2; n <= 9; n++ {
+		for _, table := range []string{"alarm", "ring_attempt"} {
+			for _, statement := range []string{"DELETE FROM ", "ANALYZE TABLE "} {
+				_, err := s.db.ExecContext(t.Context(), statement+table)
+				ok(t, err, statement)
+			}
+		}
+		ops := setsOf("few", n+4, t0, []byte("x"))
+		ids := write(t, s, clock.Create, ops)
+		write(t, s, clock.Stop, cancelsOf(ops[n+2:]))
+		held, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids[:1], Now: t0, ClaimID: "held", MaxBytes: 1})
+		ok(t, err, "claim")
+		started := time.Now()
+		claimAndSettle(t, s, ids[1:n], clock.Returned)
+		write(t, s, clock.Replace, setsOf("few", n, t0+1, []byte("y"))[1:])
+		write(t, s, clock.Stop, cancelsOf(ops[1:n]))
+		purged, err := s.Purge(t.Context(), clock.MaxInstant, 100)
+		ok(t, err, "purge")
+		if took := time.Since(started); purged != n+1 || took > 900*time.Millisecond {
+			t.Errorf("%d rows: %d purged in %s", n, purged, took)
+		}
+		ok(t, held.Settler.Release(t.Context()), "release")
+	}
+}
