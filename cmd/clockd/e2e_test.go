@@ -124,7 +124,7 @@ func TestMostAreCancelledTheOthersRing(t *testing.T) {
 		p := startOn(t, databaseURL, b)
 		got := receiveFrom(p, b, "shop")
 		count := size(t, 2000)
-		first := time.Now().Add(2*time.Second + time.Duration(count)*50*time.Microsecond).Truncate(time.Millisecond)
+		first := time.Now().Add(2*time.Second + time.Duration(count)*400*time.Microsecond).Truncate(time.Millisecond)
 		p.set("shop", "order", count, func(i int) time.Time { return first.Add(time.Duration(i%2000) * time.Millisecond) })
 		cancelled := p.cancelMost("shop", "order", count)
 		eventually(t, time.Minute+time.Duration(count)*time.Millisecond, "every alarm that was not cancelled rings", func() bool {
