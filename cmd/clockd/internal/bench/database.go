@@ -28,7 +28,7 @@ type bareTable interface {
 	Insert(ctx context.Context, rows []bareRow) error
 	// Cancel cancels all in one statement, by key, and commits.
 	Cancel(ctx context.Context, businessIDs []string) error
-	// IDs returns all ids in order.
+	// IDs returns the ids of all that are due, in the order of their times.
 	IDs(ctx context.Context) ([]int64, error)
 	// Claim rings those of the ids that are due, in one transaction: update them to rung, read them, do, commit.
 	Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error

@@ -133,7 +133,7 @@ func (t *mysqlTable) Cancel(ctx context.Context, businessIDs []string) error {
 }
 
 func (t *mysqlTable) IDs(ctx context.Context) ([]int64, error) {
-	return queryIDs(ctx, t.db, "SELECT id FROM bare_alarm ORDER BY id")
+	return queryIDs(ctx, t.db, "SELECT id FROM bare_alarm ORDER BY next_try_time, id")
 }
 
 func (t *mysqlTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {

@@ -115,7 +115,7 @@ func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string) error 
 }
 
 func (t *postgresTable) IDs(ctx context.Context) ([]int64, error) {
-	rows, err := t.pool.Query(ctx, "SELECT id FROM bare_alarm ORDER BY id")
+	rows, err := t.pool.Query(ctx, "SELECT id FROM bare_alarm ORDER BY next_try_time, id")
 	if err != nil {
 		return nil, err
 	}

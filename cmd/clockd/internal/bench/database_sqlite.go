@@ -123,7 +123,7 @@ func (t *sqliteTable) Cancel(ctx context.Context, businessIDs []string) error {
 }
 
 func (t *sqliteTable) IDs(ctx context.Context) ([]int64, error) {
-	return queryIDs(ctx, t.db, "SELECT id FROM alarm ORDER BY id")
+	return queryIDs(ctx, t.db, "SELECT id FROM alarm ORDER BY next_try_time, id")
 }
 
 func (t *sqliteTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {

@@ -63,7 +63,7 @@ func DefaultConfig() Config {
 // Quick makes the figures small: enough to see that all works, not how fast.
 func (c *Config) Quick() {
 	c.quick, c.ahead, c.Rounds = true, time.Second, 1
-	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Pending = 2_000, 300, 2_000, 200, time.Second, 5_000
+	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Pending = 2_000, 300, 2_000, 600, time.Second, 5_000
 }
 
 // Validate returns all reasons against the configuration, joined, or nil.
