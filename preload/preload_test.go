@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -211,12 +212,17 @@ func (r *rig) missing() error {
 			return fmt.Errorf("%+v is lost: mark %+v, behind %+v, %t", d, mark, from, behind)
 		}
 	}
+	return nil
+}
+
+// over returns what is in the heap though it is over. A read may bring in what is rung meanwhile: a claim passes it over.
+func (r *rig) over() (ids []int64) {
 	for id := range r.heap.rows {
 		if _, ok := r.table.rows[id]; !ok {
-			return fmt.Errorf("%d is in the heap, and over", id)
+			ids = append(ids, id)
 		}
 	}
-	return nil
+	return ids
 }
 
 // pop takes what is due out of the heap and ends it, as ringing does.
@@ -226,8 +232,8 @@ func (r *rig) pop(limit int) {
 	defer r.table.mu.Unlock()
 	r.heap.mu.Lock()
 	defer r.heap.mu.Unlock()
-	for id, d := range r.heap.rows {
-		if d.NextTryTime <= now && limit > 0 {
+	for _, id := range slices.Sorted(maps.Keys(r.heap.rows)) {
+		if d := r.heap.rows[id]; d.NextTryTime <= now && limit > 0 {
 			limit--
 			delete(r.heap.rows, id)
 			if r.table.rows[id] == d { // else a claim passes it over
@@ -239,6 +245,25 @@ func (r *rig) pop(limit int) {
 	case r.heap.drained <- struct{}{}:
 	default:
 	}
+}
+
+// retry takes what is due out of the heap and puts it off, as a try that fails does.
+func (r *rig) retry(limit int) {
+	now, _ := r.time.Now()
+	var again []store.Due
+	r.table.mu.Lock()
+	r.heap.mu.Lock()
+	for _, id := range slices.Sorted(maps.Keys(r.heap.rows)) {
+		if d := r.heap.rows[id]; d.NextTryTime <= now && len(again) < limit {
+			delete(r.heap.rows, id)
+			d.NextTryTime = now + 1000
+			r.table.rows[id] = d
+			again = append(again, d)
+		}
+	}
+	r.heap.mu.Unlock()
+	r.table.mu.Unlock()
+	r.Offer(again)
 }
 
 func testConfig() Config {
@@ -267,6 +292,7 @@ func TestWatermark(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "meanwhile") {
 				write(t)
 			}
+			r.retry(rapid.IntRange(0, 3).Draw(t, "retries"))
 			if rapid.IntRange(0, 20).Draw(t, "rewind") == 0 {
 				r.Rewind()
 			}
@@ -294,6 +320,9 @@ func TestWatermark(t *testing.T) {
 			"": func(t *rapid.T) {
 				if err := r.missing(); err != nil {
 					t.Fatalf("%v", err)
+				}
+				if over := r.over(); over != nil {
+					t.Fatalf("in the heap, and over: %v", over)
 				}
 			},
 		})

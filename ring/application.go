@@ -37,6 +37,7 @@ type application struct {
 	batch   int       // rows a batch, at most: halved while the target refuses, doubled when all is well
 	returns int       // rounds in a row with a return and without a confirmation
 	busy    bool      // a batch of it is on its way
+	turn    uint64    // of the ward, when it last had a batch
 	parked  []entry   // due, in flight as the heap sees it, waiting for a batch
 	closed  bool      // the heap leaves its rows out
 	next    time.Time // held: when to probe

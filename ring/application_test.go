@@ -131,6 +131,41 @@ func TestHealthBatches(t *testing.T) {
 	}
 }
 
+// TestHealthRecovers: what was parked is due at once, and nothing is left out any more.
+func TestHealthRecovers(t *testing.T) {
+	w := newWard(absentees{})
+	w.round(false, clock.Nacked)
+	w.heap.Offer(0, []store.Due{{ID: 1, Application: "orders"}, {ID: 2, Application: "orders"}})
+	for _, e := range w.heap.pop(nil, 0, 10) {
+		if shared, letGo := w.admit(e); shared || letGo {
+			t.Fatalf("shared %t, let go %t", shared, letGo)
+		}
+	}
+	w.round(true, clock.Confirmed)
+	if waiting, inFlight := w.heap.Len(); w.health() != healthy || waiting != 2 || inFlight != 0 {
+		t.Errorf("%s, %d waiting, %d in flight", w.health(), waiting, inFlight)
+	}
+}
+
+// TestHealthTurns: who rings in batches of their own take turns.
+func TestHealthTurns(t *testing.T) {
+	w := newWard(absentees{})
+	now := time.Now()
+	for _, name := range []string{"a", "b", "c"} {
+		w.remember(unique.Make(name), suspect).parked = make([]entry, 100)
+	}
+	got := map[string]int{}
+	for i := range 9 {
+		now = now.Add(time.Second)
+		w.care(0, now)
+		a := w.next(now)
+		got[a.name.Value()]++
+		if i%3 == 2 && (got["a"] != got["b"] || got["b"] != got["c"]) {
+			t.Fatalf("after %d batches: %v", i+1, got)
+		}
+	}
+}
+
 // TestHealthWalk walks at random: what is parked is bounded, is in flight, and is never lost.
 func TestHealthWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -43,6 +43,7 @@ type modelDB struct {
 	keys     map[clock.Key]int64
 	lastID   int64
 	down     bool
+	settled  func()         // called after a settlement, if set
 	loseNext []bool         // of the next settlements: lost with (true) or without having been committed
 	claims   map[string]int // by application, of rows that were claimed to be rung
 	tries    int            // of Claim
@@ -302,6 +303,9 @@ type modelSettler struct {
 }
 
 func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []clock.Fate) error {
+	if s.db.settled != nil {
+		defer s.db.settled()
+	}
 	err := s.db.enter(ctx)
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()

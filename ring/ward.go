@@ -1,7 +1,9 @@
 package ring
 
 import (
+	"cmp"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unique"
@@ -19,6 +21,7 @@ type ward struct {
 
 	applications map[unique.Handle[string]]*application // those that are not healthy
 	ready        []*application                         // of them, those that had a batch to ring at the last look
+	turn         uint64                                 // batches so far
 	cared        time.Time
 	changed      bool // since publish
 
@@ -60,6 +63,7 @@ func (w *ward) care(now clock.Instant, local time.Time) {
 			w.ready = append(w.ready, a)
 		}
 	}
+	slices.SortFunc(w.ready, func(a, b *application) int { return cmp.Compare(a.turn, b.turn) })
 }
 
 // pause returns how often care looks: less often where there are thousands.
@@ -80,12 +84,15 @@ func (w *ward) refill(a *application, now clock.Instant, local time.Time) {
 	}
 }
 
-// next returns an application with a batch to ring, nil if none had one when they were cared for.
+// next returns the application that has waited longest of those with a batch to ring, nil if none had one when they were
+// cared for.
 func (w *ward) next(local time.Time) *application {
 	for len(w.ready) > 0 {
 		a := w.ready[0]
 		w.ready = w.ready[1:]
 		if w.applications[a.name] == a && a.ready(local) {
+			w.turn++
+			a.turn = w.turn
 			return a
 		}
 	}
@@ -117,7 +124,7 @@ func (w *ward) close(a *application) {
 }
 
 func (w *ward) remember(name unique.Handle[string], h health) *application {
-	a := &application{name: name, health: h, batch: w.cfg.BatchRows}
+	a := &application{name: name, health: h, batch: w.cfg.BatchRows, turn: w.turn}
 	w.applications[name], w.changed = a, true
 	return a
 }
