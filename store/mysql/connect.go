@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,8 +40,12 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	session, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
+	}
 	for _, statement := range []string{isolateSession, prepareSession} {
-		if _, err = conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
+		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("prepare the session: %w", err)
 		}

@@ -77,7 +77,7 @@ type writeTx struct {
 // Insert adds the rows with one statement (or some, where they are too large for one), or none. Keys that may exist are
 // tried only where the server can refuse a locked one without waiting, which is MariaDB.
 func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
-	if !absent && !(w.server.maria && w.first && w.optimism.allow()) {
+	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.optimism.allow()) {
 		return nil, store.ErrKeyExists
 	}
 	ids := make([]int64, 0, len(rows))

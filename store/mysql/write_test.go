@@ -133,12 +133,14 @@ func TestOptimism(t *testing.T) {
 	if n := tries(1 + 1 + 1 + 2 + 1 + 4 + 1 + 8 + 1 + 16 + 1 + 32 + 1 + 64 + 1 + 64); n != 8 {
 		t.Errorf("%d refused groups were inserted first, want 8", n)
 	}
-	if o.allow() != true {
+	if !o.allow() {
 		t.Error("not tried again after the greatest penalty")
 	}
 	o.learn(false)
-	if !o.allow() || !o.allow() {
-		t.Error("a success is not remembered")
+	for range 2 {
+		if !o.allow() {
+			t.Error("a success is not remembered")
+		}
 	}
 }
 

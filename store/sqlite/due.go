@@ -22,7 +22,7 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 }
 
 func (s *Store) due(ctx context.Context, q store.DueQuery) ([]store.Due, error) {
-	statement, err := s.dueStatement(ctx, len(q.Shards))
+	statement, err := s.dueStatement(ctx, len(q.Shards)) //nolint:sqlclosecheck // kept for the next call
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,7 @@ func (s *Store) dueStatement(ctx context.Context, shards int) (*sql.Stmt, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.dueScans[shards]; first != nil { // two at once
-		_ = statement.Close()
-		return first, nil
+		return first, statement.Close() //nolint:sqlclosecheck // the first is used
 	}
 	s.dueScans[shards] = statement
 	return statement, nil

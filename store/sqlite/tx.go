@@ -21,7 +21,7 @@ var _ dbsqlc.DBTX = (*writeTx)(nil)
 type writeTx struct {
 	*sql.Tx
 	q          *dbsqlc.Queries
-	ctx        context.Context // of the transaction
+	ctx        context.Context //nolint:containedctx // of the transaction, which is one call
 	statements map[string]*sql.Stmt
 }
 
@@ -54,7 +54,7 @@ func rollback(tx *sql.Tx) { _ = tx.Rollback() }
 
 // ExecContext runs a prepared statement.
 func (t *writeTx) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
-	statement, err := t.prepared(query)
+	statement, err := t.prepared(query) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (t *writeTx) ExecContext(_ context.Context, query string, args ...any) (sql
 
 // QueryRowContext runs a prepared statement that returns one row.
 func (t *writeTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	statement, err := t.prepared(query)
+	statement, err := t.prepared(query) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
 		return t.Tx.QueryRowContext(ctx, query, args...) // which meets the same error
 	}
