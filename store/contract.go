@@ -75,7 +75,8 @@ type Ended struct {
 	Reason string
 }
 
-// Settler finishes one claim: exactly one of its methods is called, once.
+// Settler finishes one claim: exactly one of its methods is called; once where a transaction is held, and for a two-phase
+// claim again after an error, while the claim lasts.
 type Settler interface {
 	// Settle writes what became of each ring (one fate a ring, in the order of Claim.Rings; now is the database's time)
 	// and commits. Fates that are not Silent add an attempt. After ErrUnconfirmed or ErrUnavailable it is

@@ -361,9 +361,6 @@ func (r *claimRace) check(ops []clock.Op) {
 // testTakeover claims a row whose two-phase claim has ended: the ring comes again under its number and in doubt, and the
 // first claimer can no longer change it.
 func testTakeover(t *testing.T, f *fixture) {
-	if f.lease == 0 {
-		t.Skip("a transactional claim cannot be taken over")
-	}
 	ids := f.set(t0, set("a", t0, retries(0)), set("b", t0), set("c", t0))
 	end := t0.Add(f.lease)
 	first := f.claim(t0, ids...)
@@ -387,9 +384,6 @@ func testTakeover(t *testing.T, f *fixture) {
 
 // testLateRelease releases a claim that was taken over: nothing changes.
 func testLateRelease(t *testing.T, f *fixture) {
-	if f.lease == 0 {
-		t.Skip("a transactional claim cannot be taken over")
-	}
 	id := f.set(t0, set("a", t0))[0]
 	first := f.claim(t0, id)
 	second := f.claim(t0.Add(f.lease), id).wantRings(id)

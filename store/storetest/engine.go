@@ -47,15 +47,19 @@ func Run(t *testing.T, e Engine) {
 	ok(t, first.Check(t.Context()), "check")
 	s.holds = first.HoldsClaims()
 	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) { s.run(t, c) })
+		if c.needs == nil || c.needs(s) {
+			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
+		}
 	}
 }
 
-// testCase is one test: of the store, of its claims (run in each mode), or of whole databases.
+// testCase is one test: of the store, of its claims (run in each mode), of two-phase claims, or of whole databases.
 type testCase struct {
 	name   string
+	needs  func(s *suite) bool // nil: every engine has it
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
+	leases func(t *testing.T, f *fixture)
 	engine func(t *testing.T, e Engine)
 }
 
@@ -74,6 +78,8 @@ func (s *suite) run(t *testing.T, c testCase) {
 			t.Run("transactional", func(t *testing.T) { c.claims(t, s.fixture(t, 0)) })
 		}
 		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, defaultLease)) })
+	case c.leases != nil:
+		c.leases(t, s.fixture(t, defaultLease))
 	default:
 		c.engine(t, s.engine)
 	}

@@ -130,9 +130,6 @@ func testSettleCancelled(t *testing.T, f *fixture) {
 
 // testKilled cuts the connections at the server: an error or none, but the truth, and everything works again.
 func testKilled(t *testing.T, f *fixture) {
-	if f.db.Kill == nil {
-		t.Skip("the engine has no server")
-	}
 	for name, call := range f.calls() {
 		ok(t, call(t.Context()), name)
 		f.db.Kill(t)

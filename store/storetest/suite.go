@@ -19,8 +19,8 @@ func cases() []testCase {
 		{name: "release", claims: testRelease},
 		{name: "locked rows", claims: testLockedRows},
 		{name: "claim race", claims: testClaimRace},
-		{name: "takeover", claims: testTakeover},
-		{name: "late release", claims: testLateRelease},
+		{name: "takeover", leases: testTakeover},
+		{name: "late release", leases: testLateRelease},
 		{name: "crash", claims: testCrash},
 		{name: "model", claims: testModel},
 		{name: "decisions", claims: testDecisions},
@@ -36,14 +36,14 @@ func cases() []testCase {
 		{name: "expire", plain: testExpire},
 		{name: "expire beside a claim", claims: testExpireHeld},
 		{name: "purge", plain: testPurge},
-		{name: "purge beside a lock", plain: testPurgeLocked},
+		{name: "purge beside a lock", needs: locksRows, plain: testPurgeLocked},
 		{name: "no id twice", plain: testNoReuse},
 		{name: "list", plain: testList},
 		{name: "list filters", plain: testListFilters},
 		{name: "cancelled", plain: testCancelled},
 		{name: "settle cancelled", claims: testSettleCancelled},
 		{name: "closed", plain: testClosed},
-		{name: "killed", plain: testKilled},
+		{name: "killed", needs: hasServer, plain: testKilled},
 		{name: "unreachable", engine: testUnreachable},
 		{name: "no deadline", engine: testTimeout},
 		{name: "alarm report", plain: testAlarmReport},
@@ -51,3 +51,9 @@ func cases() []testCase {
 		{name: "plans", engine: testPlans},
 	}
 }
+
+// locksRows tells engines whose transactions hold single rows.
+func locksRows(s *suite) bool { return s.holds }
+
+// hasServer tells engines whose connections can be cut.
+func hasServer(s *suite) bool { return s.db.Kill != nil }
