@@ -27,22 +27,20 @@ func (r *run) lateness(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	r.addLateness(stageLateness, fmt.Sprintf("lateness at %d/s", r.cfg.Rate), late, &bare)
+	r.addLateness(stageLateness, fmt.Sprintf("lateness at %d/s", r.cfg.Rate), late, bare)
 	return nil
 }
 
-// addLateness adds a spread, beside the bare loop's where there is one.
-func (r *run) addLateness(stage, what string, late spread, bare *spread) {
+// addLateness adds a spread beside the bare loop's.
+func (r *run) addLateness(stage, what string, late, bare spread) {
 	figures := []Figure{
 		{What: what + ", p50", Unit: millis, Value: ms(late.P50)},
 		{What: what + ", p99", Unit: millis, Value: ms(late.P99)},
 		{What: what + ", p99.9", Unit: millis, Value: ms(late.P999)},
 		{What: what + ", max", Unit: millis, Value: ms(late.Max)},
 	}
-	if bare != nil {
-		for i, d := range []time.Duration{bare.P50, bare.P99, bare.P999, bare.Max} {
-			figures[i] = figures[i].beside("bare loop", ms(d))
-		}
+	for i, d := range []time.Duration{bare.P50, bare.P99, bare.P999, bare.Max} {
+		figures[i] = figures[i].beside("bare loop", ms(d))
 	}
 	figures[1] = figures[1].atMost(p99Target)
 	r.add(stage, figures...)

@@ -25,7 +25,14 @@ func (r *run) pending(ctx context.Context, b *bed) error {
 	}
 	aside := fmt.Sprintf("%s pending", commas(int64(n)))
 	filled := b.child.peakRSS()
+	if err := sleep(ctx, r.cfg.settle); err != nil {
+		return err
+	}
 	late, err := r.ringSteadily(ctx, b, stagePending)
+	if err != nil {
+		return err
+	}
+	bare, err := r.bareLateness(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -33,6 +40,6 @@ func (r *run) pending(ctx context.Context, b *bed) error {
 		Figure{What: "set, NDJSON, up to " + aside, Unit: perSecond, Value: rate(n, took)},
 		Figure{What: "peak RSS, " + aside + " set", Unit: mebibytes, Value: mib(filled)}.atMost(rssTarget),
 	)
-	r.addLateness(stagePending, fmt.Sprintf("lateness at %d/s, %s", r.cfg.Rate, aside), late, nil)
+	r.addLateness(stagePending, fmt.Sprintf("lateness at %d/s, %s", r.cfg.Rate, aside), late, bare)
 	return nil
 }

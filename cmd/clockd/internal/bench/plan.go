@@ -49,20 +49,23 @@ type Config struct {
 	Progress   io.Writer // nil: none
 
 	ahead time.Duration // how far ahead alarms are set while others ring
-	quick bool          // figures are not judged
+	// settle is how long the database is left to write back what the pending alarms have filled: what rings among millions
+	// was not set a second ago.
+	settle time.Duration
+	quick  bool // figures are not judged
 }
 
 // DefaultConfig returns the defaults that each field names.
 func DefaultConfig() Config {
 	return Config{
 		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 100_000, Rate: 500, For: 20 * time.Second, Pending: 1_000_000, Rounds: 3,
-		ahead: 3 * time.Second,
+		ahead: 3 * time.Second, settle: 20 * time.Second,
 	}
 }
 
 // Quick makes the figures small: enough to see that all works, not how fast.
 func (c *Config) Quick() {
-	c.quick, c.ahead, c.Rounds = true, time.Second, 1
+	c.quick, c.ahead, c.settle, c.Rounds = true, time.Second, 0, 1
 	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Pending = 2_000, 300, 2_000, 600, time.Second, 5_000
 }
 
