@@ -57,6 +57,9 @@ func (s sample) at(local time.Time) int64 {
 	return s.database + age - drift
 }
 
+// notableStep is more than clocks differ by being slewed.
+const notableStep = 10 * time.Millisecond
+
 const (
 	keptSamples = 16
 	driftPPM    = 500 // of a sample's age: the fastest that NTP slews a clock
@@ -102,8 +105,8 @@ func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, ok := t.micros(sent)
-	if ok && at > s.database {
-		t.log.Warn("the database's clock was set back", "by", time.Duration(at-s.database)*time.Microsecond)
+	if back := time.Duration(at-s.database) * time.Microsecond; ok && back > notableStep {
+		t.log.Warn("the database's clock was set back", "by", back)
 	}
 	if !ok || at > s.database {
 		t.samples = t.samples[:0]

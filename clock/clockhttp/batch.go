@@ -56,7 +56,7 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 			s.note(c.Request(), p)
 		}
 	}
-	return s.answer(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "]}"...))
+	return s.answerJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
 // await fills in the results, in order. If the server failed any item it returns a problem for the whole: the

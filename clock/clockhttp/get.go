@@ -26,7 +26,7 @@ func (s *Server) get(c echo.Context) error {
 		return unavailableIfLate(ctx, err)
 	}
 	c.Response().Header().Set("ETag", etag(a))
-	return s.answer(c, http.StatusOK, echo.MIMEApplicationJSON, appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
+	return s.answerJSON(c, http.StatusOK, appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
 }
 
 func unknownAlarm(k clock.Key) error {

@@ -38,7 +38,7 @@ func (s *Server) readyz(c echo.Context) error {
 	if !r.Ready {
 		status = http.StatusServiceUnavailable
 	}
-	return s.answer(c, status, echo.MIMEApplicationJSON, r.append(nil))
+	return s.answerJSON(c, status, r.append(nil))
 }
 
 func (r *Readiness) append(b []byte) []byte {
@@ -58,7 +58,7 @@ func (r *Readiness) append(b []byte) []byte {
 		b = appendString(append(b, `,"detail":`...), check.Detail)
 		b = append(b, '}')
 	}
-	return append(b, "]}\n"...)
+	return append(b, "]}"...)
 }
 
 func (s *Server) openAPI(c echo.Context) error {

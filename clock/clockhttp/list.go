@@ -40,7 +40,7 @@ func (s *Server) list(c echo.Context) error {
 		b = append(b, encodeCursor(more)...)
 		b = append(b, `"}`...)
 	}
-	return s.answer(c, http.StatusOK, echo.MIMEApplicationJSON, b)
+	return s.answerJSON(c, http.StatusOK, b)
 }
 
 // readPage returns the page with its array open, and the key it ends with if there may be more.

@@ -147,7 +147,7 @@ func (s *Server) answerProblem(c echo.Context, err error) error {
 	if p.Alarm != nil {
 		h.Set("ETag", etag(p.Alarm))
 	}
-	return s.answer(c, p.Status, problemJSON, p.append(make([]byte, 0, 512)))
+	return s.answer(c, p.Status, problemJSON, append(p.append(make([]byte, 0, 512)), '\n'))
 }
 
 // note counts the problem, and logs it if nobody could expect it.

@@ -223,6 +223,11 @@ func recovered(handle echo.HandlerFunc, c echo.Context) (err error) {
 // writeBytes is how much of an answer is written under one deadline.
 const writeBytes = 256 << 10
 
+// answerJSON writes a JSON document, with a line break for who reads it in a terminal.
+func (s *Server) answerJSON(c echo.Context, status int, b []byte) error {
+	return s.answer(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
+}
+
 // answer writes a whole answer. A client that does not take it is no failure of the request.
 func (s *Server) answer(c echo.Context, status int, contentType string, b []byte) error {
 	h := c.Response().Header()

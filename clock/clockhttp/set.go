@@ -82,7 +82,7 @@ func outcome(p *clock.Pending) (clock.Decision, error) {
 // answerAlarm answers with the alarm and its generation as ETag.
 func (s *Server) answerAlarm(c echo.Context, status int, a *clock.Alarm) error {
 	c.Response().Header().Set("ETag", etag(a))
-	return s.answer(c, status, echo.MIMEApplicationJSON, appendAlarm(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
+	return s.answerJSON(c, status, appendAlarm(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
 }
 
 // alarmBuffer holds an alarm as JSON without its payload, nearly always.
