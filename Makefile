@@ -45,7 +45,7 @@ test: ## all tests with the race detector, on the real databases and broker
 
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
-	CLOCKD_SLOW=1 $(WITH) $(GOTESTSUM) --format testname \
+	$(WITH) $(GOTESTSUM) --format testname \
 	  -- -tags=soak -run='^TestSoak' -count=1 -timeout=$(SOAKTIME) $(TESTFLAGS) $(PKGS)
 
 # Only packages with a fuzz target are compiled; one target runs at a time, as

@@ -195,11 +195,10 @@ func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 
 // TestStreamOfManyLines: every line has its result, in order, the over-long one in the middle included, and memory does
 // not grow with the lines.
-func TestStreamOfManyLines(t *testing.T) {
-	n, heapLimit := 100_000, uint64(48<<20)
-	if slow {
-		n = 10_000_000
-	}
+func TestStreamOfManyLines(t *testing.T) { streamLines(t, 100_000) }
+
+func streamLines(t *testing.T, n int) {
+	const heapLimit = uint64(48 << 20)
 	h := start(t, func(su *setup) { su.store.keep = false })
 	conn := h.dial()
 	sent := make(chan error, 1)

@@ -4,26 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
-
-// size returns how many alarms a test uses; CLOCKD_TEST_ALARMS sets it for a large run.
-func size(t *testing.T, usual int) int {
-	t.Helper()
-	if v := os.Getenv("CLOCKD_TEST_ALARMS"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return usual
-}
 
 // target is where a test's rings go.
 type target struct {
@@ -119,11 +104,12 @@ func (p *process) cancelMost(application, prefix string, count int) map[string]b
 }
 
 // The common life: most alarms are cancelled before they ring, some while they do; the others ring, once and not early.
-func TestMostAreCancelledTheOthersRing(t *testing.T) {
+func TestMostAreCancelledTheOthersRing(t *testing.T) { mostAreCancelled(t, 2000) }
+
+func mostAreCancelled(t *testing.T, count int) {
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		p := startOn(t, databaseURL, b)
 		got := receiveFrom(p, b, "shop")
-		count := size(t, 2000)
 		first := time.Now().Add(2*time.Second + time.Duration(count)*400*time.Microsecond).Truncate(time.Millisecond)
 		p.set("shop", "order", count, func(i int) time.Time { return first.Add(time.Duration(i%2000) * time.Millisecond) })
 		cancelled := p.cancelMost("shop", "order", count)

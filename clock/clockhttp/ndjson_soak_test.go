@@ -26,3 +26,5 @@ func TestSoakClientThatStopsReadingIsCut(t *testing.T) {
 		t.Errorf("%d bytes of bodies are still taken", h.server.cfg.BodyBytes-left)
 	}
 }
+
+func TestSoakStreamOfTenMillionLines(t *testing.T) { streamLines(t, 10_000_000) }
