@@ -67,14 +67,15 @@ type Content struct {
 	Retry        RetryPolicy
 	AckTimeout   time.Duration // 0: rung is enough
 	MaxRings     int           // with AckTimeout: how often it rings unacknowledged
-	Priority     int           // 0 to 9
+	Priority     int           // 0 to 9: of alarms due at once the higher rings first
+	Delivery     DeliveryMode
 }
 
 // Same reports whether c and d are equal in everything that a set compares.
 func (c *Content) Same(d *Content) bool {
 	return c.RingAt == d.RingAt && c.LatestRingAt == d.LatestRingAt && c.PayloadKind == d.PayloadKind &&
 		c.ContentType == d.ContentType && c.Retry == d.Retry && c.AckTimeout == d.AckTimeout &&
-		c.MaxRings == d.MaxRings && c.Priority == d.Priority && bytes.Equal(c.Payload, d.Payload)
+		c.MaxRings == d.MaxRings && c.Priority == d.Priority && c.Delivery == d.Delivery && bytes.Equal(c.Payload, d.Payload)
 }
 
 // Alarm is one row: what was asked for and what has become of it.
@@ -94,6 +95,10 @@ type Alarm struct {
 	InDoubt     bool   // a try was published and its outcome is unknown
 	ClaimID     string // of the last confirmed ring's transaction
 
+	Answer     AnswerKind // the last one that was accepted, of this generation
+	AnsweredBy string
+	AnsweredAt Instant // NoInstant where there was none
+
 	RungAt     Instant
 	CreateTime Instant
 	UpdateTime Instant
@@ -105,7 +110,7 @@ type Alarm struct {
 // MaxAttempts is how many failed tries of an alarm are kept.
 const MaxAttempts = 20
 
-// Attempt is one try to ring that was not confirmed.
+// Attempt is one try to ring that was not confirmed, or a ring that was not acknowledged.
 type Attempt struct {
 	Generation int64
 	RingNo     int // the number that the ring bore
@@ -113,6 +118,7 @@ type Attempt struct {
 	Time       Instant
 	Outcome    OutcomeKind
 	Error      string
+	By         string // who answered, for Released and Buried
 }
 
 // Claimed reports whether a two-phase claim holds the alarm: being delivered, outcome not yet known.

@@ -79,7 +79,7 @@ func (k ConditionKind) String() string {
 func armed(row *Alarm, s *Set, now Instant) Alarm {
 	a := Alarm{
 		Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: s.Traceparent,
-		NextTryTime: s.RingAt, RungAt: NoInstant, CreateTime: now, UpdateTime: now, FinishedAt: NoInstant,
+		NextTryTime: s.RingAt, AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: now, UpdateTime: now, FinishedAt: NoInstant,
 	}
 	if row == nil {
 		return a

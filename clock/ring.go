@@ -25,19 +25,19 @@ type Ring struct {
 	AckTimeout   time.Duration
 	MaxRings     int
 	Priority     int
+	Delivery     DeliveryMode
 	Traceparent  string
 	InDoubt      bool // a try before this one, of the same number, has no known outcome
 }
 
+// ID returns the ring's name.
+func (r *Ring) ID() RingID {
+	return RingID{AlarmID: r.AlarmID, Generation: r.Generation, RingNo: r.RingNo}
+}
+
 // MessageID returns "<id>.<generation>.<ring_no>": the same for every copy of one ring, never used for another.
 func (r *Ring) MessageID() string {
-	b := make([]byte, 0, 32)
-	b = strconv.AppendInt(b, r.AlarmID, 10)
-	b = append(b, '.')
-	b = strconv.AppendInt(b, r.Generation, 10)
-	b = append(b, '.')
-	b = strconv.AppendInt(b, int64(r.RingNo), 10)
-	return string(b)
+	return r.ID().String()
 }
 
 // OutcomeKind is what became of one try. The numbers are stored with attempts.
@@ -52,21 +52,26 @@ const (
 	Refused   OutcomeKind = 5 // the target cannot take this message at all: counted
 	Unsent    OutcomeKind = 6 // no byte of it left this process: as if never tried
 	Untaken   OutcomeKind = 7 // as Unsent, because its receiver, and only that one, does not take rings up
+
+	// Not of a try, but of a confirmed ring that waited for its acknowledgement; kept with the attempts.
+	Released       OutcomeKind = 8  // answered: ring again later
+	Buried         OutcomeKind = 9  // answered: dead
+	Unacknowledged OutcomeKind = 10 // not answered in time
 )
 
 var outcomeNames = [...]string{
 	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused", Unsent: "unsent",
-	Untaken: "untaken",
+	Untaken: "untaken", Released: "released", Buried: "buried", Unacknowledged: "unacknowledged",
 }
 
-// OutcomeKinds returns all outcomes in the order of their numbers.
+// OutcomeKinds returns all outcomes of a try in the order of their numbers.
 func OutcomeKinds() []OutcomeKind {
 	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent, Untaken}
 }
 
 // String returns the outcome's name as metrics, reports and answers use it.
 func (k OutcomeKind) String() string {
-	if k < Confirmed || k > Untaken {
+	if k < Confirmed || k > Unacknowledged {
 		return "outcome(" + strconv.Itoa(int(k)) + ")"
 	}
 	return outcomeNames[k]

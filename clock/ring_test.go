@@ -130,14 +130,17 @@ func TestSettleBoundsTheReason(t *testing.T) {
 }
 
 func TestOutcomeKinds(t *testing.T) {
-	for i, want := range []string{"confirmed", "returned", "nacked", "in_doubt", "refused", "unsent", "untaken"} {
-		k := OutcomeKinds()[i]
+	kinds := append(OutcomeKinds(), Released, Buried, Unacknowledged)
+	for i, want := range []string{
+		"confirmed", "returned", "nacked", "in_doubt", "refused", "unsent", "untaken", "released", "buried", "unacknowledged",
+	} {
+		k := kinds[i]
 		text, err := k.MarshalText()
 		if int(k) != i+1 || k.String() != want || string(text) != want || err != nil {
 			t.Errorf("outcome %d is %s, %s, %v; want %s: numbers are stored", k, k, text, err, want)
 		}
 	}
-	if OutcomeKind(0).String() != "outcome(0)" || OutcomeKind(8).String() != "outcome(8)" {
+	if OutcomeKind(0).String() != "outcome(0)" || OutcomeKind(11).String() != "outcome(11)" {
 		t.Error("an unknown outcome has a name")
 	}
 }

@@ -41,18 +41,29 @@ type Condition struct {
 	Generation int64
 }
 
-// Op is one request to change an alarm: a Set or a Cancel, the other is nil.
+// Op is one request to change an alarm: exactly one is not nil.
 type Op struct {
-	Set    *Set
-	Cancel *Cancel
+	Set     *Set
+	Cancel  *Cancel
+	Answer  *Answer
+	Kick    *Kick
+	Discard *Discard
 }
 
 // Key returns the key that the op is about.
 func (o Op) Key() Key {
-	if o.Set != nil {
+	switch {
+	case o.Set != nil:
 		return o.Set.Key
+	case o.Cancel != nil:
+		return o.Cancel.Key
+	case o.Answer != nil:
+		return o.Answer.Key
+	case o.Kick != nil:
+		return o.Kick.Key
+	default:
+		return o.Discard.Key
 	}
-	return o.Cancel.Key
 }
 
 // Size returns what the op holds in memory, in bytes, roughly.
@@ -74,26 +85,28 @@ const (
 	Replace                    // a pending alarm is changed, generation+1
 	Rearm                      // a finished one is armed again, generation+1
 	Stop                       // cancelled
+	Amend                      // answered, kicked or discarded: neither content nor generation change
 	Refuse
 	Wait // held by a claim: judge it again when that is over
 )
 
 var verdictNames = [...]string{
-	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Refuse: "refused", Wait: "waiting",
+	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Amend: "amended", Refuse: "refused", Wait: "waiting",
 }
 
 // String returns the verdict's name as metrics use it.
 func (v Verdict) String() string { return verdictNames[v] }
 
-// Decision is a verdict with the row as it is after it: to be written for Create, Replace, Rearm and Stop; as it stands
+// Decision is a verdict with the row as it is after it: to be written for Create, Replace, Rearm, Stop and Amend; as it stands
 // for the others (zero where there is none).
 type Decision struct {
 	Verdict Verdict
 	Alarm   Alarm
-	Err     error // with Refuse: an *Error
+	Attempt *Attempt // to be kept with the row; nil for none
+	Err     error    // with Refuse: an *Error
 }
 
 // Writes reports whether the decision changes the row.
 func (d *Decision) Writes() bool {
-	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Stop
+	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Stop || d.Verdict == Amend
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,22 +12,28 @@ import (
 type Due struct {
 	ID          int64
 	NextTryTime clock.Instant
+	Rank        int // 9 - priority
 	Shard       int
 	Application string
 }
 
 // Position returns where the alarm stands in the order of the due index.
-func (d Due) Position() Position { return Position{Time: d.NextTryTime, ID: d.ID} }
+func (d Due) Position() Position { return Position{Time: d.NextTryTime, Rank: d.Rank, ID: d.ID} }
 
-// Position is a place in the due order of a set of shards: by time, then by id. The zero Position is before everything.
+// Rank returns where a priority stands in the due order of one instant: the highest first.
+func Rank(priority int) int { return clock.MaxPriority - priority }
+
+// Position is a place in the due order of a set of shards: by time, then by rank, then by id. The zero Position is before
+// everything.
 type Position struct {
 	Time clock.Instant
+	Rank int
 	ID   int64
 }
 
 // Before reports whether p comes before q.
 func (p Position) Before(q Position) bool {
-	return p.Time < q.Time || p.Time == q.Time && p.ID < q.ID
+	return cmp.Or(cmp.Compare(p.Time, q.Time), cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.ID, q.ID)) < 0
 }
 
 // DueQuery asks for alarms in due order.
@@ -55,7 +62,10 @@ type ClaimRequest struct {
 	Now      clock.Instant // a row is due when its next_try_time <= Now
 	ClaimID  string        // fresh for every claim
 	MaxBytes int           // of payloads; at least one ring is taken whatever its size
-	Lease    time.Duration // 0: hold a transaction until Settle; else two-phase: commit the claim, which ends at Now+Lease
+	// Once takes only alarms of clock.AtMostOnce, and commits that they have rung, in doubt, before they are handed over; else
+	// those come back in Claim.Once.
+	Once  bool
+	Lease time.Duration // 0: hold a transaction until Settle; else two-phase: commit the claim, which ends at Now+Lease
 }
 
 // Claim is what a ClaimRequest took.
@@ -63,6 +73,7 @@ type Claim struct {
 	Rings []clock.Ring // to be delivered, in the order of next_try_time, id
 	Ended []Ended      // due but past latest_ring_at (expired) or out of rings (dead): over, committed, not to be delivered
 	Left  []int64      // asked for, free and due, but left for MaxBytes' sake; never nil-and-lost: offer them again
+	Once  []int64      // asked for, free and due, but AtMostOnce: claim them with ClaimRequest.Once
 	// Settler finishes the claim; nil when Rings is empty, for then all is committed.
 	Settler Settler
 }

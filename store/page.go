@@ -28,4 +28,4 @@ func NewDuePage(q DueQuery, rows []Due) DuePage {
 }
 
 // next returns the position right after p.
-func (p Position) next() Position { return Position{Time: p.Time, ID: p.ID + 1} }
+func (p Position) next() Position { return Position{Time: p.Time, Rank: p.Rank, ID: p.ID + 1} }
