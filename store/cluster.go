@@ -2,16 +2,17 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// Node is a process that shares the work, as it last said of itself.
+// Node is a process that shares the work, as it last said of itself. Text is UTF-8 without NUL.
 type Node struct {
-	Incarnation  string // of this process alone
-	Name         string // given by a person; two processes may have the same
-	Address      string // where its HTTP listens, for people
-	Version      string
+	Incarnation  string // of this process alone, 1 to 26 bytes of ASCII
+	Name         string // given by a person, at most 128 characters; two processes may have the same
+	Address      string // where its HTTP listens, for people; at most 255 characters
+	Version      string // at most 64 characters
 	Started      clock.Instant
 	Expires      clock.Instant // it is taken for dead from then on
 	Applications []string      // with a subscriber of their stream there; sorted, nil where rings go to a broker
@@ -28,26 +29,64 @@ type Lease struct {
 
 // Cluster is all nodes and leases at one moment.
 type Cluster struct {
-	Nodes  []Node  // by incarnation, also those that expired less than NodeMemory ago
+	Nodes  []Node  // by incarnation, also those that expired and that no Attend has forgotten yet
 	Leases []Lease // one a shard, by shard
 }
 
 // Leaser keeps who is there and who has which shard. All times are the caller's lower bound of the database's clock, so
-// that nothing is taken before it expired. Each method is one transaction; definite rollbacks are replayed.
+// that nothing is taken before it expired. Each method is one transaction; definite rollbacks are replayed. After
+// ErrUnconfirmed the caller does not know: all of them may be called again.
 type Leaser interface {
-	// Cluster reads everything; nothing is locked or written.
+	// Cluster reads everything, as of one moment; nothing is locked or written.
 	Cluster(ctx context.Context) (Cluster, error)
 	// Attend writes the node's row as given (Started only when the row is new), lets all leases of its incarnation, expired
-	// ones too, last until n.Expires, and deletes nodes that expired before forget.
+	// ones too, last until n.Expires, and deletes nodes that expired before forget (exclusive). It takes nothing back that
+	// somebody else has taken.
 	Attend(ctx context.Context, n Node, forget clock.Instant) error
-	// Take gives n those of the shards that are free or expired at now, with the next epoch and until n.Expires, and returns
-	// which, sorted.
+	// Take gives n those of the shards that are free, or expired at now (Expires <= now, whoever had them), with the next
+	// epoch and until n.Expires, and returns which, sorted. Of two that take one shard at once one gets it. Shards whose row
+	// is locked at that moment are passed over, and numbers that are no shard.
 	Take(ctx context.Context, n Node, now clock.Instant, shards []int) ([]int, error)
-	// Yield frees those of the shards that the incarnation has.
+	// Yield frees those of the shards that the incarnation has, expired or not; their epochs stay.
 	Yield(ctx context.Context, incarnation string, shards []int) error
-	// Leave frees all of its shards and deletes its row.
+	// Leave frees all of its shards and deletes its row. An incarnation that nobody knows is no error.
 	Leave(ctx context.Context, incarnation string) error
 }
+
+// ClusterRow is a node (Shard -1, Owner its name) or a lease (only the first five columns), as the generated code of every
+// engine reads them in one statement: the engines' row types convert to it.
+type ClusterRow struct {
+	Shard        int64
+	Incarnation  string
+	Owner        string
+	Epoch        int64
+	Expires      int64
+	Address      string
+	Version      string
+	Started      int64
+	Applications string
+}
+
+// Add puts a row in its place; rows come in the order of Shard, Incarnation.
+func (c *Cluster) Add(r ClusterRow) {
+	if r.Shard >= 0 {
+		c.Leases = append(c.Leases, Lease{
+			Shard: int(r.Shard), Owner: r.Owner, Incarnation: r.Incarnation, Epoch: r.Epoch, Expires: clock.Instant(r.Expires),
+		})
+		return
+	}
+	n := Node{
+		Incarnation: r.Incarnation, Name: r.Owner, Address: r.Address, Version: r.Version,
+		Started: clock.Instant(r.Started), Expires: clock.Instant(r.Expires),
+	}
+	if r.Applications != "" {
+		n.Applications = strings.Split(r.Applications, "\n")
+	}
+	c.Nodes = append(c.Nodes, n)
+}
+
+// ApplicationLines returns the node's applications as the column applications holds them.
+func (n *Node) ApplicationLines() string { return strings.Join(n.Applications, "\n") }
 
 // Notifier passes short messages between the nodes on one database, where the engine can. They may be lost.
 type Notifier interface {

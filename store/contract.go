@@ -146,6 +146,7 @@ type Store interface {
 	Expirer
 	Purger
 	Gauge
+	Leaser
 
 	// Migrate brings the schema up to date under a lock, so that any number of processes may start at once, and fixes
 	// the shard count of a new database.

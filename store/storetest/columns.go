@@ -53,12 +53,22 @@ var tables = map[string][]Column{
 		{"epoch", false},
 		{"expires", false},
 	},
+	"node": {
+		{"incarnation", false},
+		{"name", false},
+		{"address", false},
+		{"version", false},
+		{"started", false},
+		{"expires", false},
+		{"applications", false},
+	},
 }
 
 // views holds the columns of every view, in order. Instants are UTC timestamps to the millisecond whatever the session's time
 // zone (DATETIME(3); timestamp(3) without time zone; in SQLite text like "2026-11-21 18:30:00.123"); state and last_outcome are
 // names; in_doubt is 0 or 1; lateness_ms is rung_at - target_ring_at, NULL where rung_at is; attempts counts the rows of
-// ring_attempt; last_outcome and last_attempt_time are of the newest of them, NULL where there is none.
+// ring_attempt; last_outcome and last_attempt_time are of the newest of them, NULL where there is none. A shard that nobody has
+// shows NULL as owner, incarnation and expires; node_known is 0 or 1; shards counts the leases of the node.
 var views = map[string][]string{
 	"alarm_report": {
 		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
@@ -69,4 +79,6 @@ var views = map[string][]string{
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
 		"last_error", "attempts", "last_outcome", "last_attempt_time",
 	},
+	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
+	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications"},
 }

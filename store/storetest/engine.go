@@ -106,11 +106,13 @@ type fixture struct {
 	lease   time.Duration // of claims; 0: transactional
 }
 
-// empty deletes all alarms.
+// empty deletes all alarms and nodes, and frees all shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
 	f.exec("DELETE FROM alarm")
+	f.exec("DELETE FROM node")
+	f.exec("UPDATE shard SET owner = '', incarnation = '', epoch = 0, expires = 0")
 }
 
 // exec runs plain SQL past the store.

@@ -87,6 +87,17 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.Overdue(ctx, t0, []int{1, 2, 3}, 1)
 			return err
 		},
+		"cluster": func(ctx context.Context) error {
+			_, err := f.Cluster(ctx)
+			return err
+		},
+		"attend": func(ctx context.Context) error { return f.Attend(ctx, node("fault", t0+1), t0) },
+		"take": func(ctx context.Context) error {
+			_, err := f.Take(ctx, node("fault", t0+1), t0, []int{1, 2, 3})
+			return err
+		},
+		"yield": func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },
+		"leave": func(ctx context.Context) error { return f.Leave(ctx, "fault") },
 	}
 }
 
@@ -100,6 +111,7 @@ func testCancelled(t *testing.T, f *fixture) {
 		}
 	}
 	same(t, "alarms", f.count("alarm"), 0)
+	same(t, "nodes", f.count("node"), 0)
 }
 
 // testClosed calls everything on a store that was closed.

@@ -62,6 +62,27 @@ type AlarmReport struct {
 	FinishedAt   pgtype.Timestamp
 }
 
+type Node struct {
+	Incarnation  string
+	Name         string
+	Address      string
+	Version      string
+	Started      int64
+	Expires      int64
+	Applications string
+}
+
+type NodeReport struct {
+	Incarnation  string
+	Name         string
+	Address      string
+	Version      string
+	Started      pgtype.Timestamp
+	Expires      pgtype.Timestamp
+	Shards       int64
+	Applications string
+}
+
 type RetryReport struct {
 	ID              int64
 	Application     string
@@ -95,4 +116,13 @@ type Shard struct {
 	Incarnation string
 	Epoch       int64
 	Expires     int64
+}
+
+type ShardReport struct {
+	Shard       int64
+	Owner       bool
+	Incarnation bool
+	Epoch       int64
+	Expires     pgtype.Timestamp
+	NodeKnown   int32
 }

@@ -60,6 +60,27 @@ type AlarmReport struct {
 	FinishedAt   interface{}
 }
 
+type Node struct {
+	Incarnation  string
+	Name         string
+	Address      string
+	Version      string
+	Started      int64
+	Expires      int64
+	Applications string
+}
+
+type NodeReport struct {
+	Incarnation  string
+	Name         string
+	Address      string
+	Version      string
+	Started      interface{}
+	Expires      interface{}
+	Shards       int64
+	Applications string
+}
+
 type RetryReport struct {
 	ID              int64
 	Application     string
@@ -93,4 +114,13 @@ type Shard struct {
 	Incarnation string
 	Epoch       int64
 	Expires     int64
+}
+
+type ShardReport struct {
+	Shard       int64
+	Owner       interface{}
+	Incarnation interface{}
+	Epoch       int64
+	Expires     interface{}
+	NodeKnown   bool
 }

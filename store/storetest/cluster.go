@@ -1,0 +1,261 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// node returns a node that expires then, and started a minute before t0.
+func node(incarnation string, expires clock.Instant) store.Node {
+	return store.Node{
+		Incarnation: incarnation, Name: "node " + incarnation, Address: "10.0.0.1:8077", Version: "v1", Started: t0 - 60_000, Expires: expires,
+	}
+}
+
+func (f *fixture) attend(n store.Node, forget clock.Instant) {
+	f.t.Helper()
+	ok(f.t, f.Attend(f.t.Context(), n, forget), "attend")
+}
+
+func (f *fixture) take(n store.Node, now clock.Instant, shards ...int) []int {
+	f.t.Helper()
+	taken, err := f.Take(f.t.Context(), n, now, shards)
+	ok(f.t, err, "take")
+	return taken
+}
+
+func (f *fixture) cluster() store.Cluster {
+	f.t.Helper()
+	c, err := f.Cluster(f.t.Context())
+	ok(f.t, err, "cluster")
+	if len(c.Leases) != f.ShardCount() {
+		f.t.Fatalf("%d leases of %d shards", len(c.Leases), f.ShardCount())
+	}
+	for i, l := range c.Leases {
+		if l.Shard != i {
+			f.t.Fatalf("lease %d is of shard %d", i, l.Shard)
+		}
+	}
+	return c
+}
+
+// wantLeases demands these leases, and that nobody has had the other shards.
+func (f *fixture) wantLeases(leases ...store.Lease) {
+	f.t.Helper()
+	want := make([]store.Lease, f.ShardCount())
+	for i := range want {
+		want[i].Shard = i
+	}
+	for _, l := range leases {
+		want[l.Shard] = l
+	}
+	same(f.t, "leases", f.cluster().Leases, want)
+}
+
+// leased returns the lease that n has of a shard.
+func leased(n store.Node, shard int, epoch int64) store.Lease {
+	return store.Lease{Shard: shard, Owner: n.Name, Incarnation: n.Incarnation, Epoch: epoch, Expires: n.Expires}
+}
+
+// testAttend writes nodes, renews their leases and forgets the dead.
+func testAttend(t *testing.T, f *fixture) {
+	same(t, "an empty cluster", f.cluster().Nodes, nil)
+	c, a, b := node("c", t0+3000), node("A", t0+3000), node("b", t0+3000)
+	b.Name, b.Applications = c.Name, []string{"bank", "shop"}
+	for _, n := range []store.Node{c, a, b} {
+		f.attend(n, t0)
+	}
+	same(t, "nodes", f.cluster().Nodes, []store.Node{a, b, c})
+	same(t, "taken", f.take(a, t0, 5, 3), []int{3, 5})
+	same(t, "taken", f.take(b, t0, 4), []int{4})
+
+	again := a // long after its end, and somebody else says when it started
+	again.Name, again.Address, again.Version, again.Applications = "näme’", "", "v2", []string{"shop"}
+	again.Started, again.Expires = t0+99, t0+60_000
+	f.attend(again, t0+3000)
+	again.Started = a.Started
+	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b, c})
+	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000}, leased(b, 4, 1),
+		store.Lease{Shard: 5, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000})
+
+	same(t, "taken over", f.take(c, t0+3000, 3, 4, 5), []int{4})
+	b.Expires, b.Applications = t0+70_000, nil
+	f.attend(b, t0+3001) // c expired before
+	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b})
+	if l := f.cluster().Leases[4]; l.Incarnation != "c" || l.Epoch != 2 || l.Expires != c.Expires {
+		t.Errorf("what was taken over from b: %+v", l)
+	}
+}
+
+// testTake takes what is free, what has expired to the millisecond, and nothing else.
+func testTake(t *testing.T, f *fixture) {
+	a, b := node("a", t0+3000), node("b", t0+9000)
+	same(t, "nothing", f.take(a, t0), nil)
+	same(t, "no shards", f.take(a, t0, 64, 1000), nil)
+	same(t, "taken", f.take(a, t0, 63, 0, 7, 64), []int{0, 7, 63})
+	same(t, "taken again", f.take(a, t0, 63, 0, 7), nil)
+	f.wantLeases(leased(a, 0, 1), leased(a, 7, 1), leased(a, 63, 1))
+	same(t, "what has not expired", f.take(b, t0+2999, 0, 7, 8), []int{8})
+	same(t, "what has", f.take(b, t0+3000, 7), []int{7})
+	f.wantLeases(leased(a, 0, 1), leased(b, 7, 2), leased(b, 8, 1), leased(a, 63, 1))
+	a.Expires = t0 + 20_000
+	same(t, "its own, expired", f.take(a, t0+5000, 0, 7, 63), []int{0, 63})
+	f.wantLeases(leased(a, 0, 2), leased(b, 7, 2), leased(b, 8, 1), leased(a, 63, 2))
+	same(t, "nodes: to take is not to attend", f.cluster().Nodes, nil)
+}
+
+// testTakeRace lets stores take all shards at once, round after round: each shard goes to exactly one of them, each time with
+// the next epoch.
+func testTakeRace(t *testing.T, f *fixture) {
+	const takers, rounds = 4, 8
+	stores := []*fixture{f}
+	for len(stores) < takers {
+		stores = append(stores, f.other())
+	}
+	for round := range rounds {
+		now := t0.Add(defaultLease) + clock.Instant(round)
+		taken := make([][]int, takers)
+		var g errgroup.Group
+		for i, s := range stores {
+			g.Go(func() (err error) {
+				taken[i], err = s.Take(t.Context(), node(fmt.Sprint("taker ", i), now+1), now, s.shards())
+				return err
+			})
+		}
+		ok(t, g.Wait(), "take at once")
+		owner := map[int]string{}
+		for i := range taken {
+			if !slices.IsSorted(taken[i]) {
+				t.Errorf("not sorted: %v", taken[i])
+			}
+			for _, shard := range taken[i] {
+				if owner[shard] != "" {
+					t.Errorf("round %d: shard %d went to two", round, shard)
+				}
+				owner[shard] = fmt.Sprint("taker ", i)
+			}
+		}
+		rest := f.take(node("rest", now+1), now, f.shards()...) // passed over for the sake of a lock that was then given up
+		for _, shard := range rest {
+			owner[shard] = "rest"
+		}
+		for _, l := range f.cluster().Leases {
+			if l.Incarnation != owner[l.Shard] || l.Epoch != int64(round)+1 {
+				t.Errorf("round %d: %q was told that it has shard %d, but %+v", round, owner[l.Shard], l.Shard, l)
+			}
+		}
+	}
+}
+
+// testTakeLocked takes the others at once where somebody holds one row.
+func testTakeLocked(t *testing.T, f *fixture) {
+	tx, err := f.db.SQL.BeginTx(t.Context(), nil)
+	ok(t, err, "begin")
+	defer func() { _ = tx.Rollback() }()
+	var got int
+	ok(t, tx.QueryRow("SELECT shard FROM shard WHERE shard = 2 FOR UPDATE").Scan(&got), "lock a shard")
+	a := node("a", t0+3000)
+	same(t, "taken", f.take(a, t0, 1, 2, 3), []int{1, 3})
+	f.attend(a, t0) // renews 1 and 3, past 2
+	same(t, "leases of a", leasesOf(f.cluster(), "a"), []int{1, 3})
+}
+
+func leasesOf(c store.Cluster, incarnation string) (shards []int) {
+	for _, l := range c.Leases {
+		if l.Incarnation == incarnation {
+			shards = append(shards, l.Shard)
+		}
+	}
+	return shards
+}
+
+// testYield frees what one has, and nothing of others.
+func testYield(t *testing.T, f *fixture) {
+	a, b := node("a", t0+3000), node("b", t0+3000)
+	f.take(a, t0, 1, 2, 3)
+	f.take(b, t0, 4, 5)
+	ok(t, f.Yield(t.Context(), "a", nil), "yield nothing")
+	ok(t, f.Yield(t.Context(), "a", []int{5, 3, 1, 6, 99}), "yield")
+	free := func(shard int) store.Lease { return store.Lease{Shard: shard, Epoch: 1} }
+	f.wantLeases(free(1), leased(a, 2, 1), free(3), leased(b, 4, 1), leased(b, 5, 1))
+	same(t, "taken by another", f.take(b, t0, 1, 2), []int{1})
+	ok(t, f.Yield(t.Context(), "a", []int{1, 2, 3}), "yield again")
+	f.wantLeases(leased(b, 1, 2), free(2), free(3), leased(b, 4, 1), leased(b, 5, 1))
+}
+
+// testLeave frees everything of one node and forgets it.
+func testLeave(t *testing.T, f *fixture) {
+	a, b := node("a", t0+3000), node("b", t0+3000)
+	f.attend(a, 0)
+	f.attend(b, 0)
+	f.take(a, t0, 1, 2)
+	f.take(b, t0, 3)
+	ok(t, f.Leave(t.Context(), "a"), "leave")
+	ok(t, f.Leave(t.Context(), "a"), "leave again")
+	same(t, "nodes", f.cluster().Nodes, []store.Node{b})
+	f.wantLeases(store.Lease{Shard: 1, Epoch: 1}, store.Lease{Shard: 2, Epoch: 1}, leased(b, 3, 1))
+}
+
+// testAttendAtOnce is life: many nodes attend, take, yield and forget beside each other, and none fails or waits.
+func testAttendAtOnce(t *testing.T, f *fixture) {
+	const nodes, rounds = 4, 25
+	var g errgroup.Group
+	for i := range nodes {
+		s := f
+		if i > 0 {
+			s = f.other()
+		}
+		g.Go(func() error {
+			for round := range rounds {
+				now := t0 + clock.Instant(round)
+				n := node(fmt.Sprint(i), now+3)
+				if err := s.Attend(t.Context(), n, now-3); err != nil {
+					return fmt.Errorf("attend: %w", err)
+				}
+				taken, err := s.Take(t.Context(), n, now, s.shards())
+				if err != nil {
+					return fmt.Errorf("take: %w", err)
+				}
+				if err := s.Yield(t.Context(), n.Incarnation, taken[len(taken)/2:]); err != nil {
+					return fmt.Errorf("yield: %w", err)
+				}
+				gone := node(fmt.Sprint(i, "-", round), now) // a process that is restarted again and again
+				if err := s.Attend(t.Context(), gone, now-3); err != nil {
+					return fmt.Errorf("attend: %w", err)
+				}
+			}
+			return s.Leave(t.Context(), fmt.Sprint(i))
+		})
+	}
+	ok(t, g.Wait(), "nodes at once")
+	for i := range nodes {
+		same(t, "left", leasesOf(f.cluster(), fmt.Sprint(i)), nil)
+	}
+}
+
+// testShardReport reads who has what as a person does.
+func testShardReport(t *testing.T, f *fixture) {
+	a := node("a", t0+3000)
+	a.Applications = []string{"bank", "shop"}
+	f.attend(a, 0)
+	f.take(a, t0, 1, 3)
+	f.take(node("gone", t0+7), t0, 2)
+	f.take(node("yields", t0+7), t0, 0)
+	ok(t, f.Yield(t.Context(), "yields", []int{0}), "yield")
+	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
+	same(t, "shard_report", f.report(`SELECT shard, owner, incarnation, epoch, expires, node_known FROM shard_report WHERE shard < 4 ORDER BY shard`),
+		[][]string{
+			{"0", "NULL", "NULL", "1", "NULL", "0"},
+			{"1", "node a", "a", "1", s(t0 + 3000), "1"},
+			{"2", "node gone", "gone", "1", s(t0 + 7), "0"},
+			{"3", "node a", "a", "1", s(t0 + 3000), "1"},
+		})
+	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications FROM node_report"),
+		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop"}})
+}
