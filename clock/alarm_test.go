@@ -67,6 +67,7 @@ func TestSameComparesEverything(t *testing.T) {
 		"ack_timeout":    func(c *Content) { c.AckTimeout = time.Second },
 		"max_rings":      func(c *Content) { c.MaxRings++ },
 		"priority":       func(c *Content) { c.Priority++ },
+		"delivery":       func(c *Content) { c.Delivery = AtMostOnce },
 	} {
 		c := testContent()
 		change(&c)

@@ -134,6 +134,10 @@ func (s *Set) validateOptions() error {
 		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h, in whole milliseconds")
 	case s.MaxRings < 1 || s.MaxRings > MaxRingsLimit:
 		return invalid(CodeOutOfRange, "max_rings", fmt.Sprintf("max_rings must be from 1 to %d", MaxRingsLimit))
+	case s.Delivery != AtLeastOnce && s.Delivery != AtMostOnce:
+		return invalid(CodeInvalidValue, "delivery", `delivery must be "at_least_once" or "at_most_once"`)
+	case s.Delivery == AtMostOnce && s.AckTimeout != 0:
+		return invalid(CodeAmbiguous, "delivery", "delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
 	case s.Priority < 0 || s.Priority > MaxPriority:
 		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
 	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):

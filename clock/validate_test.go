@@ -99,6 +99,10 @@ func TestValidateSet(t *testing.T) {
 		{"negative priority", func(s *Set) { s.Priority = -1 }, "priority", CodeOutOfRange},
 		{"priority too high", func(s *Set) { s.Priority = 10 }, "priority", CodeOutOfRange},
 
+		{"at most once", func(s *Set) { s.Delivery = AtMostOnce }, "", ""},
+		{"at most once with an ack timeout", func(s *Set) { s.Delivery, s.AckTimeout = AtMostOnce, time.Minute }, "delivery", CodeAmbiguous},
+		{"delivery that is none", func(s *Set) { s.Delivery = AtMostOnce + 1 }, "delivery", CodeInvalidValue},
+
 		{"longest traceparent", func(s *Set) { s.Traceparent = strings.Repeat("a", 55) }, "", ""},
 		{"traceparent too long", func(s *Set) { s.Traceparent = strings.Repeat("a", 56) }, "traceparent", CodeInvalidValue},
 		{"traceparent with NUL", func(s *Set) { s.Traceparent = "\x00" }, "traceparent", CodeInvalidValue},
