@@ -8,13 +8,21 @@ import (
 // heldRetryAfter is longer than a ring transaction without trouble.
 const heldRetryAfter = time.Second
 
-// Decide judges an op against the row of its key, nil if there is none. It is the whole meaning of set and cancel, the
-// same for every engine. now is the database's time; a Set's delay must have been resolved.
+// Decide judges an op against the row of its key, nil if there is none. It is the whole meaning of every op, the same
+// for every engine. now is the database's time; a Set's delay must have been resolved, an Answer's key found.
 func (o Op) Decide(row *Alarm, now Instant) Decision {
-	if o.Set != nil {
+	switch {
+	case o.Set != nil:
 		return decideSet(row, o.Set, now)
+	case o.Cancel != nil:
+		return decideCancel(row, o.Cancel, now)
+	case o.Answer != nil:
+		return decideAnswer(row, o.Answer, now)
+	case o.Kick != nil:
+		return decideKick(row, o.Kick, now)
+	default:
+		return decideDiscard(row, o.Discard, now)
 	}
-	return decideCancel(row, o.Cancel, now)
 }
 
 func decideSet(row *Alarm, s *Set, now Instant) Decision {
@@ -94,9 +102,9 @@ func armed(row *Alarm, s *Set, now Instant) Alarm {
 
 func decideCancel(row *Alarm, c *Cancel, now Instant) Decision {
 	if row == nil {
-		return refuse(nil, ErrNotFound, CodeUnknownAlarm, fmt.Sprintf("application %q has no alarm %q", c.Application, c.BusinessID))
+		return refuseUnknown(c.Key)
 	}
-	if c.If.Kind == AtGeneration && c.If.Generation != row.Generation {
+	if !c.If.meets(row) {
 		return refuseGeneration(row, c.If.Generation)
 	}
 	switch {
@@ -121,14 +129,25 @@ func decideCancel(row *Alarm, c *Cancel, now Instant) Decision {
 }
 
 // Held returns the refusal of an op whose row a claim held for as long as it was ready to wait.
-func Held(row *Alarm) error {
-	if row != nil && row.Claimed() {
+func (o Op) Held(row *Alarm) error {
+	switch {
+	case row == nil || !row.Claimed():
+	case o.Answer != nil: // whose sender knows that the ring arrived
+		return &Error{
+			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: heldRetryAfter,
+			Detail: "the ring is not yet known as delivered; repeat the answer",
+		}
+	default:
 		return refuseInDoubt(row).Err
 	}
 	return &Error{
 		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: heldRetryAfter,
 		Detail: "the alarm is being rung right now and the outcome took too long; repeat the request",
 	}
+}
+
+func refuseUnknown(k Key) Decision {
+	return refuse(nil, ErrNotFound, CodeUnknownAlarm, fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID))
 }
 
 func refuseInDoubt(row *Alarm) Decision {

@@ -19,7 +19,7 @@ func tableRow(name string) *Alarm {
 	a := &Alarm{
 		ID: 7, Key: Key{"shop", "4711"}, Shard: 5, Generation: tableGeneration, Content: testContent(), Traceparent: "old",
 		NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c",
-		RungAt: 900, CreateTime: 100, UpdateTime: 200, FinishedAt: NoInstant,
+		AnsweredAt: NoInstant, RungAt: 900, CreateTime: 100, UpdateTime: 200, FinishedAt: NoInstant,
 	}
 	switch kind {
 	case "none":
@@ -142,7 +142,7 @@ func verdictLetter(t *testing.T, d Decision) string {
 		if d.Err != nil {
 			t.Errorf("%s with an error: %v", d.Verdict, d.Err)
 		}
-		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Wait: "W", Stop: "S"}[d.Verdict]
+		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Wait: "W", Stop: "S", Amend: "M"}[d.Verdict]
 	}
 	var e *Error
 	if !errors.As(d.Err, &e) {
@@ -154,6 +154,7 @@ func verdictLetter(t *testing.T, d Decision) string {
 	}{
 		"X": {ErrPrecondition, CodeConditionFailed}, "D": {ErrConflict, CodeRingInDoubt}, "N": {ErrNotFound, CodeUnknownAlarm},
 		"r": {ErrConflict, CodeAlreadyRung}, "e": {ErrConflict, CodeAlreadyExpired}, "d": {ErrConflict, CodeAlreadyDead},
+		"u": {ErrNotFound, CodeUnknownRing}, "s": {ErrConflict, CodeStaleRing}, "n": {ErrConflict, CodeNotDead},
 	} {
 		if e.Code == want.code {
 			if !errors.Is(e, want.kind) || e.Detail == "" {
@@ -181,7 +182,7 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 	case row == nil:
 		want := Alarm{
 			Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: "new", NextTryTime: s.RingAt,
-			RungAt: NoInstant, CreateTime: tableNow, UpdateTime: tableNow, FinishedAt: NoInstant,
+			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: tableNow, UpdateTime: tableNow, FinishedAt: NoInstant,
 		}
 		if !reflect.DeepEqual(d.Alarm, want) {
 			t.Errorf("created\n%+v, want\n%+v", d.Alarm, want)
@@ -190,7 +191,7 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 		want := Alarm{
 			ID: row.ID, Shard: row.Shard, Key: s.Key, State: Scheduled, Generation: tableGeneration + 1, Content: s.Content,
 			Traceparent: "new", NextTryTime: s.RingAt,
-			RungAt: NoInstant, CreateTime: row.CreateTime, UpdateTime: tableNow, FinishedAt: NoInstant,
+			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: row.CreateTime, UpdateTime: tableNow, FinishedAt: NoInstant,
 		}
 		if row.State == Paused {
 			want.State, want.NextTryTime = Paused, NoInstant
@@ -268,17 +269,21 @@ func checkCancelDecision(t *testing.T, d Decision, row *Alarm) {
 }
 
 func TestHeld(t *testing.T) {
+	cancel, answer := Op{Cancel: &Cancel{}}, Op{Answer: &Answer{}}
 	for _, c := range []struct {
+		op   Op
 		row  *Alarm
 		kind error
 		code string
 	}{
-		{nil, ErrUnavailable, CodeUnavailable},
-		{&Alarm{}, ErrUnavailable, CodeUnavailable},
-		{tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
-		{tableRow("claimed"), ErrConflict, CodeRingInDoubt},
+		{cancel, nil, ErrUnavailable, CodeUnavailable},
+		{cancel, &Alarm{}, ErrUnavailable, CodeUnavailable},
+		{cancel, tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
+		{cancel, tableRow("claimed"), ErrConflict, CodeRingInDoubt},
+		{answer, tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
+		{answer, tableRow("claimed"), ErrUnavailable, CodeUnavailable},
 	} {
-		err := Held(c.row)
+		err := c.op.Held(c.row)
 		var e *Error
 		if !errors.Is(err, c.kind) || !errors.As(err, &e) || e.Code != c.code {
 			t.Errorf("Held(%+v) = %v", c.row, err)
@@ -304,6 +309,11 @@ func TestOpKeyAndSize(t *testing.T) {
 	set, cancel := Op{Set: s}, Op{Cancel: &Cancel{Key: Key{"shop", "b"}}}
 	if set.Key() != s.Key || cancel.Key() != cancel.Cancel.Key {
 		t.Error("wrong key")
+	}
+	for _, op := range []Op{{Answer: &Answer{Key: Key{"shop", "b"}}}, {Kick: &Kick{Key: Key{"shop", "b"}}}, {Discard: &Discard{Key: Key{"shop", "b"}}}} {
+		if op.Key() != cancel.Key() || op.Size() != cancel.Size() {
+			t.Errorf("%+v: key %v, size %d", op, op.Key(), op.Size())
+		}
 	}
 	if set.Size()-cancel.Size() != 1000 || cancel.Size() < 100 {
 		t.Errorf("sizes %d and %d", set.Size(), cancel.Size())

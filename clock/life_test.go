@@ -15,12 +15,13 @@ type life struct {
 	claim     *Ring // in flight; nil: none
 	before    Alarm // the row before the claim: what a lost transaction leaves
 	twoPhase  bool
-	stopped   map[int64]bool  // generations answered cancelled
-	confirmed map[string]bool // message ids whose confirmation was committed
+	stopped   map[int64]bool  // generations answered cancelled, or discarded
+	confirmed map[string]bool // message ids whose confirmation was committed, or proved by an answer
+	acks      ackModel
 }
 
 func newLife() *life {
-	return &life{now: 1_000_000, stopped: map[int64]bool{}, confirmed: map[string]bool{}}
+	return &life{now: 1_000_000, stopped: map[int64]bool{}, confirmed: map[string]bool{}, acks: newAckModel()}
 }
 
 func TestLifeOfAnAlarm(t *testing.T) {
@@ -102,10 +103,17 @@ func (l *life) apply(t *rapid.T, op Op) Decision {
 	}
 	l.checkWrite(t, op, d, old)
 	l.row = &d.Alarm
+	if d.Verdict != Amend {
+		l.acks.open = RingID{} // set anew, or cancelled
+	}
 	return d
 }
 
 func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
+	if d.Verdict == Amend {
+		l.checkAmend(t, op, d, old)
+		return
+	}
 	grown := int64(1)
 	switch {
 	case op.Cancel != nil:
@@ -129,6 +137,20 @@ func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
 	}
 }
 
+// checkAmend: answers, kicks and discards never touch what was asked for, but for a latest_ring_at that a kick lifts.
+func (l *life) checkAmend(t *rapid.T, op Op, d Decision, old *Alarm) {
+	content := old.Content
+	if op.Kick != nil && content.LatestRingAt <= l.now {
+		content.LatestRingAt = NoInstant
+	}
+	if d.Alarm.Generation != old.Generation || d.Alarm.ID != old.ID || !d.Alarm.Same(&content) {
+		t.Fatalf("changed to %+v", d.Alarm)
+	}
+	if op.Answer == nil && d.Alarm.RingNo != old.RingNo || l.claim != nil {
+		t.Fatal("a ring was taken for what it is not, or a claimed one touched")
+	}
+}
+
 // takeClaim does what a store's Claim does.
 func (l *life) takeClaim(t *rapid.T) {
 	if l.row == nil || l.claim != nil || l.row.NextTryTime == NoInstant || l.row.NextTryTime > l.now {
@@ -138,11 +160,14 @@ func (l *life) takeClaim(t *rapid.T) {
 	switch {
 	case a.LatestRingAt != NoInstant && a.LatestRingAt < l.now:
 		a.State, a.NextTryTime, a.FinishedAt = Expired, NoInstant, l.now
+		l.acks.claimed()
 		return
 	case a.State == Ringing && a.RingNo >= a.MaxRings:
 		a.State, a.NextTryTime, a.FinishedAt = Dead, NoInstant, l.now
+		l.acks.claimed()
 		return
 	}
+	l.acks.claimed()
 	l.before, l.twoPhase = *a, rapid.Bool().Draw(t, "two-phase")
 	l.claim = &Ring{
 		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
@@ -161,8 +186,12 @@ func (l *life) settle(t *rapid.T) {
 	if l.claim == nil {
 		t.Skip("nothing is claimed")
 	}
+	l.settleAs(t, rapid.SampledFrom(OutcomeKinds()).Draw(t, "outcome"))
+}
+
+func (l *life) settleAs(t *rapid.T, kind OutcomeKind) {
 	r := l.claim
-	f := Settle(r, Outcome{Kind: rapid.SampledFrom(OutcomeKinds()).Draw(t, "outcome"), Reason: "x"}, l.now)
+	f := Settle(r, Outcome{Kind: kind, Reason: "x"}, l.now)
 	a := l.before
 	a.State, a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.State, f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
 	if f.Outcome.Kind == Confirmed {
@@ -173,6 +202,7 @@ func (l *life) settle(t *rapid.T) {
 		t.Fatal("the doubt is gone without a confirm")
 	}
 	l.row, l.claim = &a, nil
+	l.acks.settled(r.ID(), &a)
 }
 
 // lose is the end of a node between publish and commit: a transaction is rolled back, a two-phase claim stays till its end.
@@ -183,6 +213,7 @@ func (l *life) lose(t *rapid.T) {
 	if !l.twoPhase {
 		old := l.before
 		l.row = &old
+		l.acks.lost()
 	}
 	l.claim = nil
 	l.now += 2000
@@ -204,5 +235,8 @@ func (l *life) check(t *rapid.T) {
 	}
 	if a.State == Cancelled && !l.stopped[a.Generation] {
 		t.Fatal("cancelled by nobody")
+	}
+	if a.State == Rung && (a.AckTimeout > 0) != l.acks.acked[a.Generation] {
+		t.Fatalf("rung, acknowledgement wanted: %v, got: %v", a.AckTimeout > 0, l.acks.acked[a.Generation])
 	}
 }

@@ -133,9 +133,12 @@ func Settle(r *Ring, o Outcome, now Instant) Fate {
 }
 
 // bounded cuts s to maxReason bytes of valid UTF-8 without NUL, which not every engine stores.
-func bounded(s string) string {
-	if len(s) > maxReason {
-		s = s[:maxReason]
+func bounded(s string) string { return cut(s, maxReason) }
+
+// cut is bounded for any limit, in bytes.
+func cut(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
 }

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -38,7 +39,8 @@ func (c ServiceConfig) Validate() error {
 	return errors.Join(append(errs, c.Writer.Validate())...)
 }
 
-// Service is what applications talk to: it validates, orders and applies sets and cancels, and reads alarms.
+// Service is what applications talk to: it validates, orders and applies sets, cancels and answers, and reads
+// alarms.
 type Service struct {
 	cfg    ServiceConfig
 	store  Store
@@ -78,10 +80,13 @@ func (s *Service) Submit(op Op) *Pending {
 }
 
 func (s *Service) validate(op Op) error {
-	if op.Set != nil {
+	switch {
+	case op.Set != nil:
 		return op.Set.Validate(s.cfg.MaxPayload)
+	case op.Answer != nil:
+		return cmp.Or(op.Answer.Key.Validate(), op.Answer.Validate())
 	}
-	return op.Cancel.Key.Validate()
+	return op.Key().Validate()
 }
 
 // Get returns the alarm with its failed attempts, newest first.

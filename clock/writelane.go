@@ -187,7 +187,7 @@ func (w *Writer) writeHeld(ctx context.Context, p *Pending) Decision {
 		}
 		left := w.heldLeft(p, &d.Alarm)
 		if left <= 0 {
-			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: Held(&d.Alarm)}
+			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: p.op.Held(&d.Alarm)}
 		}
 		time.Sleep(min(poll, left))
 	}

@@ -1,0 +1,233 @@
+package clock
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// ackModel knows which ring of a life may be answered, from what happened to the alarm and not from its row.
+type ackModel struct {
+	open   RingID // the ring that an answer would be accepted for; zero: none
+	before RingID // open before the claim that is in flight: what a lost transaction leaves
+	known  map[RingID]bool
+	closed map[RingID]bool // acknowledged, released or buried
+	acked  map[int64]bool  // generations that were acknowledged
+}
+
+func newAckModel() ackModel {
+	return ackModel{known: map[RingID]bool{}, closed: map[RingID]bool{}, acked: map[int64]bool{}}
+}
+
+// claimed: whoever rings again, or gives up, waits for the ring before no longer.
+func (m *ackModel) claimed() { m.before, m.open = m.open, RingID{} }
+
+func (m *ackModel) lost() { m.open = m.before }
+
+// settled learns the outcome of ring r, which has been committed with the row a.
+func (m *ackModel) settled(r RingID, a *Alarm) {
+	arrived := a.RingNo == r.RingNo
+	m.known[r] = m.known[r] || arrived || a.InDoubt
+	m.open = RingID{}
+	if a.AckTimeout > 0 && a.State != Dead && (arrived || a.InDoubt) {
+		m.open = r
+	}
+}
+
+// verdict says what must become of an answer to r: as verdictLetter, with "W" where the ring's claim holds the row.
+func (m *ackModel) verdict(r RingID, row *Alarm) string {
+	inFlight := RingID{row.ID, row.Generation, row.RingNo + 1}
+	switch {
+	case r == m.open:
+		return "M"
+	case r == inFlight && row.Claimed():
+		return "W"
+	case r.AlarmID == row.ID && (r.Generation < row.Generation || m.known[r]):
+		return "s"
+	default:
+		return "u"
+	}
+}
+
+func TestLifeOfAnAcknowledgement(t *testing.T) {
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLife()
+		l.row = &Alarm{}
+		*l.row = armed(nil, ackSet(), l.now)
+		answer := func(t *rapid.T) {
+			if l.answer(t) {
+				accepted++
+			}
+		}
+		actions := map[string]func(*rapid.T){
+			"":         l.check,
+			"answer":   answer,
+			"answer 2": answer,
+			"answer 3": answer,
+			"ring":     l.ring,
+			"ring 2":   l.ring,
+			"claim":    l.takeClaim,
+			"settle":   l.settle,
+			"lose":     l.lose,
+			"kick":     l.kick,
+			"again":    l.again,
+			"discard":  seldom(l.discard),
+			"cancel":   seldom(l.cancel),
+			"set":      seldom(l.set),
+			"time":     func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 3000).Draw(t, "ms")) },
+		}
+		for range 8 {
+			t.Repeat(actions)
+		}
+	})
+	if accepted < 500 {
+		t.Errorf("only %d answers were accepted in all: the model is not tried", accepted)
+	}
+}
+
+// seldom does f in one of six cases, so that lives get longer.
+func seldom(f func(*rapid.T)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		if rapid.IntRange(0, 5).Draw(t, "seldom") == 0 {
+			f(t)
+		}
+	}
+}
+
+func ackSet() *Set {
+	s := testSet("4711")
+	s.RingAt, s.AckTimeout, s.MaxRings = 1_000_000, time.Second, 2
+	return s
+}
+
+// again arms an alarm that is over once more.
+func (l *life) again(t *rapid.T) {
+	if !l.row.State.Over() {
+		t.Skip("it lives")
+	}
+	l.skipLocked(t)
+	s := ackSet()
+	s.RingAt, s.MaxRings = l.now, rapid.IntRange(1, 3).Draw(t, "max rings")
+	s.Retry.Limit = rapid.IntRange(NoLimit, 1).Draw(t, "limit")
+	if rapid.Bool().Draw(t, "bounded") {
+		s.LatestRingAt = l.now + 2000
+	}
+	l.apply(t, Op{Set: s})
+}
+
+// ring is a claim whose message is confirmed at once.
+func (l *life) ring(t *rapid.T) {
+	if l.row.NextTryTime != NoInstant {
+		l.now = max(l.now, l.row.NextTryTime)
+	}
+	l.takeClaim(t)
+	if l.claim != nil {
+		l.settleAs(t, Confirmed)
+	}
+}
+
+// answer answers some ring and tells whether that was accepted.
+func (l *life) answer(t *rapid.T) bool {
+	l.skipLocked(t)
+	a := l.drawAnswer(t)
+	row := *l.row
+	want := "u"
+	if a.Key.Application == row.Application {
+		want = l.acks.verdict(a.Ring, &row)
+	}
+	d := l.apply(t, Op{Answer: a})
+	if got := letterOf(t, d); got != want {
+		t.Fatalf("%s of %s, the alarm %s at %d.%d: %s (%v), want %s", a.Kind, a.Ring, row.State, row.Generation, row.RingNo, got, d.Err, want)
+	}
+	if want != "M" {
+		return false
+	}
+	l.accepted(t, a)
+	return true
+}
+
+func (l *life) drawAnswer(t *rapid.T) *Answer {
+	a := &Answer{Key: l.row.Key, Kind: AnswerKind(rapid.IntRange(int(Ack), int(Touch)).Draw(t, "answer"))}
+	a.Ring = RingID{
+		AlarmID:    l.row.ID,
+		Generation: max(1, l.row.Generation+int64(rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1}).Draw(t, "generation"))),
+		RingNo:     max(1, l.row.RingNo+rapid.SampledFrom([]int{0, 0, 1, 1, -1, 2}).Draw(t, "ring")),
+	}
+	switch rapid.IntRange(0, 19).Draw(t, "foreign") {
+	case 0:
+		a.Key.Application = "other"
+	case 1:
+		a.Ring.AlarmID++
+	}
+	if rapid.Bool().Draw(t, "with delay") {
+		a.Delay = Delay{Given: true, Span: time.Duration(rapid.IntRange(1000, 3000).Draw(t, "delay")) * time.Millisecond}
+	}
+	return a
+}
+
+// accepted checks what an accepted answer did, and that it may not be given again.
+func (l *life) accepted(t *rapid.T, a *Answer) {
+	row := l.row
+	if l.acks.closed[a.Ring] || l.acks.acked[row.Generation] {
+		t.Fatalf("%s of %s after it was finished", a.Kind, a.Ring)
+	}
+	if row.RingNo != a.Ring.RingNo || row.InDoubt || row.Answer != a.Kind || row.AnsweredAt != l.now {
+		t.Fatalf("%s of %s leaves %+v", a.Kind, a.Ring, row)
+	}
+	l.confirmed[a.Ring.String()] = true
+	if want := map[AnswerKind]State{Ack: Rung, Release: Scheduled, Bury: Dead, Touch: Ringing}[a.Kind]; row.State != want {
+		t.Fatalf("%s makes it %s", a.Kind, row.State)
+	}
+	if a.Kind == Touch {
+		return
+	}
+	l.acks.open, l.acks.closed[a.Ring] = RingID{}, true
+	l.acks.acked[row.Generation] = a.Kind == Ack
+	if d := l.apply(t, Op{Answer: a}); letterOf(t, d) != "s" {
+		t.Fatalf("%s of %s, repeated, is %s", a.Kind, a.Ring, d.Verdict)
+	}
+}
+
+func letterOf(t *rapid.T, d Decision) string {
+	switch d.Verdict {
+	case Amend:
+		return "M"
+	case Wait:
+		return "W"
+	}
+	e, ok := d.Err.(*Error)
+	if !ok {
+		t.Fatalf("%s with %v", d.Verdict, d.Err)
+	}
+	return map[string]string{CodeStaleRing: "s", CodeUnknownRing: "u", CodeNotDead: "n"}[e.Code]
+}
+
+func (l *life) kick(t *rapid.T) {
+	l.skipLocked(t)
+	dead := l.row.State == Dead || l.row.State == Expired
+	ringNo := l.row.RingNo
+	d := l.apply(t, Op{Kick: &Kick{Key: l.row.Key}})
+	if got := letterOf(t, d) == "M"; got != dead {
+		t.Fatalf("a kick of an alarm, dead: %v, is %s", dead, d.Verdict)
+	}
+	if dead && (l.row.State != Scheduled || l.row.NextTryTime != l.now || l.row.RingNo != ringNo || l.row.RetryTimes != 0) {
+		t.Fatalf("kicked to %+v", l.row)
+	}
+	if dead && l.row.InDoubt && l.row.AckTimeout > 0 {
+		l.acks.open = RingID{l.row.ID, l.row.Generation, ringNo + 1} // its answer may still come
+	}
+}
+
+func (l *life) discard(t *rapid.T) {
+	l.skipLocked(t)
+	dead := l.row.State == Dead || l.row.State == Expired
+	d := l.apply(t, Op{Discard: &Discard{Key: l.row.Key}})
+	switch {
+	case dead != (d.Verdict == Amend) || dead && l.row.State != Cancelled:
+		t.Fatalf("a discard of an alarm, dead: %v, is %s, and it is %s", dead, d.Verdict, l.row.State)
+	case dead:
+		l.stopped[l.row.Generation] = true
+	}
+}
