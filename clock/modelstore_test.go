@@ -111,6 +111,18 @@ func (m *modelStore) List(_ context.Context, q ListQuery) ([]Alarm, error) {
 	return list[:min(len(list), q.Limit)], nil
 }
 
+func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := map[int64]Key{}
+	for k, row := range m.rows {
+		if slices.Contains(ids, row.ID) {
+			keys[row.ID] = k
+		}
+	}
+	return keys, nil
+}
+
 // lock holds the key's row from now on, for that long.
 func (m *modelStore) lock(k Key, d time.Duration) {
 	m.mu.Lock()

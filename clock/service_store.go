@@ -22,6 +22,9 @@ type Store interface {
 	Get(ctx context.Context, k Key) (*Alarm, error)
 	// List returns alarms of one application ordered by business id (bytewise), at most Limit.
 	List(ctx context.Context, q ListQuery) ([]Alarm, error)
+	// Keys returns the keys of the alarms with these ids, as last committed; an id that is not there is missing. The
+	// key of an id never changes. ids may come in any number and order.
+	Keys(ctx context.Context, ids []int64) (map[int64]Key, error)
 }
 
 // ListQuery selects alarms of one application. Empty values do not restrict, but for Application and Limit; NoInstant is

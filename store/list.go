@@ -7,6 +7,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// MaxKeys bounds the ids that one statement of clock.Store.Keys asks for.
+const MaxKeys = 500
+
 // beyond is greater than every business id.
 var beyond = strings.Repeat(string(utf8.MaxRune), clock.MaxBusinessID)
 

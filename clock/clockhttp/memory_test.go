@@ -85,6 +85,18 @@ func (s *memoryStore) List(_ context.Context, q clock.ListQuery) ([]clock.Alarm,
 	return found[:min(len(found), q.Limit)], nil
 }
 
+func (s *memoryStore) Keys(_ context.Context, ids []int64) (map[int64]clock.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := map[int64]clock.Key{}
+	for k, a := range s.rows {
+		if slices.Contains(ids, a.ID) {
+			keys[a.ID] = k
+		}
+	}
+	return keys, nil
+}
+
 // alter changes a row behind the service's back.
 func (s *memoryStore) alter(k clock.Key, change func(*clock.Alarm)) {
 	s.mu.Lock()

@@ -57,6 +57,11 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND state = 
 -- Index: alarm_key. Rows: one.
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
+-- name: ListKeys :many
+-- The keys of the alarms with these ids.
+-- Index: primary key. Rows: up to a chunk of answers.
+SELECT id, application, business_id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) ORDER BY id;
+
 -- name: ListAlarms :many
 -- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. Comparisons pad
 -- with blanks, so that an id shorter than a prefix that ends with one may lie in the range: the length tells it. LIKE would not

@@ -118,6 +118,11 @@ WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
 -- Index: alarm_key. Rows: one.
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
+-- name: ListKeys :many
+-- The keys of the alarms with these ids.
+-- Index: primary key. Rows: up to a chunk of answers.
+SELECT id, application, business_id FROM alarm WHERE id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY id;
+
 -- name: ListAlarms :many
 -- Alarms of one application in the order of business_id; -1, an empty array and '' do not restrict.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.

@@ -31,6 +31,13 @@ WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sq
 -- Index: alarm_key. Rows: one.
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
+-- name: ListKeys :many
+-- The keys of the alarms with these ids.
+-- Index: primary key. Rows: up to a chunk of answers.
+SELECT id, application, business_id FROM alarm
+WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)))
+ORDER BY id;
+
 -- name: ListAlarms :many
 -- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. With two
 -- lower bounds SQLite would search by the wrong one.

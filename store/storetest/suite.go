@@ -9,6 +9,7 @@ func cases() []testCase {
 		{name: "round trip", plain: testRoundTrip},
 		{name: "keys", plain: testKeys},
 		{name: "not found", plain: testNotFound},
+		{name: "keys of ids", plain: testKeysOf},
 		{name: "claim", claims: testClaim},
 		{name: "claim bytes", claims: testClaimBytes},
 		{name: "latest", claims: testLatest},

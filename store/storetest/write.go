@@ -87,6 +87,26 @@ func testKeys(t *testing.T, f *fixture) {
 	}
 }
 
+// testKeysOf finds keys by id: of more ids than a statement takes, in any order, also twice, of any state, and of none.
+func testKeysOf(t *testing.T, f *fixture) {
+	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, in("bank")), set(businessIDs[len(businessIDs)-1], t0))
+	ids := f.set(t0, ops...)
+	f.set(t0, cancel("of-00007"))
+	want := make(map[int64]clock.Key, len(ids))
+	asked := []int64{1 << 60, ids[5]}
+	for i, id := range ids {
+		want[id] = ops[i].Key()
+		asked = append(asked, id)
+	}
+	slices.Reverse(asked)
+	keys, err := f.Keys(t.Context(), append(asked, 1<<61, -1))
+	ok(t, err, "keys")
+	same(t, "keys", keys, want)
+	keys, err = f.Keys(t.Context(), nil)
+	ok(t, err, "keys of nothing")
+	same(t, "keys of nothing", len(keys), 0)
+}
+
 // arrange makes a row of the state under the business id and returns it; "" is no row.
 func (f *fixture) arrange(id string, state string) clock.Alarm {
 	f.t.Helper()

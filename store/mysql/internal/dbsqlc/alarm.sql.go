@@ -244,6 +244,51 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 	return items, nil
 }
 
+const ListKeys = `-- name: ListKeys :many
+SELECT id, application, business_id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (/*SLICE:ids*/?) ORDER BY id
+`
+
+type ListKeysRow struct {
+	ID          int64
+	Application string
+	BusinessID  string
+}
+
+// The keys of the alarms with these ids.
+// Index: primary key. Rows: up to a chunk of answers.
+func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKeysRow, error) {
+	query := ListKeys
+	var queryParams []interface{}
+	if len(ids) > 0 {
+		for _, v := range ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListKeysRow
+	for rows.Next() {
+		var i ListKeysRow
+		if err := rows.Scan(&i.ID, &i.Application, &i.BusinessID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockAlarms = `-- name: LockAlarms :many
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED

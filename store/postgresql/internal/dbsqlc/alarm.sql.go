@@ -291,6 +291,38 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 	return items, nil
 }
 
+const ListKeys = `-- name: ListKeys :many
+SELECT id, application, business_id FROM alarm WHERE id = ANY($1::bigint[]) ORDER BY id
+`
+
+type ListKeysRow struct {
+	ID          int64
+	Application string
+	BusinessID  string
+}
+
+// The keys of the alarms with these ids.
+// Index: primary key. Rows: up to a chunk of answers.
+func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKeysRow, error) {
+	rows, err := db.Query(ctx, ListKeys, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListKeysRow
+	for rows.Next() {
+		var i ListKeysRow
+		if err := rows.Scan(&i.ID, &i.Application, &i.BusinessID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockAlarms = `-- name: LockAlarms :many
 SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k

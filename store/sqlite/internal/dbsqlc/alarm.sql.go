@@ -220,6 +220,43 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 	return items, nil
 }
 
+const ListKeys = `-- name: ListKeys :many
+SELECT id, application, business_id FROM alarm
+WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
+ORDER BY id
+`
+
+type ListKeysRow struct {
+	ID          int64
+	Application string
+	BusinessID  string
+}
+
+// The keys of the alarms with these ids.
+// Index: primary key. Rows: up to a chunk of answers.
+func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids string) ([]ListKeysRow, error) {
+	rows, err := db.QueryContext(ctx, ListKeys, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListKeysRow
+	for rows.Next() {
+		var i ListKeysRow
+		if err := rows.Scan(&i.ID, &i.Application, &i.BusinessID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RewriteAlarms = `-- name: RewriteAlarms :execrows
 UPDATE alarm
 SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
