@@ -11,7 +11,7 @@ type health int8
 const (
 	healthy health = iota // rings in batches shared with others
 	suspect               // rings in batches of its own, one at a time
-	held                  // unroutable: one probe at a time; the rest waits in the database
+	held                  // nothing gets through: one probe at a time; the rest waits in the database
 	absent                // the target does not accept it: everything waits in the database
 )
 
@@ -21,8 +21,11 @@ func (h health) String() string {
 }
 
 const (
-	// returnsBeforeHold is how many rounds in a row end with a return and no confirmation before an application is held.
-	returnsBeforeHold = 3
+	// lostBeforeHold is how many rounds in a row are returned or not answered, and nothing of them is confirmed, before an
+	// application is held.
+	lostBeforeHold = 3
+	// fruitlessPause is how long a suspect waits after a round of which nothing was confirmed; it doubles, up to the probe's.
+	fruitlessPause = 50 * time.Millisecond
 	// maxParked bounds the due entries kept for one suspect application; the others are left in the database meanwhile.
 	maxParked = 1024
 	// maxProbes is the same for a held one: those that are tried next.
@@ -31,17 +34,18 @@ const (
 
 // application is one that is not healthy.
 type application struct {
-	name    unique.Handle[string]
-	health  health
-	reason  string    // of the last failure
-	batch   int       // rows a batch, at most: halved while the target refuses, doubled when all is well
-	returns int       // rounds in a row with a return and without a confirmation
-	busy    bool      // a batch of it is on its way
-	turn    uint64    // of the ward, when it last had a batch
-	parked  []entry   // due, in flight as the heap sees it, waiting for a batch
-	closed  bool      // the heap leaves its rows out
-	next    time.Time // held: when to probe
-	asked   time.Time // held: when rows to probe with were asked for
+	name      unique.Handle[string]
+	health    health
+	reason    string    // of the last failure
+	batch     int       // rows a batch, at most: halved while the target refuses, doubled when all is well
+	lost      int       // rounds in a row with a return or without an answer, and without a confirmation
+	fruitless int       // rounds in a row without a confirmation
+	busy      bool      // a batch of it is on its way
+	turn      uint64    // of the ward, when it last had a batch
+	parked    []entry   // due, in flight as the heap sees it, waiting for a batch
+	closed    bool      // the heap leaves its rows out
+	next      time.Time // when to try again
+	asked     time.Time // held: when rows to probe with were asked for
 }
 
 // room returns how many entries more can be parked; less than none where some have to go.
@@ -78,7 +82,19 @@ func (a *application) ready(now time.Time) bool {
 	if a.busy || len(a.parked) == 0 {
 		return false
 	}
-	return a.health == suspect || a.health == held && !now.Before(a.next)
+	return (a.health == suspect || a.health == held) && !now.Before(a.next)
+}
+
+// pause returns how long to wait after a round that failed.
+func (a *application) pause(probe time.Duration) time.Duration {
+	switch {
+	case a.health == held:
+		return probe
+	case a.fruitless == 0:
+		return 0
+	default:
+		return min(probe, fruitlessPause<<min(a.fruitless-1, 10))
+	}
 }
 
 // take removes the next batch from what is parked.
@@ -95,8 +111,10 @@ func (a *application) take() []entry {
 
 // fared is how the rings of one application fared in one round.
 type fared struct {
-	confirmed, returned, failed, refused int // failed: all that were tried and not confirmed, the returned and refused included
-	reason                               string
+	confirmed, failed int // failed: all that were tried and not confirmed
+	lost              int // of the failed: returned, or not answered
+	refused           int // of the failed: one message may be to blame for all
+	reason            string
 }
 
 // judge updates the application after a round of its own or one that it shared. It reports whether all was well.
@@ -108,14 +126,16 @@ func (a *application) judge(f fared, now time.Time, probe time.Duration, own boo
 	if f.refused > 1 {
 		a.batch = max(1, f.refused/2)
 	}
-	if f.returned == 0 || f.confirmed > 0 {
-		a.returns = 0
-	} else {
-		a.returns++
+	a.lost, a.fruitless = a.lost+1, a.fruitless+1
+	if f.lost == 0 || f.confirmed > 0 {
+		a.lost = 0
 	}
-	if a.health == suspect && a.returns >= returnsBeforeHold {
+	if f.refused > 0 || f.confirmed > 0 {
+		a.fruitless = 0
+	}
+	if a.health == suspect && a.lost >= lostBeforeHold {
 		a.health = held
 	}
-	a.next = now.Add(probe)
+	a.next = now.Add(a.pause(probe))
 	return false
 }

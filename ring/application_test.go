@@ -77,6 +77,8 @@ func TestHealth(t *testing.T) {
 		{"a shared round does not heal", []round{r(false, suspect, nacked), r(false, suspect, ok), r(own, healthy, ok)}},
 		{"half confirmed does not heal", []round{r(false, suspect, nacked), r(own, suspect, ok, nacked)}},
 		{"an empty round does not heal", []round{r(false, suspect, nacked), r(own, suspect), r(own, suspect, unsent)}},
+		{"nacks do not hold", []round{r(false, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, healthy, ok)}},
+		{"three in doubt hold", []round{r(false, suspect, doubt), r(own, suspect, doubt, returned), r(own, held, doubt)}},
 		{"three returns hold", []round{r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned)}},
 		{"shared returns count", []round{r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned)}},
 		{"a confirmation starts the count anew", []round{
@@ -108,6 +110,21 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHealthPause: a suspect of which nothing gets through is tried less and less often, down to once a probe.
+func TestHealthPause(t *testing.T) {
+	w := newWard(absentees{})
+	for i, want := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
+		w.round(i > 0, clock.Nacked)
+		if got := w.applications[testApplication].pause(w.cfg.Probe); got != want*time.Millisecond {
+			t.Errorf("after %d rounds: %s, want %d ms", i+1, got, want)
+		}
+	}
+	w.round(true, clock.Nacked, clock.Confirmed)
+	if got := w.applications[testApplication].pause(w.cfg.Probe); got != 0 {
+		t.Errorf("after a confirmation: %s", got)
 	}
 }
 

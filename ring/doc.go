@@ -24,21 +24,26 @@
 //
 // # An application's health
 //
-//	          returned, nacked, refused, in doubt            3 rounds in a row came back
+//	          returned, nacked, refused, in doubt            3 rounds in a row lost
 //	healthy ─────────────────────────────────────▶ suspect ─────────────────────────────▶ held
 //	   ▲  ▲                                           │                                     │
 //	   │  └──────── a whole batch confirmed ──────────┘         a probe was confirmed       │
 //	   └────────────────────────────────────────────────────────────────────────────────────┘
 //	absent: the target does not accept the application (a stream without subscribers); healthy once it does
 //
-// Suspect: rings in batches of its own, one worker at most for all suspects; after refusals the batches grow again to full
-// size while more is waiting. Held: one alarm a second is tried, the others stay in the database, unclaimed and uncounted,
-// and are due at once when a probe is confirmed. A suspect or held application becomes absent too.
+// Suspect: rings in batches of its own, through a worker that all suspects share and no healthy application waits for; while
+// nothing is confirmed (a full queue that nacks) less and less often, down to a batch a second; after refusals the batches
+// grow again to full size while more is waiting. Lost is a round that was returned (no queue is bound) or not answered (a
+// quorum queue without its majority), without a confirmation. Held: one alarm a second is tried, the others stay in the
+// database, unclaimed and uncounted, and are due at once when a probe is confirmed: no try is counted in vain, and what is not
+// answered is not published over and over. A suspect or held application becomes absent too.
 //
 // # What fails, what happens, who heals it
 //
 //	target not usable         nothing is claimed; the expiry pass goes on       Target.Changed wakes the loop
 //	no queue bound            returned: counted, backoff; then held             a probe
+//	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first that is confirmed
+//	queue without an answer   in doubt: not counted; then held                  a probe
 //	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
 //	                                                                            at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later

@@ -474,7 +474,7 @@ func TestNacked(t *testing.T) {
 		n.target.answer("a", clock.Nacked)
 		retry := clock.RetryPolicy{Initial: 100 * time.Millisecond, Factor: 1, Cap: 100 * time.Millisecond, Limit: 3}
 		ids := n.many("a", 50, time.Second, func(s *clock.Set) { s.Retry = retry })
-		time.Sleep(1450 * time.Millisecond) // no retry waits for a sweep
+		time.Sleep(4 * time.Second) // while nothing is confirmed the rounds come slower
 		n.wantStates("a", map[clock.State]int{clock.Dead: 50})
 		for _, id := range ids {
 			if a := n.db.get(id); a.RetryTimes != 4 {

@@ -57,12 +57,13 @@ type Loop struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	work    chan batch
+	work    chan batch // of healthy applications
+	own     chan batch // of one that is not, for a worker that the others do without
 	results chan result
 
 	// owned by the goroutine of Run
-	free       int // workers without a batch
-	sick       int // workers with a batch of a suspect or held application
+	free       int  // workers without a batch, of those for healthy applications
+	sick       bool // the one for the others has a batch
 	pauseUntil time.Time
 	failures   int // of the database, in a row
 	ward       ward
@@ -76,7 +77,8 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	m := newMetrics(deps.Registerer, deps.Heap)
 	return &Loop{
 		cfg: cfg, heap: deps.Heap, claimer: deps.Database, target: deps.Target, time: deps.Time, reader: deps.Reader,
-		log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), results: make(chan result, cfg.Workers), free: cfg.Workers,
+		log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), own: make(chan batch, 1),
+		results: make(chan result, cfg.Workers+1), free: cfg.Workers,
 		ward: ward{
 			cfg: cfg, heap: deps.Heap, target: deps.Target, log: deps.Log, metrics: m,
 			applications: map[unique.Handle[string]]*application{},
@@ -93,13 +95,18 @@ const maxSleep = time.Second
 // Run rings until ctx ends and what was handed over by then is settled.
 func (l *Loop) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for range l.cfg.Workers {
+	employ := func(work <-chan batch) {
 		w := &worker{l: l, lane: l.target.Lane()}
-		workers.Go(func() { w.run(context.WithoutCancel(ctx), l.work) })
+		workers.Go(func() { w.run(context.WithoutCancel(ctx), work) })
 	}
+	for range l.cfg.Workers {
+		employ(l.work)
+	}
+	employ(l.own)
 	workers.Go(func() { l.expire(ctx) })
 	defer workers.Wait() // for what is on its way; the results have room for all
 	defer close(l.work)
+	defer close(l.own)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -132,17 +139,26 @@ func (l *Loop) step(local time.Time) time.Duration {
 	}
 	l.ward.care(now, local)
 	for l.free > 0 {
-		b, ok := l.next(now, local)
+		b, ok := l.nextShared(now)
 		if !ok {
 			break
 		}
 		l.free--
-		if b.own != nil {
-			l.sick++
-		}
 		l.work <- b
 	}
+	if a := l.nextSick(local); a != nil {
+		l.sick = true
+		l.own <- batch{entries: a.take(), own: a}
+	}
 	return l.wait()
+}
+
+// nextSick returns the suspect or held application that rings next, nil if none may: one rings at a time.
+func (l *Loop) nextSick(local time.Time) *application {
+	if l.sick {
+		return nil
+	}
+	return l.ward.next(local)
 }
 
 // wait returns how long the loop may sleep.
@@ -155,17 +171,6 @@ func (l *Loop) wait() time.Duration {
 		wait = min(wait, l.time.Until(due))
 	}
 	return wait
-}
-
-// next returns the next batch that is due: of a suspect or held application, of which one rings at a time, or of all the
-// others together.
-func (l *Loop) next(now clock.Instant, local time.Time) (batch, bool) {
-	if l.sick == 0 {
-		if a := l.ward.next(local); a != nil {
-			return batch{entries: a.take(), own: a}, true
-		}
-	}
-	return l.nextShared(now)
 }
 
 // nextShared pops what is due of healthy applications, and parks or lets go what it meets of others.
@@ -200,10 +205,10 @@ func (l *Loop) sort(entries []entry, from int) []entry {
 
 // land takes a batch back: what became of it, of its applications, and what is to be rung again.
 func (l *Loop) land(r result) {
-	l.free++
 	if r.own != nil {
-		l.sick--
-		r.own.busy = false
+		l.sick, r.own.busy = false, false
+	} else {
+		l.free++
 	}
 	if r.err != nil {
 		l.failed(r)

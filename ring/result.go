@@ -56,10 +56,10 @@ func (f *fared) add(o clock.Outcome) {
 		return
 	case clock.Unsent:
 		return
-	case clock.Returned:
-		f.returned++
 	case clock.Refused:
 		f.refused++
+	case clock.Returned, clock.Doubtful:
+		f.lost++
 	default:
 	}
 	f.failed++

@@ -24,11 +24,11 @@ func newStore(f databaseFlags, ringWorkers int, log *slog.Logger) (store.Store, 
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+1
+		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
 		return mysql.New(cfg, mysql.Deps{Log: log})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+1
+		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
 		return postgresql.New(cfg, postgresql.Deps{Log: log})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()
