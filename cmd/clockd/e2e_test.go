@@ -32,6 +32,16 @@ func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBro
 	}
 }
 
+// forClusters runs the flow on the databases that several machines can share, with the broker.
+func forClusters(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	for _, e := range engines[:2] {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			flow(t, e.open(t), dialBroker(t, amqpURL()))
+		})
+	}
+}
+
 // startOn starts clockd on the database, with the broker or, nil, the stream.
 func startOn(t *testing.T, databaseURL string, b *testBroker) *process {
 	t.Helper()
