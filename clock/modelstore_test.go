@@ -15,12 +15,17 @@ type modelStore struct {
 	latency time.Duration
 	fail    func(r WriteRequest) error // nil: none
 
+	failList func(q ListQuery) error // nil: none
+
 	mu     sync.Mutex
 	rows   map[Key]*Alarm
 	locked map[Key]time.Time // rows held by somebody else, until then
 	twice  bool              // a group had a key twice
 	groups []WriteRequest    // all transactions, in the order of their beginning
 	nextID int64
+
+	asked    [][]int64 // what Keys was asked for
+	failKeys error
 }
 
 var _ Store = (*modelStore)(nil)
@@ -99,11 +104,17 @@ func (m *modelStore) Get(_ context.Context, k Key) (*Alarm, error) {
 }
 
 func (m *modelStore) List(_ context.Context, q ListQuery) ([]Alarm, error) {
+	if m.failList != nil {
+		if err := m.failList(q); err != nil {
+			return nil, err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []Alarm
 	for k, row := range m.rows {
-		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) && k.BusinessID > q.After {
+		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) && k.BusinessID > q.After &&
+			(len(q.States) == 0 || slices.Contains(q.States, row.State)) {
 			list = append(list, *row)
 		}
 	}
@@ -114,6 +125,10 @@ func (m *modelStore) List(_ context.Context, q ListQuery) ([]Alarm, error) {
 func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asked = append(m.asked, ids)
+	if m.failKeys != nil {
+		return nil, m.failKeys
+	}
 	keys := map[int64]Key{}
 	for k, row := range m.rows {
 		if slices.Contains(ids, row.ID) {
