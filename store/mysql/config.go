@@ -21,15 +21,16 @@ const maxShards = 1 << 15
 type Config struct {
 	URL         string        // mysql://user:password@host:3306/database?...; parameters as go-sql-driver/mysql reads them
 	Shards      int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Conns       int           // connections for requests and loaders, at least 2; default 16
+	Conns       int           // connections for requests, at least 2; default 16
 	RingConns   int           // connections that only rings use, one a ring worker; default 4
+	UpkeepConns int           // connections for what must go on beside requests: loading, purging, leases, the time; default 6
 	Timeout     time.Duration // of a call whose context has no deadline; default 5 s
 	DialTimeout time.Duration // of a new connection; default 3 s
 }
 
 // DefaultConfig returns a Config that lacks nothing but the URL.
 func DefaultConfig() Config {
-	return Config{Conns: 16, RingConns: 4, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
+	return Config{Conns: 16, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -43,6 +44,8 @@ func (c Config) Validate() error {
 		return errors.New("mysql: conns must be at least 2: a write that waits for a locked row must not stop the others")
 	case c.RingConns < 1:
 		return errors.New("mysql: ring conns must be at least 1: a claim holds a connection until it is settled")
+	case c.UpkeepConns < 1:
+		return errors.New("mysql: upkeep conns must be at least 1: without loading and leases nothing rings")
 	case c.Timeout <= 0 || c.DialTimeout <= 0:
 		return errors.New("mysql: timeouts must be longer than 0")
 	}

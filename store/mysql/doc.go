@@ -2,8 +2,8 @@
 //
 // # How it works
 //
-// Two pools: one for requests and loaders, one that only rings use, so that neither waits for the other. Statements are sent
-// whole, with their parameters in them, so that each is one round trip. Where a statement takes many rows, its tuple (or the
+// Three pools: one for requests, one that only rings use, and one for upkeep (loading, expiring, purging, leases, the time),
+// so that none of them waits for another. Statements are sent whole, with their parameters in them, so that each is one round trip. Where a statement takes many rows, its tuple (or the
 // SELECT of literals that an UPDATE begins with) is repeated, up to 1,000 rows and three quarters of max_allowed_packet. The
 // round trips are, BEGIN and COMMIT included:
 //

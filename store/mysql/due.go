@@ -12,7 +12,7 @@ import (
 func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	b := bulk{DBTX: s.db, part: dueOfShard, rows: len(q.Shards), args: dueArgs(q)}
+	b := bulk{DBTX: s.upkeep, part: dueOfShard, rows: len(q.Shards), args: dueArgs(q)}
 	found, err := s.q.ListDue(ctx, b, dbsqlc.ListDueParams{})
 	if err != nil {
 		return store.DuePage{}, mapError("read what is due", err)
@@ -40,11 +40,11 @@ func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, li
 	defer cancel()
 	o := store.Overdue{Oldest: clock.NoInstant}
 	numbers := idsOf(shards, func(n *int) int64 { return int64(*n) })
-	count, err := s.q.CountDue(ctx, s.db, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
+	count, err := s.q.CountDue(ctx, s.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
 	if err != nil || count == 0 {
 		return o, mapError("count what is overdue", err)
 	}
-	b := bulk{DBTX: s.db, part: oldestOf, rows: len(shards), args: oldestArgs(numbers, now)}
+	b := bulk{DBTX: s.upkeep, part: oldestOf, rows: len(shards), args: oldestArgs(numbers, now)}
 	oldest, err := s.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
 	if err != nil {
 		return o, mapError("look for the oldest that is overdue", err)

@@ -78,7 +78,7 @@ func (s *Store) provider(db *sql.DB) (*goose.Provider, error) {
 func (s *Store) makeShards(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return transact(ctx, s.db, "make shards", func(t *tx, _ bool) error {
+	return transact(ctx, s.upkeep, "make shards", func(t *tx, _ bool) error {
 		count, err := s.q.CountShards(ctx, t)
 		if err != nil || count > 0 {
 			return err
@@ -109,7 +109,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
-	shards, err := s.q.CountShards(ctx, s.db)
+	shards, err := s.q.CountShards(ctx, s.upkeep)
 	switch {
 	case err != nil:
 		return mapError("count the shards", err)
@@ -127,21 +127,22 @@ func (s *Store) Check(ctx context.Context) error {
 
 // readServer asks the server what it is (ReadServer). Pools do not keep connections longer than MySQL does.
 func (s *Store) readServer(ctx context.Context) (server, error) {
-	row, err := s.q.ReadServer(ctx, s.db)
+	row, err := s.q.ReadServer(ctx, s.upkeep)
 	if err != nil {
 		return server{}, mapError("read the version", err)
 	}
 	v := parseServer(row.Version)
 	v.maxPacket, v.idStep = int(row.MaxPacket), row.IDStep
 	if !v.maria {
-		s.db.SetConnMaxIdleTime(maxIdle)
-		s.rings.SetConnMaxIdleTime(maxIdle)
+		for _, p := range s.pools() {
+			p.SetConnMaxIdleTime(maxIdle)
+		}
 	}
 	return v, v.check()
 }
 
 func (s *Store) checkSchema(ctx context.Context) error {
-	p, err := s.provider(s.db)
+	p, err := s.provider(s.upkeep)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mysql: %w", err)
 	}
-	has, err := versions.GetLatestVersion(ctx, s.db)
+	has, err := versions.GetLatestVersion(ctx, s.upkeep)
 	switch {
 	case errors.Is(err, database.ErrVersionNotFound) || isNumber(err, errNoSuchTable):
 		has = 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/clockd/clockd/clock"
@@ -25,8 +26,9 @@ type Store struct {
 	cfg    Config
 	log    *slog.Logger
 	q      *dbsqlc.Queries
-	db     *sql.DB // requests and loaders
+	db     *sql.DB // requests only
 	rings  *sql.DB // claims only
+	upkeep *sql.DB // all else
 	insert optimism
 
 	mu     sync.Mutex
@@ -47,21 +49,30 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := open(d, cfg.Conns)
-	if err != nil {
-		return nil, err
+	s := &Store{cfg: cfg, log: log, q: dbsqlc.New()}
+	for _, p := range []struct {
+		pool  **sql.DB
+		conns int
+	}{{&s.db, cfg.Conns}, {&s.rings, cfg.RingConns}, {&s.upkeep, cfg.UpkeepConns}} {
+		if *p.pool, err = open(d, p.conns); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
-	rings, err := open(d, cfg.RingConns)
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	return &Store{cfg: cfg, log: log, q: dbsqlc.New(), db: db, rings: rings}, nil
+	return s, nil
+}
+
+// pools returns those that are open.
+func (s *Store) pools() []*sql.DB {
+	return slices.DeleteFunc([]*sql.DB{s.rings, s.upkeep, s.db}, func(p *sql.DB) bool { return p == nil })
 }
 
 // Close shuts all connections that are idle, and the others when their calls and claims end.
 func (s *Store) Close() error {
-	return errors.Join(s.rings.Close(), s.db.Close())
+	var errs []error
+	for _, p := range s.pools() {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // HoldsClaims returns true: a claim may hold a transaction.
@@ -88,7 +99,7 @@ func (s *Store) known() server {
 func (s *Store) Time(ctx context.Context) (int64, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	micros, err := s.q.ReadTime(ctx, s.db)
+	micros, err := s.q.ReadTime(ctx, s.upkeep)
 	return micros, mapError("read the time", err)
 }
 

@@ -22,6 +22,7 @@ const (
 	lockWait          = 20 * time.Millisecond // of a write for a key that is being inserted or purged elsewhere
 	idleInTransaction = 5 * time.Second       // of a claim: longer than to publish and to confirm
 	ringLockWait      = time.Second           // of a ring, which skips what is locked: a safety net
+	upkeepLockWait    = time.Second           // of what skips it as well, and of leases
 	statementTimeout  = 30 * time.Second      // of a statement whose client is gone: a safety net
 	vanishedClient    = 10 * time.Second      // until a connection without an answer is dropped
 )
@@ -30,8 +31,9 @@ const (
 type Config struct {
 	URL         string        // postgres://user:password@host:5432/database?sslmode=...; further parameters as pgx reads them
 	Shards      int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Conns       int           // connections for requests and loaders, at least 2; default 16
+	Conns       int           // connections for requests, at least 2; default 16
 	RingConns   int           // connections that only rings use, one a ring worker; default 4
+	UpkeepConns int           // connections for what must go on beside requests: loading, purging, leases, the time; default 6
 	Timeout     time.Duration // of a call whose context has no deadline; default 5 s
 	DialTimeout time.Duration // of a new connection; default 3 s
 	PingTimeout time.Duration // of the check of a connection that was idle for more than 1 s; default 1 s
@@ -39,7 +41,7 @@ type Config struct {
 
 // DefaultConfig returns a Config that lacks nothing but the URL.
 func DefaultConfig() Config {
-	return Config{Conns: 16, RingConns: 4, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second, PingTimeout: time.Second}
+	return Config{Conns: 16, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second, PingTimeout: time.Second}
 }
 
 // Deps are what a Store uses.
@@ -58,6 +60,8 @@ func (c Config) Validate() error {
 		return errors.New("postgresql: conns must be at least 2: a write that waits for a locked row must not stop the others")
 	case c.RingConns < 1:
 		return errors.New("postgresql: ring conns must be at least 1: a claim holds a connection until it is settled")
+	case c.UpkeepConns < 1:
+		return errors.New("postgresql: upkeep conns must be at least 1: without loading and leases nothing rings")
 	case c.Timeout <= 0 || c.DialTimeout <= 0 || c.PingTimeout <= 0:
 		return errors.New("postgresql: timeouts must be longer than 0")
 	case c.PingTimeout > c.Timeout:
@@ -117,6 +121,14 @@ func ringSession() map[string]string {
 	s["application_name"] = "clockd ring"
 	s["lock_timeout"] = millis(ringLockWait)
 	s["statement_timeout"] = millis(idleInTransaction)
+	return s
+}
+
+// upkeepSession returns the settings of sessions that load, purge and keep leases: they skip what is locked, or wait little.
+func upkeepSession() map[string]string {
+	s := session()
+	s["application_name"] = "clockd upkeep"
+	s["lock_timeout"] = millis(upkeepLockWait)
 	return s
 }
 

@@ -2,8 +2,8 @@
 //
 // # How it works
 //
-// Two pools: one for requests and loaders, one that only rings use, so that neither waits for the other. Each statement
-// is prepared once a connection. BEGIN travels with the first statement of a transaction and COMMIT with the last of a
+// Three pools: one for requests, one that only rings use, and one for upkeep (loading, expiring, purging, leases, the time),
+// so that none of them waits for another. Each statement is prepared once a connection. BEGIN travels with the first statement of a transaction and COMMIT with the last of a
 // claim's corrections, so the round trips are:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT

@@ -12,7 +12,7 @@ import (
 func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	rows, err := s.q.ListDue(ctx, s.pool, dbsqlc.ListDueParams{
+	rows, err := s.q.ListDue(ctx, s.upkeep, dbsqlc.ListDueParams{
 		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromID: q.From.ID,
 		UntilTime: int64(q.Until.Time), UntilID: q.Until.ID, RowLimit: int32(q.Limit),
 	})
@@ -30,7 +30,7 @@ func dueOf(r *dbsqlc.ListDueRow) store.Due {
 func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	row, err := s.q.CountDue(ctx, s.pool, dbsqlc.CountDueParams{Shards: shardsOf(shards), Now: int64(now), RowLimit: int32(limit)})
+	row, err := s.q.CountDue(ctx, s.upkeep, dbsqlc.CountDueParams{Shards: shardsOf(shards), Now: int64(now), RowLimit: int32(limit)})
 	if err != nil {
 		return store.Overdue{}, s.mapError("count what is overdue", err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 	if len(due) == 0 {
 		return nil, nil
 	}
-	rows, err := s.q.ExpireAlarms(ctx, s.pool, dbsqlc.ExpireAlarmsParams{
+	rows, err := s.q.ExpireAlarms(ctx, s.upkeep, dbsqlc.ExpireAlarmsParams{
 		Ids: column(due, func(d *store.Due) int64 { return d.ID }), Now: int64(now), Reason: store.ExpiredReason(""),
 	})
 	if err != nil {

@@ -41,8 +41,9 @@ func (s *Store) mapError(doing string, err error) error {
 	}
 	err = fmt.Errorf("postgresql: %s: %w", doing, err)
 	if hasCode(err, codeReadOnly) {
-		s.pool.Reset() // what is connected to a former primary stays read-only
-		s.rings.Reset()
+		for _, p := range s.pools() {
+			p.Reset() // what is connected to a former primary stays read-only
+		}
 		return &clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
 			Detail: "the database is read-only: the URL leads to a standby, or the primary was changed",

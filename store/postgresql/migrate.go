@@ -78,7 +78,7 @@ func provider(db *sql.DB) (*goose.Provider, error) {
 func (s *Store) makeShards(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	t, err := begin(ctx, s.pool, s.cfg.Timeout)
+	t, err := begin(ctx, s.upkeep, s.cfg.Timeout)
 	if err != nil {
 		return err
 	}
@@ -103,11 +103,11 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
-	shards, err := s.q.CountShards(ctx, s.pool)
+	shards, err := s.q.CountShards(ctx, s.upkeep)
 	if err != nil {
 		return s.mapError("count the shards", err)
 	}
-	version, err := s.q.ReadVersion(ctx, s.pool)
+	version, err := s.q.ReadVersion(ctx, s.upkeep)
 	if err != nil {
 		return s.mapError("read the version", err)
 	}
@@ -125,7 +125,7 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 func (s *Store) checkSchema(ctx context.Context) error {
-	db := stdlib.OpenDBFromPool(s.pool)
+	db := stdlib.OpenDBFromPool(s.upkeep)
 	defer func() { _ = db.Close() }()
 	p, err := provider(db)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	rows, err := s.q.ListCluster(ctx, s.pool)
+	rows, err := s.q.ListCluster(ctx, s.upkeep)
 	if err != nil {
 		return store.Cluster{}, s.mapError("read the cluster", err)
 	}
@@ -89,13 +89,13 @@ func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	})
 }
 
-// transact runs try, which commits, in a transaction whose locks are waited for as long as a ring's, and again after a
+// transact runs try, which commits, in a transaction whose locks are waited for for upkeepLockWait, and again after a
 // definite rollback.
 func (s *Store) transact(ctx context.Context, doing string, try func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	err := store.Replay(ctx, rolledBack, func() error {
-		t, err := begin(ctx, s.pool, ringLockWait)
+		t, err := begin(ctx, s.upkeep, upkeepLockWait)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int
 	defer cancel()
 	var n int64
 	err := store.Replay(ctx, rolledBack, func() (err error) {
-		n, err = s.q.PurgeAlarms(ctx, s.pool, dbsqlc.PurgeAlarmsParams{Before: int64(before), RowLimit: int32(limit)})
+		n, err = s.q.PurgeAlarms(ctx, s.upkeep, dbsqlc.PurgeAlarmsParams{Before: int64(before), RowLimit: int32(limit)})
 		return err
 	})
 	return int(n), s.mapError("purge", err)

@@ -3,8 +3,8 @@ package postgresql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,11 +20,12 @@ var _ store.Store = (*Store)(nil)
 
 // Store is a store.Store in PostgreSQL.
 type Store struct {
-	cfg   Config
-	log   *slog.Logger
-	q     *dbsqlc.Queries
-	pool  *pgxpool.Pool // requests and loaders
-	rings *pgxpool.Pool // claims only
+	cfg    Config
+	log    *slog.Logger
+	q      *dbsqlc.Queries
+	pool   *pgxpool.Pool // requests only
+	rings  *pgxpool.Pool // claims only
+	upkeep *pgxpool.Pool // all else
 
 	mu     sync.Mutex
 	shards int
@@ -41,28 +42,32 @@ func New(cfg Config, deps Deps) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{cfg: cfg, log: log, q: dbsqlc.New()}
-	pool, err := cfg.pool(cfg.Conns, session())
-	if err != nil {
-		return nil, err
-	}
-	rings, err := cfg.pool(cfg.RingConns, ringSession())
-	if err != nil {
-		return nil, err
-	}
-	if s.pool, err = pgxpool.NewWithConfig(context.Background(), pool); err != nil {
-		return nil, fmt.Errorf("postgresql: make a pool: %w", err)
-	}
-	if s.rings, err = pgxpool.NewWithConfig(context.Background(), rings); err != nil {
-		s.pool.Close()
-		return nil, fmt.Errorf("postgresql: make the pool of rings: %w", err)
+	for _, p := range []struct {
+		pool     **pgxpool.Pool
+		conns    int
+		settings map[string]string
+	}{{&s.pool, cfg.Conns, session()}, {&s.rings, cfg.RingConns, ringSession()}, {&s.upkeep, cfg.UpkeepConns, upkeepSession()}} {
+		c, err := cfg.pool(p.conns, p.settings)
+		if err == nil {
+			*p.pool, err = pgxpool.NewWithConfig(context.Background(), c)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }
 
+// pools returns those that are open.
+func (s *Store) pools() []*pgxpool.Pool {
+	return slices.DeleteFunc([]*pgxpool.Pool{s.rings, s.upkeep, s.pool}, func(p *pgxpool.Pool) bool { return p == nil })
+}
+
 // Close shuts all connections; it waits for calls that are on their way and for claims.
 func (s *Store) Close() error {
-	s.rings.Close()
-	s.pool.Close()
+	for _, p := range s.pools() {
+		p.Close()
+	}
 	return nil
 }
 
@@ -87,7 +92,7 @@ func (s *Store) Engine() string {
 func (s *Store) Time(ctx context.Context) (int64, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	micros, err := s.q.ReadTime(ctx, s.pool)
+	micros, err := s.q.ReadTime(ctx, s.upkeep)
 	return micros, s.mapError("read the time", err)
 }
 

@@ -3,7 +3,8 @@
 // # How it works
 //
 // SQLite has one writer. All writes go through one connection as short BEGIN IMMEDIATE transactions, so that they queue
-// in this process and not at the file's lock; reads have connections of their own and, in WAL mode, meet no lock at all. A
+// in this process and not at the file's lock; reads have connections of their own and, in WAL mode, meet no lock at all,
+// so there are no pools apart for requests and for upkeep. A
 // group is written by statements that are prepared once and run for each row: the parsing is what costs, not the rows. Every
 // commit is synced (synchronous FULL), which is why batching is worth 15 times.
 //

@@ -1,9 +1,12 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -258,4 +261,40 @@ func testShardReport(t *testing.T, f *fixture) {
 		})
 	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications FROM node_report"),
 		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop"}})
+}
+
+// testUpkeep fills all connections for requests with writes that wait for a row: what must go on beside them does, at once.
+func testUpkeep(t *testing.T, f *fixture) {
+	id := f.set(t0, set("held", t0))[0]
+	unlock := f.lock(id)
+	var g errgroup.Group
+	defer func() {
+		unlock()
+		ok(t, g.Wait(), "a write that waited")
+	}()
+	for range 40 { // more than any default
+		g.Go(func() error {
+			_, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, Wait: 20 * time.Second})
+			return err
+		})
+	}
+	full := func() bool {
+		ctx, stop := context.WithTimeout(t.Context(), prompt/10)
+		defer stop()
+		_, err := f.Get(ctx, key("held"))
+		return errors.Is(err, context.DeadlineExceeded)
+	}
+	for deadline := time.Now().Add(10 * prompt); !full(); {
+		if time.Now().After(deadline) {
+			t.Fatal("40 writes that wait leave a connection for requests")
+		}
+	}
+	calls := f.calls()
+	for _, name := range []string{"time", "due", "overdue", "expire", "purge", "cluster", "attend", "take", "yield", "leave", "claim"} {
+		ctx, stop := context.WithTimeout(t.Context(), prompt)
+		if err := calls[name](ctx); err != nil {
+			t.Errorf("%s while all connections for requests are held: %v", name, err)
+		}
+		stop()
+	}
 }

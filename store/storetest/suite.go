@@ -49,6 +49,7 @@ func cases() []testCase {
 		{name: "leave", plain: testLeave},
 		{name: "attend at once", plain: testAttendAtOnce},
 		{name: "shard and node report", plain: testShardReport},
+		{name: "upkeep beside requests", needs: locksRows, plain: testUpkeep},
 		{name: "cancelled", plain: testCancelled},
 		{name: "settle cancelled", claims: testSettleCancelled},
 		{name: "closed", plain: testClosed},
