@@ -88,12 +88,14 @@ func (c *Cluster) Add(r ClusterRow) {
 // ApplicationLines returns the node's applications as the column applications holds them.
 func (n *Node) ApplicationLines() string { return strings.Join(n.Applications, "\n") }
 
-// Notifier passes short messages between the nodes on one database, where the engine can. They may be lost.
+// Notifier passes short messages between the nodes on one database, where the engine can: a Store that can is one too. They
+// may be lost, and of two that are the same one may come.
 type Notifier interface {
-	// Notify sends the bodies, each at most MaxNotice bytes of UTF-8.
+	// Notify sends the bodies, each at most MaxNotice bytes of UTF-8 without NUL: all or none.
 	Notify(ctx context.Context, bodies []string) error
-	// Listen calls ready when it hears, and heard with each body that any node sent since, its own included, until
-	// ctx ends (nil) or the connection fails. heard must not block for long.
+	// Listen calls ready once, when it hears, and heard with each body that any node sent since, its own included and in
+	// the order of sending, until ctx ends (nil) or the connection fails (an error; the caller listens again). Both are called
+	// from the caller's goroutine; heard must not block for long.
 	Listen(ctx context.Context, ready func(), heard func(body string)) error
 }
 

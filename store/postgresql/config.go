@@ -132,6 +132,13 @@ func upkeepSession() map[string]string {
 	return s
 }
 
+// listenSession returns the settings of the session that hears notifications.
+func listenSession() map[string]string {
+	s := session()
+	s["application_name"] = "clockd listen"
+	return s
+}
+
 // migrateSession returns the settings of the session that migrates: it waits for the others and takes its time.
 func migrateSession() map[string]string {
 	return map[string]string{"application_name": "clockd migrate"}

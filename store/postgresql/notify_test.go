@@ -1,0 +1,116 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// ear is a Listen under way.
+type ear struct {
+	bodies chan string
+	ended  chan error
+	stop   context.CancelFunc
+}
+
+func listen(t *testing.T, s *Store) *ear {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	e := &ear{bodies: make(chan string, 100), ended: make(chan error, 1), stop: stop}
+	t.Cleanup(stop)
+	ready := make(chan struct{})
+	go func() { e.ended <- s.Listen(ctx, func() { close(ready) }, func(body string) { e.bodies <- body }) }()
+	select {
+	case <-ready:
+	case err := <-e.ended:
+		t.Fatalf("listen: %v", err)
+	}
+	return e
+}
+
+func (e *ear) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-e.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("Listen does not end")
+		return nil
+	}
+}
+
+func (e *ear) hear(t *testing.T, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		select {
+		case got := <-e.bodies:
+			if got != w {
+				t.Fatalf("heard %.40q, want %.40q", got, w)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("did not hear %.40q", w)
+		}
+	}
+}
+
+func TestNotify(t *testing.T) {
+	u := migratedURL(t)
+	one, two := opened(t, u), opened(t, u)
+	a, b := listen(t, one), listen(t, two)
+	bodies := []string{`{"shard":1}`, "", strings.Repeat("ü", store.MaxNotice/2)}
+	ok(t, one.Notify(t.Context(), nil), "notify nothing")
+	ok(t, one.Notify(t.Context(), bodies), "notify")
+	ok(t, two.Notify(t.Context(), []string{"last"}), "notify")
+	for _, e := range []*ear{a, b} {
+		e.hear(t, append(slices.Clone(bodies), "last")...)
+		e.stop()
+		ok(t, e.end(t), "listen until the context ends")
+	}
+	if err := one.Notify(t.Context(), []string{"fine", strings.Repeat("x", 8000)}); !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("a body that is too long: %v", err)
+	}
+}
+
+// TestNotifyInSchemas lets two clockds live in one database.
+func TestNotifyInSchemas(t *testing.T) {
+	u := newURL(t)
+	first := open(t, u)
+	_, err := first.pool.Exec(t.Context(), "CREATE SCHEMA "+strings.Repeat("s", 63))
+	ok(t, err, "create a schema")
+	parsed, err := url.Parse(u)
+	ok(t, err, "parse the URL")
+	q := parsed.Query()
+	q.Set("search_path", strings.Repeat("s", 63))
+	parsed.RawQuery = q.Encode()
+	second := open(t, parsed.String())
+	for _, s := range []*Store{first, second} {
+		ok(t, s.Migrate(t.Context()), "migrate")
+		ok(t, s.Check(t.Context()), "check")
+	}
+	a, b := listen(t, first), listen(t, second)
+	ok(t, second.Notify(t.Context(), []string{"to the second"}), "notify")
+	ok(t, first.Notify(t.Context(), []string{"to the first"}), "notify")
+	a.hear(t, "to the first")
+	b.hear(t, "to the second")
+}
+
+// TestListenIsCut ends a Listen at the server: the caller is told, and may listen again.
+func TestListenIsCut(t *testing.T) {
+	s := migrated(t)
+	a := listen(t, s)
+	_, err := s.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")
+	ok(t, err, "kill")
+	if err := a.end(t); !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("listen: %v", err)
+	}
+	again := listen(t, s)
+	ok(t, s.Notify(t.Context(), []string{"again"}), "notify")
+	again.hear(t, "again")
+}
