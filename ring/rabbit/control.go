@@ -115,7 +115,7 @@ func (c *control) pass(asked int) {
 	if c.swallowed {
 		warnings = append(warnings[:len(warnings):len(warnings)], c.s.swallowed())
 	}
-	if c.s.health.warn(warnings) {
+	if c.s.health.warn(roleControl, warnings) {
 		for _, w := range warnings {
 			c.s.log.Warn("broker is set up so that rings may be lost from sight", "broker", c.s.address, "warning", w)
 		}

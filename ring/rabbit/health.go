@@ -3,6 +3,7 @@ package rabbit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,7 +23,7 @@ type health struct {
 	doubts   int              // counts doubts, so that a probe dispels only those from before it began
 	blocked  map[*link]string // with the broker's reason
 	verdict  error            // what Usable answers
-	warnings []string
+	warnings map[string][]string // by role of the connection that has them
 }
 
 func newHealth(m *metrics) *health {
@@ -31,7 +32,7 @@ func newHealth(m *metrics) *health {
 		usable:  m.usable,
 		blocks:  m.blocked,
 		control: "not connected yet",
-		blocked: map[*link]string{},
+		blocked: map[*link]string{}, warnings: map[string][]string{},
 	}
 	h.verdict = h.judge()
 	return h
@@ -120,19 +121,24 @@ func (h *health) judge() error {
 	return nil
 }
 
-// warn sets the warnings and reports whether they are others than before.
-func (h *health) warn(warnings []string) bool {
+// warn sets the warnings of a role and reports whether they are others than before.
+func (h *health) warn(role string, warnings []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Equal(h.warnings, warnings) {
+	if slices.Equal(h.warnings[role], warnings) {
 		return false
 	}
-	h.warnings = warnings
+	h.warnings[role] = warnings
 	return true
 }
 
+// warned returns the warnings of all roles, nil if there are none.
 func (h *health) warned() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.warnings)
+	var all []string
+	for _, role := range slices.Sorted(maps.Keys(h.warnings)) {
+		all = append(all, h.warnings[role]...)
+	}
+	return all
 }

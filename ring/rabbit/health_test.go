@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,7 +63,16 @@ func TestWarningsAreReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHealth(m)
-	if h.warn(nil) || !h.warn([]string{"a"}) || h.warn([]string{"a"}) || !h.warn(nil) {
+	if h.warn(roleControl, nil) || !h.warn(roleControl, []string{"a"}) || h.warn(roleControl, []string{"a"}) || !h.warn(roleControl, nil) {
 		t.Error("changes are not told from repeats")
+	}
+	h.warn(roleLane, []string{"b"})
+	h.warn(roleControl, []string{"a", "c"})
+	if got := h.warned(); !slices.Equal(got, []string{"a", "c", "b"}) {
+		t.Errorf("warnings %q", got)
+	}
+	h.warn(roleControl, nil)
+	if got := h.warned(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("warnings %q", got)
 	}
 }

@@ -154,30 +154,54 @@ func (l *link) cause(ctx context.Context) error {
 	return describe(err)
 }
 
-// channel is one channel in confirm mode. Its buffer for returns holds a whole batch, so that the library never has to
-// wait with one (it would drop it after 5 s).
+// channel is one channel. Its buffer for returns holds a whole batch, so that the library never has to wait with one (it
+// would drop it after 5 s).
 type channel struct {
 	*amqp.Channel
-	returns chan amqp.Return
+	returns chan amqp.Return // nil without confirm mode
 	closed  chan *amqp.Error
 }
 
-// channel opens a channel for batches of up to size messages. It blocks on the broker: have the link killed in time.
+// channel opens a channel in confirm mode for batches of up to size messages. It blocks on the broker: have the link
+// killed in time.
 func (l *link) channel(size int) (*channel, error) {
-	ch, err := l.conn.Channel()
+	c, err := l.plain()
 	if err != nil {
-		return nil, fmt.Errorf("open a channel: %w", describe(err))
+		return nil, err
 	}
-	c := &channel{
-		Channel: ch,
-		returns: ch.NotifyReturn(make(chan amqp.Return, size)),
-		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
-	}
-	if err := ch.Confirm(false); err != nil {
+	c.returns = c.NotifyReturn(make(chan amqp.Return, size))
+	if err := c.Confirm(false); err != nil {
 		return nil, fmt.Errorf("set the channel to confirm mode: %w", describe(err))
 	}
 	return c, nil
 }
+
+// plain opens a channel without confirms. It blocks as channel does.
+func (l *link) plain() (*channel, error) {
+	ch, err := l.conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open a channel: %w", describe(err))
+	}
+	return &channel{Channel: ch, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
+}
+
+// lost returns why one of the channels, or the whole connection, has ended; it waits for the reason a little.
+func (l *link) lost(ctx context.Context, channels ...*channel) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	for _, c := range channels {
+		if fault := c.fault(ctx, l); fault != nil {
+			return describe(fault)
+		}
+	}
+	if l.conn.IsClosed() {
+		return fmt.Errorf("connection lost: %w", l.cause(ctx))
+	}
+	return errCancelled
+}
+
+// errCancelled ends a connection whose consumer has ended while the channel is open.
+var errCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")
 
 // fault returns the error that the broker closed the channel with; nil if it is open, or if it was the connection that
 // ended. Only the first call gets it. A channel is marked as closed before its error is there, so it waits, until ctx

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -78,37 +76,15 @@ func (s *Session) Lane() ring.Lane { return newLane(s) }
 // by who asked for them.
 func (s *Session) Run(ctx context.Context) error {
 	defer s.health.down("the session has ended")
-	backoff, last := s.cfg.BackoffMin, ""
-	for ctx.Err() == nil {
+	s.persist(ctx, roleControl, func(ctx context.Context) (bool, error) {
 		c := &control{s: s}
 		err := c.attend(ctx)
-		if ctx.Err() != nil {
-			break
+		if ctx.Err() == nil {
+			s.health.down(err.Error())
 		}
-		s.health.down(err.Error())
-		level := slog.LevelDebug // the same trouble again
-		if c.passed || err.Error() != last {
-			level = slog.LevelWarn
-		}
-		last = err.Error()
-		s.log.Log(ctx, level, "broker is not usable", "broker", s.address, "err", err)
-		if c.passed {
-			backoff = s.cfg.BackoffMin
-		}
-		pause(ctx, backoff/2+rand.N(backoff/2+1))
-		backoff = min(2*backoff, s.cfg.BackoffMax)
-	}
+		return c.passed, err
+	})
 	return nil
-}
-
-// pause sleeps for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // suspect asks for a probe: a lane met trouble that may be the broker's, or only that lane's or queue's.

@@ -9,7 +9,7 @@ import (
 // declare makes sure of the exchange, and of the queues that were asked for. A queue that cannot be declared is a warning,
 // not an error: it may be the application's own, with other arguments.
 func (s *Session) declare(l *link) (warnings []string, err error) {
-	if err := s.declareExchange(l); err != nil {
+	if err := s.declareExchange(l, s.cfg.Exchange); err != nil {
 		return nil, err
 	}
 	for _, application := range s.cfg.DeclareQueues {
@@ -20,30 +20,30 @@ func (s *Session) declare(l *link) (warnings []string, err error) {
 	return warnings, nil
 }
 
-func (s *Session) declareExchange(l *link) error {
+func (s *Session) declareExchange(l *link, name string) error {
 	err := onChannel(l, func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclare(s.cfg.Exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+		return ch.ExchangeDeclare(name, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
 	switch replyCode(err) {
 	case amqp.PreconditionFailed:
 		return fmt.Errorf("exchange %q exists, but not as a durable direct exchange without auto-delete and arguments: "+
-			"delete it, or choose another name (CLOCKD_AMQP_EXCHANGE): %w", s.cfg.Exchange, describe(err))
+			"delete it, or choose another name (CLOCKD_AMQP_EXCHANGE): %w", name, describe(err))
 	case amqp.AccessRefused:
 		// a user that may only write can still ring, where someone else has declared the exchange
-		return s.findExchange(l, err)
+		return s.findExchange(l, name, err)
 	}
 	if err != nil {
-		return fmt.Errorf("declare exchange %q: %w", s.cfg.Exchange, describe(err))
+		return fmt.Errorf("declare exchange %q: %w", name, describe(err))
 	}
 	return nil
 }
 
-func (s *Session) findExchange(l *link, refused error) error {
+func (s *Session) findExchange(l *link, name string, refused error) error {
 	err := onChannel(l, func(ch *amqp.Channel) error {
-		return ch.ExchangeDeclarePassive(s.cfg.Exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+		return ch.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
 	if err != nil {
-		return fmt.Errorf("exchange %q is missing, and the user may not declare it: %w", s.cfg.Exchange, describe(refused))
+		return fmt.Errorf("exchange %q is missing, and the user may not declare it: %w", name, describe(refused))
 	}
 	return nil
 }
