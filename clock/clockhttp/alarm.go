@@ -51,6 +51,7 @@ func appendAlarmMembers(b []byte, a *clock.Alarm) []byte {
 	b = appendPayload(b, a.PayloadKind, a.Payload)
 	b = appendOptions(b, a)
 	b = appendInstant(append(b, `,"rung_at":`...), a.RungAt)
+	b = appendAnswer(b, a)
 	b = appendInstant(append(b, `,"created_at":`...), a.CreateTime)
 	b = appendInstant(append(b, `,"updated_at":`...), a.UpdateTime)
 	return appendInstant(append(b, `,"finished_at":`...), a.FinishedAt)
@@ -79,6 +80,9 @@ func appendOptions(b []byte, a *clock.Alarm) []byte {
 	b = strconv.AppendInt(b, int64(a.MaxRings), 10)
 	b = append(b, `,"priority":`...)
 	b = strconv.AppendInt(b, int64(a.Priority), 10)
+	b = append(b, `,"delivery":"`...)
+	b = append(b, a.Delivery.String()...)
+	b = append(b, '"')
 	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
 }
 
@@ -93,7 +97,18 @@ func appendAttempt(b []byte, t *clock.Attempt) []byte {
 	b = append(b, `,"outcome":"`...)
 	b = append(b, t.Outcome.String()...)
 	b = appendOptional(append(b, `","error":`...), t.Error)
+	b = appendOptional(append(b, `,"by":`...), t.By)
 	return append(b, '}')
+}
+
+// appendAnswer appends the last answer that was accepted, as members that are null where there was none.
+func appendAnswer(b []byte, a *clock.Alarm) []byte {
+	if a.Answer == clock.NoAnswer {
+		return append(b, `,"answer":null,"answered_by":null,"answered_at":null`...)
+	}
+	b = appendString(append(b, `,"answer":`...), a.Answer.String())
+	b = appendOptional(append(b, `,"answered_by":`...), a.AnsweredBy)
+	return appendInstant(append(b, `,"answered_at":`...), a.AnsweredAt)
 }
 
 // appendInstant appends i as RFC 3339 in UTC with milliseconds, null for NoInstant.

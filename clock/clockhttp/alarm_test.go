@@ -82,8 +82,8 @@ func TestGetShowsAttempts(t *testing.T) {
 		}
 	})
 	r := h.expect(200, "", "GET", alarms+"/a", "")
-	const want = `"attempts":[{"generation":1,"ring_no":2,"claim_id":"c2","time":"1970-01-01T00:00:02.000Z","outcome":"in_doubt","error":"no confirm"},` +
-		`{"generation":1,"ring_no":2,"claim_id":"c1","time":"1970-01-01T00:00:01.000Z","outcome":"returned","error":null}]}` + "\n"
+	const want = `"attempts":[{"generation":1,"ring_no":2,"claim_id":"c2","time":"1970-01-01T00:00:02.000Z","outcome":"in_doubt","error":"no confirm","by":null},` +
+		`{"generation":1,"ring_no":2,"claim_id":"c1","time":"1970-01-01T00:00:01.000Z","outcome":"returned","error":null,"by":null}]}` + "\n"
 	if !strings.HasSuffix(string(r.body), want) {
 		t.Errorf("%s", r.body)
 	}

@@ -19,7 +19,7 @@ func (s *Server) batch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := noCondition(c.Request().Header); err != nil {
+	if err := noCondition(c.Request().Header, `a batch takes no %s; give an item "if": "absent", or set it alone`); err != nil {
 		return err
 	}
 	given := c.Request().Header.Get(echo.HeaderContentType)

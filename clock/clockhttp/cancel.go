@@ -13,7 +13,7 @@ func (s *Server) cancel(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	condition, err := cancelCondition(c.Request().Header)
+	condition, err := generationCondition(c.Request().Header)
 	if err != nil {
 		return err
 	}

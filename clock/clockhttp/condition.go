@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,19 +34,19 @@ func setCondition(h http.Header) (clock.Condition, error) {
 	return match, invalidCondition(ifNoneMatch, "If-None-Match must be *: set only if there is no alarm of this id")
 }
 
-// cancelCondition returns the condition that the headers of a cancel demand.
-func cancelCondition(h http.Header) (clock.Condition, error) {
+// generationCondition returns the condition that the headers of a cancel, a kick or a discard demand.
+func generationCondition(h http.Header) (clock.Condition, error) {
 	if _, given := h[ifNoneMatch]; given {
-		return clock.Condition{}, invalidCondition(ifNoneMatch, `a cancel takes If-Match: "<generation>" alone`)
+		return clock.Condition{}, invalidCondition(ifNoneMatch, `only a set takes If-None-Match; here it is If-Match: "<generation>" alone`)
 	}
 	return matchCondition(h)
 }
 
-// noCondition refuses conditions where they would apply to many alarms.
-func noCondition(h http.Header) error {
+// noCondition refuses conditions where there is no one alarm that they could apply to. why is told with the header's name.
+func noCondition(h http.Header, why string) error {
 	for _, name := range []string{ifMatch, ifNoneMatch} {
 		if _, given := h[name]; given {
-			return invalidCondition(name, `a batch takes no `+name+`; give an item "if": "absent", or set it alone`)
+			return invalidCondition(name, fmt.Sprintf(why, name))
 		}
 	}
 	return nil

@@ -1,11 +1,12 @@
 // Package clockhttp is clockd's HTTP face: routes, JSON, streams, and errors as problem+json. It is the only package that
-// knows echo; it sees the domain through the interfaces Alarms, Streams and Readiness. openapi.yaml is the
+// knows echo; it sees the domain through the interfaces Alarms, Streams, Nodes and Readiness. openapi.yaml is the
 // contract, written by hand; a test holds it against the routes and against every answer of the test-suite.
 //
 // # Invariants
 //
 //  1. application and business_id are percent-decoded exactly once, from the escaped path. Everything after "/alarms/"
-//     is the business id, a bare slash included, so that a proxy which decodes %2F does no harm.
+//     is the business id, a bare slash included, so that a proxy which decodes %2F does no harm; what is posted to an alarm
+//     ends with an action (/kick, /discard), which is cut off at the last slash.
 //  2. A payload is stored and answered byte for byte as it was given. The one exception is layout: a line break between
 //     the tokens of a JSON payload is a blank on the rings stream, where an event is one line.
 //  3. Nothing in a body is passed over: an unknown field, a field that comes twice and a wrong type are refused, each by name.
@@ -27,6 +28,7 @@
 //	client stops reading a stream   after WriteTimeout the stream is cut; what was read may be set         the client repeats
 //	database down                   503 with Retry-After; a stream says so line by line and goes on        the client repeats
 //	writes queue up                 503 overloaded; a stream reads more slowly instead                     the client repeats
+//	answer's outcome is lost        409 stale_ring to a repeat, with the alarm and its answer              the client compares
 //	subscriber breaks               its delivery is in doubt (Delivery.Done with an error)                 the same ring again
 //	node stops                      requests are answered, streams end after what they hold                the client reconnects
 //	handler panics                  500, logged with its stack; a stream is cut                            a person

@@ -177,16 +177,25 @@ var pathTemplates = []struct {
 	re       *regexp.Regexp
 	template string
 }{
-	{regexp.MustCompile(`^/v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
-	{regexp.MustCompile(`^/v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
-	{regexp.MustCompile(`^/v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`), "/v1/applications/{application}/alarms/{business_id}/kick"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`), "/v1/applications/{application}/alarms/{business_id}/discard"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/kick$`), "/v1/applications/{application}/kick"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/discard$`), "/v1/applications/{application}/discard"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/ack$`), "/v1/applications/{application}/rings/{message_id}/ack"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/release$`), "/v1/applications/{application}/rings/{message_id}/release"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/bury$`), "/v1/applications/{application}/rings/{message_id}/bury"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/touch$`), "/v1/applications/{application}/rings/{message_id}/touch"},
 }
 
 func operationOf(r *http.Request) *openapi3.Operation {
 	path := r.URL.EscapedPath()
 	for _, p := range pathTemplates {
-		if p.re.MatchString(path) {
+		if p.re.MatchString(r.Method + " " + path) {
 			path = p.template
+			break
 		}
 	}
 	item := contract().Paths.Value(path)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
 )
 
 func TestContractIsValid(t *testing.T) {
@@ -20,7 +22,10 @@ func TestContractHasEveryRouteAndNoOther(t *testing.T) {
 	var handled, documented []string
 	s := &Server{}
 	for _, r := range s.routes(prometheus.NewRegistry()) {
-		path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}").Replace(r.path)
+		path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}").Replace(r.path)
+		if r.action != "" {
+			path += "/" + r.action
+		}
 		handled = append(handled, r.method+" "+path+" "+r.name)
 	}
 	for path, item := range contract().Paths.Map() {
@@ -49,6 +54,7 @@ func TestContractNamesEveryCode(t *testing.T) {
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, codeInvalidCursor,
 		codeRingsGoToBroker, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath,
+		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,
 	} {
 		if !bytes.Contains(openAPI, []byte(code)) {
 			t.Errorf("openapi.yaml does not mention %s", code)

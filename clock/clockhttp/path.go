@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,6 +34,25 @@ func applicationOf(c echo.Context) (string, error) {
 		return "", err
 	}
 	return app, clock.ValidateApplication(app)
+}
+
+// alarmAction returns the handler of what is posted to an alarm. Its path ends with the action, which is cut off: the
+// rest is the business id, so that a bare slash belongs to it here too. echo's own routes cannot go on after one.
+func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFunc {
+	none := s.handler(&route{name: "none", handle: func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
+		return echo.ErrMethodNotAllowed
+	}})
+	return func(c echo.Context) error {
+		values := c.ParamValues()
+		rest := values[len(values)-1]
+		cut := strings.LastIndexByte(rest, '/')
+		if cut < 0 || actions[rest[cut+1:]] == nil {
+			return none(c)
+		}
+		c.SetParamValues(append(values[:len(values)-1:len(values)-1], rest[:cut])...)
+		return actions[rest[cut+1:]](c)
+	}
 }
 
 // keyOf returns the alarm that the path names: all that follows "/alarms/" is the business id.

@@ -23,6 +23,9 @@ type Alarms interface {
 	Submit(op clock.Op) *clock.Pending
 	Get(ctx context.Context, k clock.Key) (*clock.Alarm, error)
 	List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, error)
+	Answer(ctx context.Context, a clock.Answer) *clock.Pending
+	KickAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
+	DiscardAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
 	MaxPayload() int
 }
 
@@ -32,6 +35,7 @@ var _ Alarms = (*clock.Service)(nil)
 type Deps struct {
 	Alarms     Alarms
 	Streams    Streams          // nil: rings go to RabbitMQ
+	Nodes      Nodes            // nil: nothing is known of other nodes, and GET /v1/nodes is 503
 	Readiness  func() Readiness // must not block
 	Log        *slog.Logger
 	Registerer prometheus.Registerer // for this package's metrics
@@ -51,6 +55,8 @@ type Server struct {
 	listener  net.Listener
 	bodies    budget
 
+	lookAtNodes Nodes
+
 	stopping context.Context //nolint:containedctx // ends when the server begins to drain
 	stop     context.CancelFunc
 }
@@ -65,7 +71,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, lookAtNodes: deps.Nodes,
 	}
 	s.bodies.give(cfg.BodyBytes)
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -141,13 +147,16 @@ type route struct {
 	name   string // in metrics, and as operationId in openapi.yaml
 	method string
 	path   string // as echo has it
+	action string // for alarmPath: what follows the business id, after a slash
 	handle echo.HandlerFunc
 }
 
 const (
-	alarmsPath = "/v1/applications/:application/alarms"
-	alarmPath  = alarmsPath + "/*"
-	ringsPath  = "/v1/applications/:application/rings"
+	applicationPath = "/v1/applications/:application"
+	alarmsPath      = applicationPath + "/alarms"
+	alarmPath       = alarmsPath + "/*"
+	ringsPath       = applicationPath + "/rings"
+	ringPath        = ringsPath + "/:message_id"
 )
 
 func (s *Server) routes(g prometheus.Gatherer) []route {
@@ -157,7 +166,16 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "getAlarm", method: http.MethodGet, path: alarmPath, handle: s.get},
 		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, handle: s.batch},
 		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, handle: s.list},
+		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", handle: s.kick},
+		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", handle: s.discard},
+		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", handle: s.kickAll},
+		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", handle: s.discardAll},
 		{name: "streamRings", method: http.MethodGet, path: ringsPath, handle: s.rings},
+		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", handle: s.answerRing(clock.Ack)},
+		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", handle: s.answerRing(clock.Release)},
+		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", handle: s.answerRing(clock.Bury)},
+		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", handle: s.answerRing(clock.Touch)},
+		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", handle: s.nodes},
 		{name: "healthz", method: http.MethodGet, path: "/healthz", handle: s.healthz},
 		{name: "readyz", method: http.MethodGet, path: "/readyz", handle: s.readyz},
 		{name: "metrics", method: http.MethodGet, path: "/metrics", handle: s.showMetrics(g)},
@@ -169,9 +187,15 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	e := echo.New()
 	e.IPExtractor = echo.ExtractIPDirect() // the default trusts X-Forwarded-For
 	e.Logger.SetOutput(io.Discard)
+	actions := map[string]echo.HandlerFunc{}
 	for _, r := range s.routes(g) {
+		if r.action != "" {
+			actions[r.action] = s.handler(&r)
+			continue
+		}
 		e.Add(r.method, r.path, s.handler(&r))
 	}
+	e.POST(alarmPath, s.alarmAction(actions))
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		fail := route{name: "none", handle: func(echo.Context) error { return err }}
 		_ = s.handler(&fail)(c)

@@ -49,7 +49,7 @@ func TestPathsAndMethodsThatAreNot(t *testing.T) {
 	h := start(t)
 	for _, path := range []string{
 		"/", "/v1", "/v2/applications/shop/alarms", "/v1/applications/shop", "/v1/applications/shop/alarm/x", "/V1/applications/shop/alarms",
-		"/v1/applications/a/b/alarms", "/healthz/", "/v1/applications/shop/rings/1.1.1/ack", "/%2e%2e/etc/passwd", "//healthz",
+		"/v1/applications/a/b/alarms", "/healthz/", "/v1/applications/shop/rings/1.1.1/nack", "/%2e%2e/etc/passwd", "//healthz",
 	} {
 		h.expect(404, "unknown_path", "GET", path, "")
 		h.expect(404, "unknown_path", "POST", path, "{}")

@@ -53,6 +53,7 @@ func init() {
 		"ack_timeout":    {decode: (*setDecoder).ackTimeout},
 		"max_rings":      {decode: (*setDecoder).maxRings},
 		"priority":       {decode: (*setDecoder).priority},
+		"delivery":       {decode: (*setDecoder).delivery},
 	}
 	bit := uint32(1)
 	for _, name := range slices.Sorted(maps.Keys(setFields)) {
@@ -252,6 +253,22 @@ func (d *setDecoder) maxRings(raw []byte) error {
 
 func (d *setDecoder) priority(raw []byte) error {
 	return decodeInt(raw, "priority", &d.body.set.Priority)
+}
+
+func (d *setDecoder) delivery(raw []byte) error {
+	var name string
+	if err := decodeString(raw, "delivery", &name); err != nil || isNull(raw) {
+		return err
+	}
+	if len(name) > maxQuoted {
+		return tooLong("delivery")
+	}
+	mode, err := clock.ParseDeliveryMode(name)
+	if err != nil {
+		return clock.Invalid(clock.CodeInvalidValue, "delivery", err.Error())
+	}
+	d.body.set.Delivery = mode
+	return nil
 }
 
 // contentType refuses what is far too long at once, so that a stream's window does not hold it.

@@ -1,0 +1,134 @@
+package clockhttp
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+const (
+	// smallBytes caps the body of an answer or a kick: a reason and a name may be written with six bytes a character.
+	smallBytes = 16 << 10
+	// maxReason bounds a reason, in bytes.
+	maxReason = 500
+)
+
+// answerFields are the fields that the body of each answer may have.
+var answerFields = map[clock.AnswerKind][]string{
+	clock.Ack: {"by"}, clock.Release: {"by", "delay", "reason"}, clock.Bury: {"by", "reason"}, clock.Touch: {"by", "delay"},
+}
+
+// answerRing returns the handler of one kind of answer.
+func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		a, err := s.readAnswer(c, kind)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := readContext(c)
+		defer cancel()
+		d, err := outcome(s.alarms.Answer(ctx, *a))
+		if err != nil {
+			return err
+		}
+		return s.answerAlarm(c, http.StatusOK, &d.Alarm)
+	}
+}
+
+// readAnswer makes an answer of the request's path and body.
+func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answer, error) {
+	app, err := applicationOf(c)
+	if err != nil {
+		return nil, err
+	}
+	id, err := pathParam(c, "message_id")
+	if err != nil {
+		return nil, err
+	}
+	ring, err := clock.ParseRingID(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := noCondition(c.Request().Header, "an answer takes no %s: the message id names the generation"); err != nil {
+		return nil, err
+	}
+	b, err := s.readBody(c, smallBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	a, err := decodeAnswer(b.bytes, kind)
+	if err != nil {
+		return nil, err
+	}
+	a.Key.Application, a.Ring = app, ring
+	if a.By == "" {
+		a.By = c.RealIP()
+	}
+	return a, nil
+}
+
+// decodeAnswer reads an answer's body, which may be empty. Ranges are for the domain to check.
+func decodeAnswer(body []byte, kind clock.AnswerKind) (*clock.Answer, error) {
+	a := &clock.Answer{Kind: kind}
+	err := decodeOptional(body, answerFields[kind], func(name string, raw []byte) error {
+		switch name {
+		case "delay":
+			a.Delay.Given = !isNull(raw)
+			return decodeDuration(raw, name, &a.Delay.Span)
+		case "reason":
+			return decodeReason(raw, &a.Reason)
+		default:
+			return decodeString(raw, name, &a.By)
+		}
+	})
+	return a, err
+}
+
+func decodeReason(raw []byte, into *string) error {
+	if err := decodeString(raw, "reason", into); err != nil {
+		return err
+	}
+	if len(*into) > maxReason {
+		return clock.Invalid(clock.CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", maxReason, len(*into)))
+	}
+	return nil
+}
+
+// decodeOptional reads a body that may be empty or must be an object with these fields, and hands each to decode. What is
+// not JSON is a 400 problem, all else that is wrong an ErrInvalid with the field.
+func decodeOptional(body []byte, fields []string, decode func(name string, raw []byte) error) error {
+	if len(skipBlanks(body)) == 0 && utf8.Valid(body) {
+		return nil
+	}
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	ms, ok := objectMembers(body)
+	if !ok {
+		return clock.Invalid(clock.CodeInvalidValue, "", "the body must be an object or empty, not "+kindOf(body))
+	}
+	seen := map[string]bool{}
+	for key, value, more := ms.next(); more; key, value, more = ms.next() {
+		name, err := unquote(key)
+		if err != nil {
+			name = string(key[1 : len(key)-1])
+		}
+		switch {
+		case !slices.Contains(fields, name):
+			return unknownField("", name, slices.Clone(fields))
+		case seen[name]:
+			return duplicateField(name)
+		}
+		seen[name] = true
+		if err := decode(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package clockhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// kick and discard are for one alarm that is dead or expired.
+func (s *Server) kick(c echo.Context) error {
+	return s.single(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
+}
+
+func (s *Server) discard(c echo.Context) error {
+	return s.single(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
+}
+
+func (s *Server) single(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
+	key, err := keyOf(c)
+	if err != nil {
+		return err
+	}
+	condition, err := generationCondition(c.Request().Header)
+	if err != nil {
+		return err
+	}
+	b, err := s.readBody(c, smallBytes)
+	if err != nil {
+		return err
+	}
+	err = decodeOptional(b.bytes, nil, nil)
+	b.release()
+	if err != nil {
+		return err
+	}
+	d, err := outcome(s.alarms.Submit(op(key, condition)))
+	if err != nil {
+		return err
+	}
+	return s.answerAlarm(c, http.StatusOK, &d.Alarm)
+}
+
+// kickAll and discardAll are for those that a filter selects.
+func (s *Server) kickAll(c echo.Context) error { return s.filtered(c, "kicked", s.alarms.KickAll) }
+
+func (s *Server) discardAll(c echo.Context) error {
+	return s.filtered(c, "discarded", s.alarms.DiscardAll)
+}
+
+// filtered answers how many alarms were done, how many were not, and the cursor for what is left. If the database failed it is
+// 503 for the whole, and the whole may be repeated.
+func (s *Server) filtered(c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error)) error {
+	q, err := s.readFilter(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := readContext(c)
+	defer cancel()
+	r, err := each(ctx, q)
+	if err != nil {
+		return stopped(unavailableIfLate(ctx, err), done, r.Done)
+	}
+	b := strconv.AppendInt([]byte(`{"`+done+`":`), int64(r.Done), 10)
+	b = strconv.AppendInt(append(b, `,"failed":`...), int64(r.Failed), 10)
+	b = append(b, `,"cursor":`...)
+	next := ""
+	if r.Next != "" {
+		next = encodeCursor(clock.Key{Application: q.Application, BusinessID: r.Next})
+	}
+	return s.answerJSON(c, http.StatusOK, append(appendOptional(b, next), '}'))
+}
+
+// stopped tells what was done before the database failed.
+func stopped(err error, done string, n int) error {
+	if n == 0 || !errors.Is(err, clock.ErrUnavailable) && !errors.Is(err, clock.ErrUnconfirmed) {
+		return err
+	}
+	p := problemOf(err)
+	p.Detail = fmt.Sprintf("%d alarms were %s, then it stopped; repeat the request for the others: %s", n, done, p.Detail)
+	return p
+}
+
+func (s *Server) readFilter(c echo.Context) (q clock.DeadQuery, err error) {
+	app, err := applicationOf(c)
+	if err != nil {
+		return q, err
+	}
+	if err := noCondition(c.Request().Header, "a filter takes no %s: it is for many alarms"); err != nil {
+		return q, err
+	}
+	b, err := s.readBody(c, smallBytes)
+	if err != nil {
+		return q, err
+	}
+	defer b.release()
+	return decodeFilter(b.bytes, app)
+}
+
+// decodeFilter reads which dead alarms are meant; an empty body means all of them.
+func decodeFilter(body []byte, app string) (clock.DeadQuery, error) {
+	q := clock.DeadQuery{Application: app, Limit: clock.DefaultDeadLimit}
+	err := decodeOptional(body, []string{"cursor", "limit", "prefix", "state"}, func(name string, raw []byte) error {
+		switch name {
+		case "state":
+			return decodeDeadStates(raw, &q.States)
+		case "limit":
+			return decodeInt(raw, name, &q.Limit)
+		case "prefix":
+			return decodeString(raw, name, &q.Prefix)
+		default:
+			return decodeCursorField(raw, app, &q.After)
+		}
+	})
+	return q, err
+}
+
+func decodeDeadStates(raw []byte, into *[]clock.State) error {
+	if isNull(raw) {
+		return nil
+	}
+	es, ok := arrayElements(raw)
+	if !ok {
+		return wrongType("state", `an array like ["dead", "expired"]`, raw)
+	}
+	for value, more := es.next(); more; value, more = es.next() {
+		st, known := map[string]clock.State{`"dead"`: clock.Dead, `"expired"`: clock.Expired}[string(value)]
+		if !known || len(*into) == 2 {
+			return invalidDeadState()
+		}
+		*into = append(*into, st)
+	}
+	if len(*into) == 0 {
+		return invalidDeadState() // would mean both
+	}
+	return nil
+}
+
+func invalidDeadState() error {
+	return clock.Invalid(clock.CodeInvalidValue, "state", `state must be ["dead"], ["expired"] or both; leave it out for both`)
+}
+
+func decodeCursorField(raw []byte, app string, into *string) error {
+	var cursor string
+	if err := decodeString(raw, "cursor", &cursor); err != nil || cursor == "" {
+		return err
+	}
+	var err error
+	*into, err = decodeCursor(app, cursor)
+	return err
+}
