@@ -303,6 +303,17 @@ func TestVerdictsHaveNames(t *testing.T) {
 	}
 }
 
+func TestOpsHaveNames(t *testing.T) {
+	for want, op := range map[string]Op{
+		"set": {Set: &Set{}}, "cancel": {Cancel: &Cancel{}}, "kick": {Kick: &Kick{}}, "discard": {Discard: &Discard{}},
+		"ack": {Answer: &Answer{Kind: Ack}}, "touch": {Answer: &Answer{Kind: Touch}},
+	} {
+		if got := op.Name(); got != want {
+			t.Errorf("%s is named %q", want, got)
+		}
+	}
+}
+
 func TestOpKeyAndSize(t *testing.T) {
 	s := testSet("a")
 	s.Payload = make([]byte, 1000)

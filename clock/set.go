@@ -66,6 +66,22 @@ func (o Op) Key() Key {
 	}
 }
 
+// Name returns what is asked for, as metrics use it: set, cancel, kick, discard, or the answer's name.
+func (o Op) Name() string {
+	switch {
+	case o.Set != nil:
+		return "set"
+	case o.Cancel != nil:
+		return "cancel"
+	case o.Answer != nil:
+		return o.Answer.Kind.String()
+	case o.Kick != nil:
+		return "kick"
+	default:
+		return "discard"
+	}
+}
+
 // Size returns what the op holds in memory, in bytes, roughly.
 func (o Op) Size() int {
 	const fixed = 512

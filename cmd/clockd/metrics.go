@@ -16,12 +16,12 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 		Name: "clockd_clock_write_seconds", Help: "Time of a write transaction, by result.", Buckets: buckets,
 	}, []string{"result"})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_ops", Help: "Sets and cancels a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
+		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
 	})
 	ops := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_op_seconds", Help: "From a set's or cancel's submission to its answer, by what became of it.", Buckets: buckets,
+		Name: "clockd_clock_op_seconds", Help: "From a set's, cancel's or answer's submission to what became of it, by that.", Buckets: buckets,
 	}, []string{"op", "verdict"})
-	queuedOps := prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_clock_queued_ops", Help: "Sets and cancels queued or being written."})
+	queuedOps := prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers queued or being written."})
 	queuedBytes := prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_clock_queued_bytes", Help: "What they hold in memory."})
 	reg.MustRegister(transactions, group, ops, queuedOps, queuedBytes)
 	return &clock.Metrics{
@@ -30,11 +30,7 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 			group.Observe(float64(n))
 		},
 		Op: func(op clock.Op, v clock.Verdict, took time.Duration, _ error) {
-			name := "cancel"
-			if op.Set != nil {
-				name = "set"
-			}
-			ops.WithLabelValues(name, v.String()).Observe(took.Seconds())
+			ops.WithLabelValues(op.Name(), v.String()).Observe(took.Seconds())
 		},
 		Queued: func(n, bytes int) {
 			queuedOps.Set(float64(n))
