@@ -51,10 +51,14 @@ type alarmAnswer struct {
 	RetryTimes   int     `json:"retry_times"`
 	LastError    string  `json:"last_error"`
 	RungAt       *string `json:"rung_at"`
+	Answer       string  `json:"answer"`
+	AnsweredBy   string  `json:"answered_by"`
+	AnsweredAt   string  `json:"answered_at"`
 	Attempts     []struct {
 		Time    string `json:"time"`
 		Outcome string `json:"outcome"`
 		Error   string `json:"error"`
+		By      string `json:"by"`
 	} `json:"attempts"`
 }
 
@@ -141,6 +145,9 @@ func (a *alarmAnswer) describe() string {
 	if a.RungAt != nil {
 		fmt.Fprintf(&b, ", rung at %s", *a.RungAt)
 	}
+	if a.Answer != "" {
+		fmt.Fprintf(&b, ", answered with %s by %s at %s", a.Answer, a.AnsweredBy, a.AnsweredAt)
+	}
 	if a.RetryTimes > 0 {
 		fmt.Fprintf(&b, ", %d failed tries", a.RetryTimes)
 	}
@@ -152,7 +159,11 @@ func (a *alarmAnswer) describe() string {
 	}
 	b.WriteByte('\n')
 	for _, t := range a.Attempts {
-		fmt.Fprintf(&b, "  %s %s %s\n", t.Time, t.Outcome, t.Error)
+		fmt.Fprintf(&b, "  %s %s", t.Time, t.Outcome)
+		if t.By != "" {
+			fmt.Fprintf(&b, " by %s", t.By)
+		}
+		fmt.Fprintf(&b, " %s\n", t.Error)
 	}
 	return b.String()
 }

@@ -29,7 +29,8 @@ type setCommand struct {
 	ContentType string `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
 	AckTimeout  string `placeholder:"30s" help:"Ring again unless acknowledged within that time."`
 	MaxRings    int    `placeholder:"10" help:"With --ack-timeout: how often it rings unacknowledged."`
-	Priority    int    `help:"0 to 9."`
+	Priority    int    `help:"0 to 9: of alarms due at one instant the higher rings first."`
+	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default) or at_most_once: never rung again when the outcome of a ring is not known."`
 	If          string `enum:",absent,earlier,later" default:"" help:"Condition: absent, earlier or later."`
 	Generation  int64  `placeholder:"N" help:"Condition: the alarm has that generation."`
 }
@@ -60,6 +61,7 @@ func (s *setCommand) body() (map[string]any, error) {
 	put("ack_timeout", s.AckTimeout)
 	put("text", s.Text)
 	put("if", s.If)
+	put("delivery", s.Delivery)
 	putTime(body, "ring_at", s.At)
 	putTime(body, "latest_ring_at", s.Latest)
 	if s.MaxRings != 0 {

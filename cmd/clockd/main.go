@@ -16,6 +16,9 @@ type cli struct {
 	Cancel  cancelCommand  `cmd:"" help:"Cancel an alarm."`
 	Get     getCommand     `cmd:"" help:"Show an alarm with its failed attempts."`
 	List    listCommand    `cmd:"" help:"List alarms of an application."`
+	Kick    kickCommand    `cmd:"" help:"Schedule dead and expired alarms again."`
+	Discard discardCommand `cmd:"" help:"Cancel dead and expired alarms: nobody will kick them."`
+	Nodes   nodesCommand   `cmd:"" help:"Show the nodes that share the work, and which shards each owns."`
 	Bench   benchCommand   `cmd:"" help:"Measure this clockd on a database and a broker, beside what they can do at most."`
 	Version versionCommand `cmd:"" help:"Print version and build."`
 }
