@@ -6,6 +6,10 @@
 // connection is that lane's alone. The library's own recovery is not used: after it, the ack of a later message
 // resolves an earlier one's confirmation.
 //
+// Wakes own a third kind of connection, which carries wake-ups between nodes through the exchange <exchange>.wake.
+//
+//	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
+//
 // # Invariants
 //
 //  1. Confirmed means a basic.ack of that very message and no basic.return before it. Returns are drained in the
@@ -24,7 +28,9 @@
 //     operating system's buffers are dropped rather than read by the broker later.
 //  7. After doubt about the broker (blocked, exchange missing) the target is unusable until a probe that began after the
 //     doubt is confirmed.
-//  8. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
+//  8. Wake-ups may be lost, never waited for: they are transient, not confirmed, and Send drops the oldest rather than
+//     block. Whenever some may have been lost on the way to this node, missed is called, after all bindings are there.
+//  9. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
 //
 // # The control connection
 //
@@ -64,5 +70,7 @@
 //	exchange deleted (404),          in doubt, unusable                             Run connects and declares again
 //	forbidden (403)
 //	exchange of another kind (406)   unusable, with what to do                      a person; Run keeps trying
+//	wake-ups: connection lost, exchange  a warning; Send queues 1024 and drops the  Run connects, binds and calls missed;
+//	deleted, broker blocked              oldest                                     the owner's sweep found the rest
 //	more returns than foreseen       cannot happen: the channel is opened again with a larger buffer for a larger batch
 package rabbit

@@ -18,11 +18,11 @@ type health struct {
 	blocks  prometheus.Gauge
 
 	mu       sync.Mutex
-	control  string           // why the control connection is not up, "" when it is
-	doubt    string           // why a probe has to pass first, "" when none has to
-	doubts   int              // counts doubts, so that a probe dispels only those from before it began
-	blocked  map[*link]string // with the broker's reason
-	verdict  error            // what Usable answers
+	control  string              // why the control connection is not up, "" when it is
+	doubt    string              // why a probe has to pass first, "" when none has to
+	doubts   int                 // counts doubts, so that a probe dispels only those from before it began
+	blocked  map[*link]string    // with the broker's reason
+	verdict  error               // what Usable answers
 	warnings map[string][]string // by role of the connection that has them
 }
 

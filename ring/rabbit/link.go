@@ -149,7 +149,7 @@ func (l *link) close() {
 func (l *link) cause(ctx context.Context) error {
 	err, _ := receive(ctx, l.closed)
 	if err == nil {
-		return errors.New("it was closed")
+		return errClosed
 	}
 	return describe(err)
 }
@@ -185,7 +185,8 @@ func (l *link) plain() (*channel, error) {
 	return &channel{Channel: ch, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
 }
 
-// lost returns why one of the channels, or the whole connection, has ended; it waits for the reason a little.
+// lost returns why one of the channels, or the whole connection, has ended, and nil if none has. It waits for the reason a
+// little.
 func (l *link) lost(ctx context.Context, channels ...*channel) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -197,8 +198,11 @@ func (l *link) lost(ctx context.Context, channels ...*channel) error {
 	if l.conn.IsClosed() {
 		return fmt.Errorf("connection lost: %w", l.cause(ctx))
 	}
-	return errCancelled
+	return nil
 }
+
+// errClosed is an end without a reason.
+var errClosed = errors.New("it was closed")
 
 // errCancelled ends a connection whose consumer has ended while the channel is open.
 var errCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")

@@ -21,6 +21,7 @@ const (
 const (
 	roleControl = "control"
 	roleLane    = "lane"
+	roleWakes   = "wakes"
 )
 
 type metrics struct {
@@ -30,6 +31,8 @@ type metrics struct {
 	blocked     prometheus.Gauge
 	confirmWait prometheus.Histogram
 	writes      prometheus.Counter
+
+	wakesSent, wakesDropped, wakesReceived prometheus.Counter
 }
 
 // newMetrics registers the metrics; with a nil registerer they count unseen.
@@ -54,6 +57,15 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_rabbit_delivery_writes_total", Help: "Writes to the socket in deliveries; many messages share one.",
 		}),
+		wakesSent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clockd_rabbit_wakes_sent_total", Help: "Wake-ups that were written to the broker, for the node that has the shard.",
+		}),
+		wakesDropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clockd_rabbit_wakes_dropped_total", Help: "Wake-ups that were given up because the broker was away or slow; the sweep finds their alarms.",
+		}),
+		wakesReceived: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clockd_rabbit_wakes_received_total", Help: "Wake-ups that arrived for shards of this node.",
+		}),
 	}
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {
 		m.errors.WithLabelValues(kind)
@@ -61,7 +73,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.dials, m.errors, m.usable, m.blocked, m.confirmWait, m.writes} {
+	for _, c := range []prometheus.Collector{
+		m.dials, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
+		m.wakesSent, m.wakesDropped, m.wakesReceived,
+	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("rabbit: register metrics: %w", err)
 		}
