@@ -17,6 +17,7 @@ type loader struct {
 	number  int
 	source  store.Loader
 	heap    Heap
+	wanted  func(shard int, application string) bool
 	time    Time
 	log     *slog.Logger
 	metrics *metrics
@@ -197,8 +198,9 @@ func (l *loader) take(rows []store.Due, gone []int64) {
 	})
 }
 
-// offer puts rows into the heap and returns what it has no room for.
+// offer puts the rows that this node rings into the heap and returns what it has no room for.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
+	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.wanted(d.Shard, d.Application) })
 	if len(rows) == 0 {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (w *Overdue) look(ctx context.Context) error {
 		return err
 	}
 	late := max(0, now-clock.Instant(overdueGrace.Milliseconds()))
-	o, err := w.gauge.Overdue(ctx, late, w.ownership.Shards(), overdueLimit)
+	o, err := w.gauge.Overdue(ctx, late, w.ownership.Owned(), overdueLimit)
 	if err != nil {
 		return err
 	}

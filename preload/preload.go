@@ -26,13 +26,6 @@ type Heap interface {
 	Drained(of int) <-chan struct{}
 }
 
-// Ownership says which shards this node loads and rings.
-type Ownership interface {
-	Shards() []int
-	// Changed returns a channel that is closed when Shards answers differently; ask anew each time.
-	Changed() <-chan struct{}
-}
-
 // Time is a lower bound of the database's clock.
 type Time interface {
 	Now() (clock.Instant, error)
@@ -93,7 +86,8 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
-			wake: make(chan struct{}, 1),
+			wanted: deps.Ownership.Wanted,
+			wake:   make(chan struct{}, 1),
 		})
 	}
 	m.watch(deps.Registerer, p.loaders, deps.Time)
@@ -105,6 +99,7 @@ func (p *Preloader) Run(ctx context.Context) error {
 	for {
 		changed := p.ownership.Changed()
 		p.assign(p.ownership.Shards())
+		p.Rewind() // what is wanted of the same shards may have changed
 		owned, cancel := context.WithCancel(ctx)
 		var loaders sync.WaitGroup
 		for _, l := range p.loaders {
@@ -133,8 +128,8 @@ func (p *Preloader) assign(shards []int) {
 	}
 }
 
-// Shards returns the shards that this node loads.
-func (p *Preloader) Shards() []int { return p.ownership.Shards() }
+// Owned returns the shards that this node looks after.
+func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
 // Wake takes what was just committed: it offers what lies before the watermarks, and drops what moved away.
 func (p *Preloader) Wake(written []clock.Decision) {

@@ -423,6 +423,10 @@ func (o *owner) Shards() []int {
 	return o.shards
 }
 
+func (o *owner) Owned() []int { return o.Shards() }
+
+func (o *owner) Wanted(int, string) bool { return true }
+
 func (o *owner) Changed() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -33,7 +33,7 @@ func (l *Loop) expire(ctx context.Context) {
 
 // expireRound looks at some pages from a position on and returns where to go on.
 func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Position {
-	shards := l.reader.Shards()
+	shards := l.reader.Owned()
 	for range expiryPages {
 		if len(shards) == 0 {
 			break

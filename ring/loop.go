@@ -31,8 +31,8 @@ type Time interface {
 type Reader interface {
 	// Offer takes rows that are due again; those due later than what is loaded are read when their time comes.
 	Offer(rows []store.Due)
-	// Shards returns the shards whose alarms this node rings.
-	Shards() []int
+	// Owned returns the shards that this node looks after: it ends what expires in them.
+	Owned() []int
 }
 
 // Deps is what the Loop works with.

@@ -498,6 +498,10 @@ func (o *modelOwner) Shards() []int {
 	return o.shards
 }
 
+func (o *modelOwner) Owned() []int { return o.Shards() }
+
+func (o *modelOwner) Wanted(int, string) bool { return true }
+
 func (o *modelOwner) Changed() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -93,7 +93,20 @@ func newTimebase(st store.Store, log *slog.Logger) *clock.Timebase {
 
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
-func newOwnership(st store.Store) preload.Ownership { return preload.AllShards(st.ShardCount()) }
+// newIncarnation names this process alone.
+func newIncarnation() incarnation { return incarnation(rand.Text()) }
+
+type incarnation string
+
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self incarnation, where *address, streams *stream.Target) (*preload.Keeper, error) {
+	c := preload.DefaultKeeperConfig()
+	c.Name, c.Incarnation, c.Version, c.Streams = cfg.Node, string(self), version, streams != nil
+	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: where.String, Log: log, Registerer: reg}
+	if streams != nil {
+		deps.Streams = streams
+	}
+	return preload.NewKeeper(c, deps)
+}
 
 // newBroker returns nil where rings go to the stream.
 func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbit.Session, error) {

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +15,8 @@ var _ ring.Target = (*Target)(nil)
 
 // Target hands rings to subscribers.
 type Target struct {
-	changed chan struct{}
+	changed    chan struct{}
+	subscribed chan struct{}
 
 	mu   sync.Mutex
 	open map[string]*outlet // by application; those with at least one subscriber
@@ -29,7 +32,7 @@ type outlet struct {
 
 // New returns a Target without subscribers.
 func New() *Target {
-	return &Target{changed: make(chan struct{}, 1), open: map[string]*outlet{}}
+	return &Target{changed: make(chan struct{}, 1), subscribed: make(chan struct{}, 1), open: map[string]*outlet{}}
 }
 
 // Usable returns nil: a stream needs nothing but subscribers, see Accepts.
@@ -40,6 +43,24 @@ func (t *Target) Accepts(application string) bool { return t.outlet(application)
 
 // Changed is signalled when subscribers come.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
+
+// Applications returns those with a subscriber, sorted; nil when there is none.
+func (t *Target) Applications() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.open))
+}
+
+// Subscribed returns a channel of capacity 1 that is signalled when Applications answers differently.
+func (t *Target) Subscribed() <-chan struct{} { return t.subscribed }
+
+// signal wakes whoever waits on a channel of capacity 1.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
 
 // Lane returns a lane; lanes share nothing but the subscribers.
 func (t *Target) Lane() ring.Lane { return lane{t} }
@@ -58,12 +79,10 @@ func (t *Target) Subscribe(application string) clock.Subscription {
 	if o == nil {
 		o = &outlet{deliveries: make(chan clock.Delivery), closed: make(chan struct{})}
 		t.open[application] = o
+		signal(t.subscribed)
 	}
 	o.subscribers++
-	select {
-	case t.changed <- struct{}{}:
-	default:
-	}
+	signal(t.changed)
 	return &subscription{target: t, application: application, outlet: o}
 }
 
@@ -96,6 +115,7 @@ func (s *subscription) Close() {
 		if s.outlet.subscribers--; s.outlet.subscribers == 0 {
 			close(s.outlet.closed)
 			delete(s.target.open, s.application)
+			signal(s.target.subscribed)
 		}
 	})
 }
