@@ -6,6 +6,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 )
@@ -24,16 +25,18 @@ type readiness struct {
 	target   ring.Target
 	broker   *rabbit.Session // nil where rings go to the stream
 	loop     *ring.Loop
+	keeper   *preload.Keeper
+	node     string // this node's name
 }
 
-func newReadiness(draining *atomic.Bool, tb *clock.Timebase, target ring.Target, broker *rabbit.Session, loop *ring.Loop) *readiness {
-	return &readiness{draining: draining, timebase: tb, target: target, broker: broker, loop: loop}
+func newReadiness(cfg *config, draining *atomic.Bool, tb *clock.Timebase, target ring.Target, broker *rabbit.Session, loop *ring.Loop, k *preload.Keeper) *readiness {
+	return &readiness{draining: draining, timebase: tb, target: target, broker: broker, loop: loop, keeper: k, node: cfg.Node}
 }
 
 // look answers /readyz. Only the database and a stop make the service unready: sets must go on while the broker is away.
 func (r *readiness) look() clockhttp.Readiness {
 	_, err := r.timebase.Now()
-	checks := []clockhttp.Check{check("database", err), check("target", r.target.Usable()), r.applications()}
+	checks := []clockhttp.Check{check("database", err), check("target", r.target.Usable()), r.applications(), r.name()}
 	if r.broker != nil {
 		for _, w := range r.broker.Warnings() {
 			checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
@@ -44,6 +47,16 @@ func (r *readiness) look() clockhttp.Readiness {
 		checks = append(checks, clockhttp.Check{Name: "process", Status: statusFailing, Detail: "stopping"})
 	}
 	return clockhttp.Readiness{Ready: err == nil && !draining, Checks: checks}
+}
+
+// name says whether this node's name is its own.
+func (r *readiness) name() clockhttp.Check {
+	if r.keeper.NameShared() {
+		return clockhttp.Check{
+			Name: "node", Status: statusWarning, Detail: fmt.Sprintf("another node is called %q, too: give each its own name (CLOCKD_NODE)", r.node),
+		}
+	}
+	return clockhttp.Check{Name: "node", Status: statusOK}
 }
 
 func check(name string, err error) clockhttp.Check {

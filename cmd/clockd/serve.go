@@ -48,6 +48,7 @@ func serve(ctx context.Context, cfg *config, out *os.File) error {
 	if err := s.server.Listen(ctx); err != nil {
 		return errors.Join(err, st.Close())
 	}
+	s.self.listensOn(s.server.Addr())
 	if err := app.Start(ctx); err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), st.Close())
 	}

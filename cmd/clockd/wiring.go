@@ -26,6 +26,7 @@ type service struct {
 	log      *slog.Logger
 	server   *clockhttp.Server
 	store    store.Store
+	self     *identity
 	draining *atomic.Bool
 }
 
@@ -41,6 +42,7 @@ type parts struct {
 	Retention *store.Retention
 	Overdue   *preload.Overdue
 	Server    *clockhttp.Server
+	Keeper    *preload.Keeper
 }
 
 // options joins the parts with fx.
@@ -55,8 +57,8 @@ func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
 		fx.Supply(cfg, log),
 		fx.Provide(
 			func() store.Store { return st },
-			newRegistry, newDraining, newTimebase, newHeap, newOwnership, newBroker, newTarget, newPreloader, newLoop, newClockService,
-			newRetention, newOverdue, newReadiness, newServer, newService,
+			newRegistry, newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newLoop,
+			newClockService, newRetention, newOverdue, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -77,6 +79,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{"retention", p.Retention.Run})
 	r.own(lc, component{"overdue", p.Overdue.Run})
 	r.own(lc, component{"http", p.Server.Run})
+	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: the others ring on until somebody else has the shards
 }
 
 func newRegistry() (*prometheus.Registry, prometheus.Registerer) {
@@ -93,19 +96,20 @@ func newTimebase(st store.Store, log *slog.Logger) *clock.Timebase {
 
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
-// newIncarnation names this process alone.
-func newIncarnation() incarnation { return incarnation(rand.Text()) }
-
-type incarnation string
-
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self incarnation, where *address, streams *stream.Target) (*preload.Keeper, error) {
+// newKeeper returns who keeps this node's leases; streams is nil where rings go to the broker.
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target) (*preload.Keeper, preload.Ownership, error) {
 	c := preload.DefaultKeeperConfig()
-	c.Name, c.Incarnation, c.Version, c.Streams = cfg.Node, string(self), version, streams != nil
-	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: where.String, Log: log, Registerer: reg}
+	c.Name, c.Incarnation, c.Version, c.Streams = cfg.Node, self.incarnation, version, streams != nil
+	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: self.whereabouts, Log: log, Registerer: reg}
 	if streams != nil {
 		deps.Streams = streams
 	}
-	return preload.NewKeeper(c, deps)
+	k, err := preload.NewKeeper(c, deps)
+	return k, k, err
+}
+
+func newCluster(st store.Store, tb *clock.Timebase, self *identity) *cluster {
+	return &cluster{leaser: st, timebase: tb, self: self}
 }
 
 // newBroker returns nil where rings go to the stream.
@@ -117,7 +121,7 @@ func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbi
 }
 
 // newTarget returns where rings go; streams is nil where that is the broker.
-func newTarget(broker *rabbit.Session) (target ring.Target, streams clockhttp.Streams) {
+func newTarget(broker *rabbit.Session) (target ring.Target, streams *stream.Target) {
 	if broker != nil {
 		return broker, nil
 	}
@@ -151,14 +155,16 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 	return preload.NewOverdue(st, o, tb, log, reg)
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, s *clock.Service, streams clockhttp.Streams, ready *readiness) (*clockhttp.Server, error) {
-	return clockhttp.New(cfg.http, clockhttp.Deps{
-		Alarms: s, Streams: streams, Readiness: ready.look, Log: log, Registerer: reg, Gatherer: gatherer,
-	})
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, s *clock.Service, streams *stream.Target, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
+	deps := clockhttp.Deps{Alarms: s, Nodes: nodes.look, Readiness: ready.look, Log: log, Registerer: reg, Gatherer: gatherer}
+	if streams != nil {
+		deps.Streams = streams
+	}
+	return clockhttp.New(cfg.http, deps)
 }
 
-func newService(cfg *config, log *slog.Logger, st store.Store, server *clockhttp.Server, draining *atomic.Bool) *service {
-	return &service{cfg: cfg, log: log, store: st, server: server, draining: draining}
+func newService(cfg *config, log *slog.Logger, st store.Store, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {
+	return &service{cfg: cfg, log: log, store: st, server: server, self: self, draining: draining}
 }
 
 // announce tells a person, in two lines, where the service listens and what to try next.

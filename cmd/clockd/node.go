@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"sync/atomic"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/store"
+)
+
+// identity is who this process is among the nodes.
+type identity struct {
+	incarnation string // nobody else's, ever
+	address     atomic.Pointer[string]
+}
+
+func newIdentity() *identity { return &identity{incarnation: rand.Text()} }
+
+// listensOn notes where HTTP is served.
+func (i *identity) listensOn(a net.Addr) {
+	s := a.String()
+	i.address.Store(&s)
+}
+
+// whereabouts returns where HTTP is served, "" as long as it is not.
+func (i *identity) whereabouts() string {
+	if s := i.address.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// cluster reads who shares the work, for GET /v1/nodes.
+type cluster struct {
+	leaser   store.Leaser
+	timebase *clock.Timebase
+	self     *identity
+}
+
+// look returns the nodes and leases as the database has them.
+func (c *cluster) look(ctx context.Context) (clockhttp.NodesView, error) {
+	now, err := c.timebase.Now()
+	if err != nil {
+		return clockhttp.NodesView{}, err
+	}
+	seen, err := c.leaser.Cluster(ctx)
+	if err != nil {
+		return clockhttp.NodesView{}, err
+	}
+	v := clockhttp.NodesView{Self: c.self.incarnation, DatabaseTime: now}
+	shards := map[string][]int{}
+	for _, l := range seen.Leases {
+		v.Shards = append(v.Shards, clockhttp.ShardView{
+			Shard: l.Shard, Node: l.Owner, Incarnation: l.Incarnation, Epoch: l.Epoch, ExpiresAt: l.Expires,
+		})
+		shards[l.Incarnation] = append(shards[l.Incarnation], l.Shard)
+	}
+	names := map[string]int{}
+	for i := range seen.Nodes {
+		if n := &seen.Nodes[i]; n.Expires > now {
+			names[n.Name]++
+		}
+	}
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
+		alive := n.Expires > now
+		v.Nodes = append(v.Nodes, clockhttp.NodeView{
+			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started, ExpiresAt: n.Expires,
+			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: n.Applications,
+		})
+	}
+	return v, nil
+}
