@@ -102,21 +102,24 @@ const maxReason = 500
 
 // Settle returns the fate of a ring after its try; now is the database's time after it. Doubtful and unsent rings are
 // due again at once, as soon as the target is usable. The next try never lies beyond LatestRingAt, even when that has passed:
-// the next claim then ends the alarm as expired.
+// the next claim then ends the alarm as expired. A ring of AtMostOnce that may have arrived is over, in doubt, and never tried
+// again.
 func Settle(r *Ring, o Outcome, now Instant) Fate {
 	f := Fate{Outcome: o, State: Scheduled, RetryTimes: r.RetryTimes, InDoubt: r.InDoubt, FinishedAt: NoInstant}
 	f.LastError = bounded(o.Reason)
-	switch o.Kind {
-	case Confirmed:
+	switch {
+	case o.Kind == Confirmed:
 		f.InDoubt = false
 		f.State, f.NextTryTime, f.FinishedAt = Rung, NoInstant, r.RungAt
 		if r.AckTimeout > 0 {
 			f.State, f.NextTryTime, f.FinishedAt = Ringing, r.RungAt.Add(r.AckTimeout), NoInstant
 		}
-	case Doubtful:
+	case r.Delivery == AtMostOnce && o.mayHaveArrived():
+		f.State, f.NextTryTime, f.FinishedAt, f.InDoubt = Rung, NoInstant, r.RungAt, true
+	case o.Kind == Doubtful:
 		f.InDoubt = true
 		f.NextTryTime = now
-	case Unsent, Untaken:
+	case o.Kind == Unsent, o.Kind == Untaken:
 		f.NextTryTime = now
 	default:
 		f.RetryTimes++
@@ -130,6 +133,12 @@ func Settle(r *Ring, o Outcome, now Instant) Fate {
 		f.NextTryTime = r.LatestRingAt
 	}
 	return f
+}
+
+// mayHaveArrived reports whether the receiver may have the ring although nobody confirmed it: a broker may refuse a message
+// after it gave it to a queue.
+func (o Outcome) mayHaveArrived() bool {
+	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
 }
 
 // bounded cuts s to maxReason bytes of valid UTF-8 without NUL, which not every engine stores.

@@ -32,8 +32,10 @@ type Position struct {
 }
 
 // Before reports whether p comes before q.
-func (p Position) Before(q Position) bool {
-	return cmp.Or(cmp.Compare(p.Time, q.Time), cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.ID, q.ID)) < 0
+func (p Position) Before(q Position) bool { return comparePositions(p, q) < 0 }
+
+func comparePositions(p, q Position) int {
+	return cmp.Or(cmp.Compare(p.Time, q.Time), cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.ID, q.ID))
 }
 
 // DueQuery asks for alarms in due order.
@@ -70,7 +72,7 @@ type ClaimRequest struct {
 
 // Claim is what a ClaimRequest took.
 type Claim struct {
-	Rings []clock.Ring // to be delivered, in the order of next_try_time, id
+	Rings []clock.Ring // to be delivered, in due order
 	Ended []Ended      // due but past latest_ring_at (expired) or out of rings (dead): over, committed, not to be delivered
 	Left  []int64      // asked for, free and due, but left for MaxBytes' sake; never nil-and-lost: offer them again
 	Once  []int64      // asked for, free and due, but AtMostOnce: claim them with ClaimRequest.Once

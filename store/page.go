@@ -1,9 +1,6 @@
 package store
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // NewDuePage makes the answer to q of what each shard gave: rows in due order, at most q.Limit a shard. A shard
 // that gave q.Limit rows may have more, so the page ends at the earliest place where such a shard stopped.
@@ -22,7 +19,7 @@ func NewDuePage(q DueQuery, rows []Due) DuePage {
 	}
 	page.Rows = slices.DeleteFunc(rows, func(d Due) bool { return !d.Position().Before(page.Complete) })
 	slices.SortFunc(page.Rows, func(a, b Due) int {
-		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+		return comparePositions(a.Position(), b.Position())
 	})
 	return page
 }

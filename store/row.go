@@ -36,6 +36,11 @@ type Row struct {
 	CreateTime   int64
 	UpdateTime   int64
 	FinishedAt   sql.NullInt64
+	Answer       int64
+	AnsweredBy   string
+	AnsweredAt   sql.NullInt64
+	Delivery     int64
+	DueRank      int64
 }
 
 // Alarm returns the row in the words of the domain. The error is a retry policy that cannot be read.
@@ -57,6 +62,7 @@ func (r *Row) Alarm() (clock.Alarm, error) {
 			AckTimeout:   time.Duration(r.AckTimeout) * time.Millisecond,
 			MaxRings:     int(r.MaxRings),
 			Priority:     int(r.Priority),
+			Delivery:     clock.DeliveryMode(r.Delivery),
 		},
 		Traceparent: r.Traceparent,
 		NextTryTime: FromNull(r.NextTryTime),
@@ -65,6 +71,9 @@ func (r *Row) Alarm() (clock.Alarm, error) {
 		LastError:   r.LastError,
 		InDoubt:     r.InDoubt != 0,
 		ClaimID:     r.ClaimID,
+		Answer:      clock.AnswerKind(r.Answer),
+		AnsweredBy:  r.AnsweredBy,
+		AnsweredAt:  FromNull(r.AnsweredAt),
 		RungAt:      FromNull(r.RungAt),
 		CreateTime:  clock.Instant(r.CreateTime),
 		UpdateTime:  clock.Instant(r.UpdateTime),

@@ -14,9 +14,27 @@ var ErrKeyExists = errors.New("a key exists or is locked")
 // ErrReplay ends a write transaction whose rows changed between reading and writing: roll back and begin again.
 var ErrReplay = errors.New("rows changed meanwhile")
 
-// Change is a row to be rewritten: Old as it was locked, New as it is to be.
+// Change is a row to be rewritten: Old as it was locked, New as it is to be. A change of another generation rewrites what a set
+// says; one of the same generation (a cancel, an answer, a kick, a discard) does not touch payload and claim_id.
 type Change struct {
 	Old, New *clock.Alarm
+	Attempt  *clock.Attempt // to be kept with the row; nil for none
+}
+
+// Stops reports whether a cancel made the change.
+func (c *Change) Stops() bool {
+	return c.New.State == clock.Cancelled && c.New.Generation == c.Old.Generation && !c.Old.State.Over()
+}
+
+// AttemptsOf returns the attempts that the changes add.
+func AttemptsOf(changes []Change) []Attempted {
+	var attempts []Attempted
+	for _, c := range changes {
+		if c.Attempt != nil {
+			attempts = append(attempts, Attempted{AlarmID: c.Old.ID, Attempt: *c.Attempt})
+		}
+	}
+	return attempts
 }
 
 // WriteTx is one open write transaction, READ COMMITTED, as an adapter offers it to Write.
@@ -30,8 +48,9 @@ type WriteTx interface {
 	Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error)
 	// Read returns those rows of the keys that exist, as last committed, without locking.
 	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
-	// Update rewrites the rows, each only while it still has Old's id, generation and state, and returns how many it
-	// rewrote.
+	// Update rewrites the rows, each only while it still has Old's id, generation and state, and one that was answered, kicked
+	// or discarded only while it has Old's ring_no, and returns how many it rewrote. It adds their attempts and keeps
+	// the newest clock.MaxAttempts of each row.
 	Update(ctx context.Context, changes []Change) (int, error)
 }
 
@@ -154,7 +173,7 @@ func (w *write) apply(ctx context.Context, locked, held map[clock.Key]*clock.Ala
 		}
 		w.decisions[i] = d
 		if d.Writes() {
-			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm})
+			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm, Attempt: d.Attempt})
 		}
 	}
 	return w.commitRows(ctx, changes, absent)

@@ -1,11 +1,11 @@
 -- name: InsertAttempts :exec
--- The failed tries of a claim: the tuple is repeated a try.
+-- The failed tries of a claim, what was not acknowledged, and answers: the tuple is repeated a try.
 -- Rows: up to a batch of rings, none when all goes well.
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: ListExcessAttempts :many
--- The oldest attempt of each alarm that has more than are kept: a claim adds one an alarm, so one has to go.
+-- The oldest attempt of each alarm that has more than are kept. A claim adds at most two an alarm, so it is asked again.
 -- Index: ring_attempt_alarm alone. Rows: none until an alarm has failed that often, then one an alarm.
 SELECT CAST(MIN(id) AS SIGNED) AS id FROM ring_attempt FORCE INDEX (ring_attempt_alarm)
 WHERE alarm_id IN (sqlc.slice(alarm_ids))

@@ -1,8 +1,8 @@
 -- name: LockDue :many
 -- The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
 ORDER BY id
@@ -17,10 +17,19 @@ SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(
     finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(now) AS SIGNED))
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings));
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
+
+-- name: TakeOnce :execrows
+-- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS SIGNED),
+    update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = CAST(sqlc.arg(now) AS SIGNED)
+WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND delivery = 1 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
 -- name: ListTaken :many
--- What TakeAlarms took.
+-- What TakeAlarms or TakeOnce took.
 -- Index: primary key. Rows: a batch of rings.
 SELECT * FROM alarm WHERE id IN (sqlc.slice(ids)) AND claim_id = sqlc.arg(claim_id) ORDER BY id;
 
@@ -33,7 +42,7 @@ SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_t
     update_time = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings));
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
 
 -- name: ListLeased :many
 -- What LeaseAlarms took; a later claim has a later end.
@@ -41,6 +50,14 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
 SELECT * FROM alarm
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
 ORDER BY id;
+
+-- name: LockOnce :many
+-- The rows that are still as TakeOnce left them, locked in the order of id.
+-- Index: primary key. Rows: a batch of rings.
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc.arg(claim_id)
+ORDER BY id
+FOR UPDATE;
 
 -- name: LockLeased :many
 -- The rows that are still as LeaseAlarms left them, locked in the order of id.
@@ -64,7 +81,7 @@ WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
-WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND ack_timeout > 0 AND ring_no >= max_rings
+WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
 -- name: SettleAlarms :execrows

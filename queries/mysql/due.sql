@@ -1,11 +1,11 @@
 -- name: ListDue :many
--- What is due of one shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order. Repeated
--- with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
+-- What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
+-- that order. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
 -- Index: alarm_due alone, as a range. Rows: up to the limit a shard.
-(SELECT shard, next_try_time, id, application FROM alarm FORCE INDEX (alarm_due)
- WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND id >= ?)
-   AND (next_try_time < ? OR next_try_time = ? AND id < ?)
- ORDER BY next_try_time, id LIMIT ?);
+(SELECT shard, next_try_time, due_rank, id, application FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND (due_rank < ? OR due_rank = ? AND id < ?))
+ ORDER BY next_try_time, due_rank, id LIMIT ?);
 
 -- name: CountDue :one
 -- How many are due of the shards, counted up to the limit.
@@ -17,7 +17,7 @@ SELECT COUNT(*) FROM (
 -- name: ListOldest :many
 -- Since when something is due of one shard. Repeated with UNION ALL a shard.
 -- Index: alarm_due alone, its first entry. Rows: at most one a shard.
-(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1);
+(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, due_rank, id LIMIT 1);
 
 -- name: LockExpired :many
 -- Those of the due rows that can no longer ring, locked in the order of id, passing over what is locked.

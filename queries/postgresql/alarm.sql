@@ -5,10 +5,10 @@
 -- Index: alarm_key. Rows: as given, up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time
+       n.traceparent, n.create_time, n.create_time, n.delivery, 9 - n.priority
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application,
              unnest(sqlc.arg(business_ids)::varchar[]) AS business_id,
              unnest(sqlc.arg(shards)::smallint[]) AS shard,
@@ -25,7 +25,8 @@ FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application,
              unnest(sqlc.arg(max_rings)::integer[]) AS max_rings,
              unnest(sqlc.arg(priorities)::smallint[]) AS priority,
              unnest(sqlc.arg(traceparents)::varchar[]) AS traceparent,
-             unnest(sqlc.arg(create_times)::bigint[]) AS create_time) n
+             unnest(sqlc.arg(create_times)::bigint[]) AS create_time,
+             unnest(sqlc.arg(deliveries)::smallint[]) AS delivery) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 ON CONFLICT DO NOTHING
 RETURNING id, application, business_id;
@@ -57,14 +58,15 @@ JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
 ORDER BY a.application, a.business_id;
 
 -- name: RewriteAlarms :execrows
--- Rows that a set has changed: all but the key and create_time.
+-- Rows that a set has changed: all but the key and create_time; nobody has answered yet.
 -- Index: primary key. Rows: up to a group.
 UPDATE alarm a
 SET state = c.state, generation = c.generation, payload = c.payload, payload_kind = c.payload_kind,
     content_type = c.content_type, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error,
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
-    priority = c.priority, traceparent = c.traceparent, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+    priority = c.priority, due_rank = 9 - c.priority, delivery = c.delivery, traceparent = c.traceparent,
+    claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
@@ -89,30 +91,36 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
              unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
-             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at) c
+             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
+             unnest(sqlc.arg(deliveries)::smallint[]) AS delivery) c
 WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
 
--- name: AdvanceAlarms :execrows
--- Rows whose generation stays, so whose content does: a cancel does not write the payload again.
+-- name: AmendAlarms :execrows
+-- Rows whose generation stays, so whose content does: cancelled, answered, kicked or discarded. The payload is not written again.
 -- Index: primary key. Rows: up to a group.
 UPDATE alarm a
-SET state = c.state, next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times,
-    last_error = c.last_error, in_doubt = c.in_doubt, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no,
+    retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
+    answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_states)::smallint[]) AS old_state,
+             unnest(sqlc.arg(old_ring_nos)::integer[]) AS old_ring_no,
              unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
              unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
              unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
              unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
              unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
              unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
-             unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
              unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
+             unnest(sqlc.arg(answers)::smallint[]) AS answer,
+             unnest(sqlc.arg(answered_bys)::varchar[]) AS answered_by,
+             unnest(sqlc.arg(answered_ats)::bigint[]) AS answered_at,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
+WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
 
 -- name: GetAlarm :one
 -- Index: alarm_key. Rows: one.

@@ -1,6 +1,22 @@
+-- name: InsertAttempts :exec
+-- What was not acknowledged, and answers; the attempts of a claim come with SettleAlarms.
+-- Rows: up to a group.
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest(sqlc.arg(alarm_ids)::bigint[]) AS alarm_id,
+             unnest(sqlc.arg(attempt_generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(attempt_ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(attempt_claim_ids)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(attempt_times)::bigint[]) AS attempt_time,
+             unnest(sqlc.arg(outcomes)::smallint[]) AS outcome,
+             unnest(sqlc.arg(errors)::varchar[]) AS error,
+             unnest(sqlc.arg(answered_bys)::varchar[]) AS answered_by,
+             generate_subscripts(sqlc.arg(alarm_ids)::bigint[], 1) AS position) t
+ORDER BY t.position;
+
 -- name: PruneAttempts :exec
 -- All but the newest of each alarm.
--- Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most one an alarm.
+-- Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most two an alarm.
 DELETE FROM ring_attempt
 WHERE id IN (
     SELECT old.id

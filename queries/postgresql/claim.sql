@@ -4,8 +4,8 @@
 -- name: LockDue :many
 -- The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
 ORDER BY id
@@ -21,6 +21,17 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     update_time = sqlc.arg(now)::bigint,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
+RETURNING *;
+
+-- name: TakeOnce :many
+-- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint,
+    update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND delivery = 1
+  AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING *;
 
@@ -46,7 +57,7 @@ WHERE a.id = e.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg
 
 -- name: SettleAlarms :exec
 -- What became of the rings, or with Release the rows as they were; only rows that are as the claim left them, and
--- an attempt of each of them with an outcome (0: none).
+-- the attempts of those.
 -- Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
 WITH s AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
@@ -54,6 +65,7 @@ WITH s AS (
            unnest(sqlc.arg(held_states)::smallint[]) AS held_state,
            unnest(sqlc.arg(held_next_try_times)::bigint[]) AS held_next_try_time,
            unnest(sqlc.arg(held_rung_ats)::bigint[]) AS held_rung_at,
+           unnest(sqlc.arg(held_claim_ids)::varchar[]) AS held_claim_id,
            unnest(sqlc.arg(states)::smallint[]) AS state,
            unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
            unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
@@ -63,8 +75,7 @@ WITH s AS (
            unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
            unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
            unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
-           unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
-           unnest(sqlc.arg(outcomes)::smallint[]) AS outcome
+           unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
@@ -74,10 +85,19 @@ WITH s AS (
     FROM s
     WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.held_state
       AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.held_next_try_time, -1)
-      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1)
-    RETURNING s.id, s.generation, s.ring_no, s.outcome, s.last_error
+      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1) AND a.claim_id = s.held_claim_id
+    RETURNING s.id
 )
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-SELECT id, generation, ring_no + 1, sqlc.arg(claim_id)::varchar, sqlc.arg(now)::bigint, outcome, last_error
-FROM settled
-WHERE outcome <> 0;
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest(sqlc.arg(alarm_ids)::bigint[]) AS alarm_id,
+             unnest(sqlc.arg(attempt_generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(attempt_ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(attempt_claim_ids)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(attempt_times)::bigint[]) AS attempt_time,
+             unnest(sqlc.arg(outcomes)::smallint[]) AS outcome,
+             unnest(sqlc.arg(errors)::varchar[]) AS error,
+             unnest(sqlc.arg(answered_bys)::varchar[]) AS answered_by,
+             generate_subscripts(sqlc.arg(alarm_ids)::bigint[], 1) AS position) t
+WHERE t.alarm_id IN (SELECT settled.id FROM settled)
+ORDER BY t.position;

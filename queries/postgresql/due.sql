@@ -1,15 +1,16 @@
 -- name: ListDue :many
--- What is due of each shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order.
+-- What is due of each shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
+-- that order.
 -- Index: alarm_due alone. Rows: up to row_limit a shard.
-SELECT d.shard, d.next_try_time, d.id, d.application
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
-    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.id, a.application
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
     WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
-      AND (a.next_try_time, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_id)::bigint)
-      AND (a.next_try_time, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_id)::bigint)
-    ORDER BY a.next_try_time, a.id
+      AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
+    ORDER BY a.next_try_time, a.due_rank, a.id
     LIMIT sqlc.arg(row_limit)
 ) d;
 
@@ -22,7 +23,7 @@ SELECT (SELECT count(*)
               CROSS JOIN LATERAL (
                   SELECT 1 FROM alarm a
                   WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
-                  ORDER BY a.next_try_time, a.id
+                  ORDER BY a.next_try_time, a.due_rank, a.id
                   LIMIT sqlc.arg(row_limit)
               ) d
               LIMIT sqlc.arg(row_limit)) c) AS count,
@@ -31,7 +32,7 @@ SELECT (SELECT count(*)
         CROSS JOIN LATERAL (
             SELECT a.next_try_time FROM alarm a
             WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
-            ORDER BY a.next_try_time, a.id
+            ORDER BY a.next_try_time, a.due_rank, a.id
             LIMIT 1
         ) d)::bigint AS oldest;
 

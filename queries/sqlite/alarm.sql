@@ -3,12 +3,12 @@
 -- Index: alarm_key. Rows: one.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: RewriteAlarms :execrows
--- A row that a set has changed: all but the key and create_time. Run for each row.
+-- A row that a set has changed: all but the key and create_time; nobody has answered yet. Run for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
 SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.arg(payload), payload_kind = sqlc.arg(payload_kind),
@@ -16,8 +16,9 @@ SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.a
     next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
     last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt), retry_policy = sqlc.arg(retry_policy),
     ack_timeout = sqlc.arg(ack_timeout), max_rings = sqlc.arg(max_rings), priority = sqlc.arg(priority),
-    traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at),
-    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
+    due_rank = sqlc.arg(due_rank), delivery = sqlc.arg(delivery), traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id),
+    rung_at = sqlc.narg(rung_at), answer = 0, answered_by = '', answered_at = NULL, update_time = sqlc.arg(update_time),
+    finished_at = sqlc.narg(finished_at)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelAlarms :execrows
@@ -26,6 +27,16 @@ WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sq
 UPDATE alarm
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
+
+-- name: AmendAlarms :execrows
+-- A row that was answered, kicked or discarded: neither what a set says nor the generation. Run for each row.
+-- Index: primary key. Rows: one.
+UPDATE alarm
+SET state = sqlc.arg(state), latest_ring_at = sqlc.narg(latest_ring_at), next_try_time = sqlc.narg(next_try_time),
+    ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times), last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt),
+    rung_at = sqlc.narg(rung_at), answer = sqlc.arg(answer), answered_by = sqlc.arg(answered_by), answered_at = sqlc.narg(answered_at),
+    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
+WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(old_ring_no);
 
 -- name: GetAlarm :one
 -- Index: alarm_key. Rows: one.

@@ -1,8 +1,8 @@
 -- name: InsertAttempts :exec
--- A failed try. Run for each.
+-- A failed try, what was not acknowledged, or an answer. Run for each.
 -- Rows: one.
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: PruneAttempts :exec
 -- All but the newest of an alarm.

@@ -1,8 +1,8 @@
 -- name: LockDue :many
 -- The rows of a claim that are due; the transaction, the only one that writes, has locked them already.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, CAST(length(payload) AS INTEGER) AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(length(payload) AS INTEGER) AS payload_length
 FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
 ORDER BY id;
@@ -15,7 +15,18 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS INTEGER), rung_at = NULL, update_time = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS INTEGER))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+RETURNING *;
+
+-- name: TakeOnce :many
+-- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS INTEGER),
+    update_time = CAST(sqlc.arg(now) AS INTEGER), finished_at = CAST(sqlc.arg(now) AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state IN (1, 2) AND delivery = 1
+  AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS INTEGER))
 RETURNING *;
 
 -- name: EndAlarms :execrows
@@ -34,5 +45,5 @@ SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no =
     last_error = CASE WHEN CAST(sqlc.arg(last_error) AS TEXT) = '' THEN last_error ELSE CAST(sqlc.arg(last_error) AS TEXT) END,
     in_doubt = sqlc.arg(in_doubt), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
     finished_at = sqlc.narg(finished_at)
-WHERE id = sqlc.arg(id) AND generation = sqlc.arg(generation) AND state = 2 AND rung_at IS NULL
-  AND next_try_time = CAST(sqlc.arg(claim_end) AS INTEGER);
+WHERE id = sqlc.arg(id) AND generation = sqlc.arg(generation) AND state = sqlc.arg(held_state) AND claim_id = sqlc.arg(held_claim_id)
+  AND next_try_time IS sqlc.narg(held_next_try_time) AND rung_at IS sqlc.narg(held_rung_at);

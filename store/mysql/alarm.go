@@ -28,7 +28,7 @@ func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	for i, r := range rows {
 		attempts[i] = clock.Attempt{
 			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
-			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error,
+			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
 		}
 	}
 	return attempts

@@ -21,6 +21,7 @@ var (
 	shardTuple   = part{first: "(?)", next: ", (?)"}
 	keyPair      = part{first: "(?, ?)", next: ", (?, ?)"}
 	rewriteRow   = selection(dbsqlc.RewriteAlarms)
+	amendRow     = selection(dbsqlc.AmendAlarms)
 	settleRow    = selection(dbsqlc.SettleAlarms)
 	dueOfShard   = union(dbsqlc.ListDue)
 	oldestOf     = union(dbsqlc.ListOldest)

@@ -19,17 +19,20 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 	}
 	rows := make([]store.Due, len(found))
 	for i, r := range found {
-		rows[i] = store.Due{ID: r.ID, NextTryTime: store.FromNull(r.NextTryTime), Shard: int(r.Shard), Application: r.Application}
+		rows[i] = store.Due{
+			ID: r.ID, NextTryTime: store.FromNull(r.NextTryTime), Rank: int(r.DueRank), Shard: int(r.Shard), Application: r.Application,
+		}
 	}
 	return store.NewDuePage(q, rows), nil
 }
 
 // dueArgs returns the arguments of ListDue.
 func dueArgs(q store.DueQuery) []any {
-	args := make([]any, 0, 8*len(q.Shards))
+	args := make([]any, 0, 12*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
+	fromRank, untilRank := int64(q.From.Rank), int64(q.Until.Rank)
 	for _, shard := range q.Shards {
-		args = append(args, int64(shard), from, from, q.From.ID, until, until, q.Until.ID, int64(q.Limit))
+		args = append(args, int64(shard), from, from, fromRank, fromRank, q.From.ID, until, until, untilRank, untilRank, q.Until.ID, int64(q.Limit))
 	}
 	return args
 }

@@ -51,7 +51,7 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 				Reason: store.ExpiredReason(r.LastError),
 			}
 		}
-		return s.end(ctx, t, now, ended)
+		return s.end(ctx, t, now, &store.Judged{Ended: ended})
 	})
 	return ended, err
 }

@@ -35,7 +35,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 	all := idsOf(clock.States(), func(state *clock.State) int64 { return int64(*state) })
 	return []hotStatement{
 		{"due", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
-			q := store.DueQuery{Shards: shards, From: store.Position{Time: 1, ID: 1}, Until: store.Position{Time: clock.MaxInstant}, Limit: 5}
+			q := store.DueQuery{Shards: shards, From: store.Position{Time: 1, Rank: 1, ID: 1}, Until: store.Position{Time: clock.MaxInstant}, Limit: 5}
 			_, err := s.q.ListDue(ctx, bulk{DBTX: db, part: dueOfShard, rows: 64, args: dueArgs(q)}, dbsqlc.ListDueParams{})
 			return err
 		}, "alarm_due", true, 64 * 6},
@@ -53,6 +53,14 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 		}, "PRIMARY", false, len(ids)},
 		{"claim: take", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeAlarms(ctx, db, dbsqlc.TakeAlarmsParams{Now: planEnd, ClaimID: "c", Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"claim: take once", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.TakeOnce(ctx, db, dbsqlc.TakeOnceParams{ClaimID: "c", Now: planEnd, Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"settle: lock once", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c"})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: list taken", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
@@ -114,6 +122,19 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
+		{"amend", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			var args []any
+			for _, id := range ids {
+				args = appendAmended(args, &clock.Alarm{ID: id, Generation: 1, State: clock.Scheduled})
+			}
+			b := bulk{DBTX: db, part: amendRow, rows: len(ids), args: append(args, 1, 0)}
+			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{})
+			return err
+		}, "PRIMARY", false, 3 * len(ids)},
+		{"keys", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListKeys(ctx, db, ids)
+			return err
+		}, "PRIMARY", false, len(ids)},
 		{"purge: delete", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			_, err := s.q.PurgeAlarms(ctx, db, dbsqlc.PurgeAlarmsParams{Ids: ids, Earlier: planEnd})
 			return err

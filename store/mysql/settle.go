@@ -11,12 +11,12 @@ import (
 var _ store.Settler = (*held)(nil)
 
 // Settle writes what became of the rings. The rows of a transactional claim bear the confirmed outcome already: those of
-// which it came true need nothing but the COMMIT.
+// which it came true need nothing but the COMMIT, and an attempt where nobody answered the ring before.
 func (h *held) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	ctx, cancel := h.s.deadline(ctx)
 	defer cancel()
 	if h.tx == nil {
-		return h.settleLeased(ctx, now, fates)
+		return h.settleCommitted(ctx, now, fates)
 	}
 	var settled []settlement
 	for i := range fates {
@@ -24,17 +24,17 @@ func (h *held) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate
 			settled = append(settled, settlement{store.Settled(&h.rings[i], &h.before[i], &fates[i]), now})
 		}
 	}
-	if err := h.s.settle(ctx, h.tx, settled, store.Attempts(h.rings, fates, now)); err != nil {
+	if err := h.s.settle(ctx, h.tx, settled, store.Attempts(h.rings, h.before, fates, now)); err != nil {
 		h.tx.rollback(ctx)
 		return mapError("settle", err)
 	}
 	return mapError("settle", h.tx.commit(ctx))
 }
 
-// settleLeased writes the rows that are still as the claim left them; the others were claimed again after its end.
-func (h *held) settleLeased(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
+// settleCommitted writes the rows that are still as the claim left them; the others were claimed again after its end, or set anew.
+func (h *held) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	return transact(ctx, h.s.rings, "settle", func(t *tx, _ bool) error {
-		ours, err := h.lockLeased(ctx, t)
+		ours, err := h.lockCommitted(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (h *held) settleLeased(ctx context.Context, now clock.Instant, fates []cloc
 			}
 		}
 		var attempts []store.Attempted
-		for _, a := range store.Attempts(h.rings, fates, now) {
+		for _, a := range store.Attempts(h.rings, h.before, fates, now) {
 			if ours[a.AlarmID] {
 				attempts = append(attempts, a)
 			}
@@ -63,31 +63,30 @@ func (h *held) Release(ctx context.Context) error {
 		return nil
 	}
 	return transact(ctx, h.s.rings, "release", func(t *tx, _ bool) error {
-		ours, err := h.lockLeased(ctx, t)
+		ours, err := h.lockCommitted(ctx, t)
 		if err != nil {
 			return err
 		}
 		var settled []settlement
 		for i := range h.rings {
 			if ours[h.rings[i].AlarmID] {
-				settled = append(settled, released(&h.rings[i], &h.before[i]))
+				settled = append(settled, settlement{store.Undone(&h.rings[i], &h.before[i]), h.before[i].UpdateTime})
 			}
 		}
 		return h.s.settle(ctx, t, settled, nil)
 	})
 }
 
-// released returns what makes a row what it was before a two-phase claim.
-func released(r *clock.Ring, before *store.Candidate) settlement {
-	return settlement{store.Settlement{
-		ID: r.AlarmID, Generation: r.Generation, State: before.State, NextTryTime: before.NextTryTime, RingNo: before.RingNo,
-		RetryTimes: r.RetryTimes, InDoubt: before.InDoubt, ClaimID: before.ClaimID, RungAt: before.RungAt, FinishedAt: clock.NoInstant,
-	}, before.UpdateTime}
-}
-
-func (h *held) lockLeased(ctx context.Context, t *tx) (map[int64]bool, error) {
+// lockCommitted locks the rows that are still as a two-phase claim left them.
+func (h *held) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error) {
 	ids := idsOf(h.rings, func(r *clock.Ring) int64 { return r.AlarmID })
-	found, err := h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.claimEnd())})
+	var found []int64
+	var err error
+	if h.Once {
+		found, err = h.s.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: h.ClaimID})
+	} else {
+		found, err = h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.claimEnd())})
+	}
 	ours := make(map[int64]bool, len(found))
 	for _, id := range found {
 		ours[id] = true
@@ -121,7 +120,7 @@ func (s *Store) settle(ctx context.Context, t *tx, settled []settlement, attempt
 
 func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.Attempted) error {
 	err := s.inChunks(len(attempts), func(from, to int) error {
-		args := make([]any, 0, 7*(to-from))
+		args := make([]any, 0, 8*(to-from))
 		for i := range attempts[from:to] {
 			args = appendAttempt(args, &attempts[from+i])
 		}
@@ -131,13 +130,16 @@ func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.Attempt
 	if err != nil {
 		return err
 	}
-	excess, err := s.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{
-		AlarmIds: idsOf(attempts, func(a *store.Attempted) int64 { return a.AlarmID }), Kept: clock.MaxAttempts,
-	})
-	if err != nil || len(excess) == 0 {
-		return err
+	of := idsOf(attempts, func(a *store.Attempted) int64 { return a.AlarmID })
+	for {
+		excess, err := s.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: of, Kept: clock.MaxAttempts})
+		if err != nil || len(excess) == 0 {
+			return err
+		}
+		if err := s.q.DeleteAttempts(ctx, t, excess); err != nil {
+			return err
+		}
 	}
-	return s.q.DeleteAttempts(ctx, t, excess)
 }
 
 // inChunks calls do for consecutive ranges of rows that hold no payload.
@@ -154,5 +156,5 @@ func appendSettled(args []any, s *settlement) []any {
 
 // appendAttempt adds the arguments of InsertAttempts.
 func appendAttempt(args []any, a *store.Attempted) []any {
-	return append(args, a.AlarmID, a.Generation, int64(a.RingNo), a.ClaimID, int64(a.Time), int64(a.Outcome), a.Error)
+	return append(args, a.AlarmID, a.Generation, int64(a.RingNo), a.ClaimID, int64(a.Time), int64(a.Outcome), a.Error, a.By)
 }

@@ -22,7 +22,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 	}
 	server, shards := s.known(), s.ShardCount()
 	err = transact(ctx, s.db, "write", func(t *tx, first bool) (err error) {
-		w := &writeTx{tx: t, q: s.q, server: server, optimism: &s.insert, first: first}
+		w := &writeTx{tx: t, s: s, server: server, first: first}
 		decisions, err = store.Write(ctx, w, r, shards)
 		return err
 	})
@@ -68,16 +68,15 @@ var _ store.WriteTx = (*writeTx)(nil)
 // writeTx is a transaction for one group.
 type writeTx struct {
 	*tx
-	q        *dbsqlc.Queries
-	server   server
-	optimism *optimism
-	first    bool // not a replay
+	s      *Store
+	server server
+	first  bool // not a replay
 }
 
 // Insert adds the rows with one statement (or some, where they are too large for one), or none. Keys that may exist are
 // tried only where the server can refuse a locked one without waiting, which is MariaDB.
 func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
-	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.optimism.allow()) {
+	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.s.insert.allow()) {
 		return nil, store.ErrKeyExists
 	}
 	ids := make([]int64, 0, len(rows))
@@ -95,7 +94,7 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	})
 	refused := keyTaken(err)
 	if !absent {
-		w.optimism.learn(refused)
+		w.s.insert.learn(refused)
 	}
 	switch {
 	case refused && len(ids) > 0:
@@ -110,7 +109,7 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 // consecutive ids, in steps of auto_increment_increment, whatever the innodb_autoinc_lock_mode. Should that ever not hold, a
 // wrong id does no harm: it is offered to the heap only, and a claim looks again what it takes.
 func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, absent bool) (int64, error) {
-	args := make([]any, 0, len(rows)*18)
+	args := make([]any, 0, len(rows)*20)
 	for _, a := range rows {
 		args = appendInserted(args, a)
 	}
@@ -118,7 +117,7 @@ func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, absent bo
 	if !absent {
 		b.prefix = lockWait(0)
 	}
-	result, err := w.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
+	result, err := w.s.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +128,8 @@ func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, absent bo
 func appendInserted(args []any, a *clock.Alarm) []any {
 	return append(args, a.Application, a.BusinessID, int64(a.Shard), int64(a.State), a.Generation, bytesOf(a.Payload), int64(a.PayloadKind),
 		a.ContentType, int64(a.RingAt), null(a.LatestRingAt), null(a.NextTryTime), a.Retry.Encode(), a.AckTimeout.Milliseconds(),
-		int64(a.MaxRings), int64(a.Priority), a.Traceparent, int64(a.CreateTime), int64(a.UpdateTime))
+		int64(a.MaxRings), int64(a.Priority), a.Traceparent, int64(a.CreateTime), int64(a.UpdateTime),
+		int64(a.Delivery), int64(store.Rank(a.Priority)))
 }
 
 // lockWait makes MariaDB wait at most that many seconds for the locks of the statement that follows; 0: not at all.
@@ -158,18 +158,18 @@ func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 			return rows, err
 		}
 	}
-	return w.readKeys(ctx, keys, "", w.q.LockAlarms)
+	return w.readKeys(ctx, keys, "", w.s.q.LockAlarms)
 }
 
 // lockWaiting waits for locked rows, in whole seconds, as the server counts them.
 func (w *writeTx) lockWaiting(ctx context.Context, keys []clock.Key, seconds int) ([]clock.Alarm, error) {
 	if w.server.maria {
-		return w.readKeys(ctx, keys, lockWait(seconds), w.q.LockAlarmsWaiting)
+		return w.readKeys(ctx, keys, lockWait(seconds), w.s.q.LockAlarmsWaiting)
 	}
 	if err := w.setLockWait(ctx, seconds); err != nil {
 		return nil, err
 	}
-	rows, err := w.readKeys(ctx, keys, "", w.q.LockAlarmsWaiting)
+	rows, err := w.readKeys(ctx, keys, "", w.s.q.LockAlarmsWaiting)
 	if reset := w.setLockWait(context.WithoutCancel(ctx), 1); reset != nil {
 		w.discard()
 	}
@@ -184,7 +184,7 @@ func (w *writeTx) setLockWait(ctx context.Context, seconds int) error {
 
 // Read returns the rows of the keys as last committed (ReadAlarms).
 func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
-	return w.readKeys(ctx, keys, "", w.q.ReadAlarms)
+	return w.readKeys(ctx, keys, "", w.s.q.ReadAlarms)
 }
 
 type readAlarms func(ctx context.Context, db dbsqlc.DBTX) ([]dbsqlc.Alarm, error)

@@ -36,6 +36,7 @@ func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 		Priorities:    column(rows, func(a *row) int64 { return int64((*a).Priority) }),
 		Traceparents:  column(rows, func(a *row) string { return (*a).Traceparent }),
 		CreateTimes:   column(rows, func(a *row) int64 { return int64((*a).CreateTime) }),
+		Deliveries:    column(rows, func(a *row) int64 { return int64((*a).Delivery) }),
 	}
 }
 
@@ -67,40 +68,71 @@ func rewriteParams(changes []store.Change) dbsqlc.RewriteAlarmsParams {
 		RungAts:        column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
 		UpdateTimes:    column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
 		FinishedAts:    column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
+		Deliveries:     column(changes, func(c *row) int64 { return int64(c.New.Delivery) }),
 	}
 }
 
-// advanceParams turns changes into columns.
-func advanceParams(changes []store.Change) dbsqlc.AdvanceAlarmsParams {
+// amendParams turns changes into columns.
+func amendParams(changes []store.Change) dbsqlc.AmendAlarmsParams {
 	type row = store.Change
-	return dbsqlc.AdvanceAlarmsParams{
+	return dbsqlc.AmendAlarmsParams{
 		Ids:            column(changes, func(c *row) int64 { return c.Old.ID }),
 		OldGenerations: column(changes, func(c *row) int64 { return c.Old.Generation }),
 		OldStates:      column(changes, func(c *row) int64 { return int64(c.Old.State) }),
+		OldRingNos:     column(changes, func(c *row) int64 { return int64(c.Old.RingNo) }),
 		States:         column(changes, func(c *row) int64 { return int64(c.New.State) }),
+		LatestRingAts:  column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
 		NextTryTimes:   column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
 		RingNos:        column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
 		RetryTimes:     column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
 		LastErrors:     column(changes, func(c *row) string { return textOf(c.New.LastError) }),
 		InDoubts:       column(changes, func(c *row) int64 { return bit(c.New.InDoubt) }),
-		ClaimIds:       column(changes, func(c *row) string { return c.New.ClaimID }),
 		RungAts:        column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
+		Answers:        column(changes, func(c *row) int64 { return int64(c.New.Answer) }),
+		AnsweredBys:    column(changes, func(c *row) string { return textOf(c.New.AnsweredBy) }),
+		AnsweredAts:    column(changes, func(c *row) int64 { return int64(c.New.AnsweredAt) }),
 		UpdateTimes:    column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
 		FinishedAts:    column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
 	}
 }
 
-// settleParams turns corrections into columns, for the claim of that id.
-func settleParams(corrections []correction, claimID string, now clock.Instant) dbsqlc.SettleAlarmsParams {
+// attemptParams turns attempts into columns.
+func attemptParams(attempts []store.Attempted) dbsqlc.InsertAttemptsParams {
+	type row = store.Attempted
+	return dbsqlc.InsertAttemptsParams{
+		AlarmIds:           column(attempts, idOfAttempted),
+		AttemptGenerations: column(attempts, func(a *row) int64 { return a.Generation }),
+		AttemptRingNos:     column(attempts, func(a *row) int64 { return int64(a.RingNo) }),
+		AttemptClaimIds:    column(attempts, func(a *row) string { return a.ClaimID }),
+		AttemptTimes:       column(attempts, func(a *row) int64 { return int64(a.Time) }),
+		Outcomes:           column(attempts, func(a *row) int64 { return int64(a.Outcome) }),
+		Errors:             column(attempts, func(a *row) string { return textOf(a.Error) }),
+		AnsweredBys:        column(attempts, func(a *row) string { return textOf(a.By) }),
+	}
+}
+
+func idOfAttempted(a *store.Attempted) int64 { return a.AlarmID }
+
+// settleParams turns corrections and attempts into columns.
+func settleParams(corrections []correction, attempts []store.Attempted) dbsqlc.SettleAlarmsParams {
 	type row = correction
+	a := attemptParams(attempts)
 	return dbsqlc.SettleAlarmsParams{
-		ClaimID:          claimID,
-		Now:              int64(now),
+		AlarmIds:           a.AlarmIds,
+		AttemptGenerations: a.AttemptGenerations,
+		AttemptRingNos:     a.AttemptRingNos,
+		AttemptClaimIds:    a.AttemptClaimIds,
+		AttemptTimes:       a.AttemptTimes,
+		Outcomes:           a.Outcomes,
+		Errors:             a.Errors,
+		AnsweredBys:        a.AnsweredBys,
+
 		Ids:              column(corrections, func(c *row) int64 { return c.ID }),
 		Generations:      column(corrections, func(c *row) int64 { return c.Generation }),
-		HeldStates:       column(corrections, func(c *row) int64 { return int64(c.held.state) }),
-		HeldNextTryTimes: column(corrections, func(c *row) int64 { return int64(c.held.nextTryTime) }),
-		HeldRungAts:      column(corrections, func(c *row) int64 { return int64(c.held.rungAt) }),
+		HeldStates:       column(corrections, func(c *row) int64 { return int64(c.held.State) }),
+		HeldNextTryTimes: column(corrections, func(c *row) int64 { return int64(c.held.NextTryTime) }),
+		HeldRungAts:      column(corrections, func(c *row) int64 { return int64(c.held.RungAt) }),
+		HeldClaimIds:     column(corrections, func(c *row) string { return c.held.ClaimID }),
 		States:           column(corrections, func(c *row) int64 { return int64(c.State) }),
 		NextTryTimes:     column(corrections, func(c *row) int64 { return int64(c.NextTryTime) }),
 		RingNos:          column(corrections, func(c *row) int64 { return int64(c.RingNo) }),
@@ -111,6 +143,5 @@ func settleParams(corrections []correction, claimID string, now clock.Instant) d
 		RungAts:          column(corrections, func(c *row) int64 { return int64(c.RungAt) }),
 		UpdateTimes:      column(corrections, func(c *row) int64 { return int64(c.updateTime) }),
 		FinishedAts:      column(corrections, func(c *row) int64 { return int64(c.FinishedAt) }),
-		Outcomes:         column(corrections, func(c *row) int64 { return int64(c.attempt) }),
 	}
 }

@@ -13,8 +13,8 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	rows, err := s.q.ListDue(ctx, s.upkeep, dbsqlc.ListDueParams{
-		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromID: q.From.ID,
-		UntilTime: int64(q.Until.Time), UntilID: q.Until.ID, RowLimit: int32(q.Limit),
+		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
+		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit),
 	})
 	if err != nil {
 		return store.DuePage{}, s.mapError("read what is due", err)
@@ -23,7 +23,9 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 }
 
 func dueOf(r *dbsqlc.ListDueRow) store.Due {
-	return store.Due{ID: r.ID, NextTryTime: clock.Instant(r.NextTryTime), Shard: int(r.Shard), Application: r.Application}
+	return store.Due{
+		ID: r.ID, NextTryTime: clock.Instant(r.NextTryTime), Rank: int(r.DueRank), Shard: int(r.Shard), Application: r.Application,
+	}
 }
 
 // Overdue counts what is due, from the due index (CountDue).

@@ -30,24 +30,27 @@ func hotStatements(due string) []hotStatement {
 	shards := "'{" + strings.Trim(strings.Repeat("1,2,3,4,", 4), ",") + "}'"
 	n := func(value string) string { return "array_fill(" + value + ", ARRAY[300])" }
 	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'", "'{1,1}'", "'{-1,-1}'",
-		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'"}
-	advance := []any{due, "'{1,1}'", "'{1,1}'", "'{6,6}'", "'{-1,-1}'", "'{0,0}'", "'{0,0}'", "'{a,b}'", "'{0,0}'", "'{a,b}'", "'{-1,-1}'",
-		"'{1,1}'", "'{1,1}'"}
-	settle := []any{"'c'", 1, due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("1"), n("2::bigint"), n("0"), n("1"), n("'r'::varchar"),
-		n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("2")}
+		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'"}
+	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("-1::bigint"), n("-1::bigint"), n("0"), n("0"), n("'r'::varchar"), n("0"),
+		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint")}
+	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
+	settle := append(attempts, due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"), n("0"),
+		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"))
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
-		n("-1::bigint"), n("1::bigint"), n("-1::bigint")}
+		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
 	return []hotStatement{
-		{"due", dbsqlc.ListDue, []any{shards, 0, 0, int64(clock.MaxInstant), 0, 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true, 16 * 10},
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
 		{"claim: take", dbsqlc.TakeAlarms, []any{int64(clock.MaxInstant), "'c'", due}, []string{"alarm_pkey"}, false, 301},
 		{"claim: lease", dbsqlc.LeaseAlarms, []any{1, int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 301},
 		{"lock", dbsqlc.LockAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"insert", dbsqlc.InsertAlarms, insert, []string{"alarm_key"}, false, 1},
-		{"advance", dbsqlc.AdvanceAlarms, advance, []string{"alarm_pkey"}, false, 300},
+		{"claim: take once", dbsqlc.TakeOnce, []any{"'c'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 301},
+		{"keys", dbsqlc.ListKeys, []any{due}, []string{"alarm_pkey"}, false, 301},
+		{"amend", dbsqlc.AmendAlarms, amend, []string{"alarm_pkey"}, false, 300},
 		{"end", dbsqlc.EndAlarms, []any{int64(clock.MaxInstant), due, n("4"), n("'r'::varchar")}, []string{"alarm_pkey"}, false, 300},
 		{"rewrite", dbsqlc.RewriteAlarms, rewrite, []string{"alarm_pkey"}, false, 300},
 		{"settle", dbsqlc.SettleAlarms, settle, []string{"alarm_pkey"}, false, 300},

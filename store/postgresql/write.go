@@ -117,29 +117,29 @@ func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 }
 
 // Update rewrites the rows: whole where a set made a new generation of them (RewriteAlarms), else without what a set
-// says (AdvanceAlarms).
+// says (AmendAlarms), with their attempts.
 func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
-	var rewrites, advances []store.Change
+	var rewrites, amends []store.Change
 	for _, c := range changes {
 		if c.New.Generation != c.Old.Generation {
 			rewrites = append(rewrites, c)
 		} else {
-			advances = append(advances, c)
+			amends = append(amends, c)
 		}
 	}
-	var rewritten, advanced int64
+	var rewritten, amended int64
 	var err error
 	if len(rewrites) > 0 {
 		if rewritten, err = t.q.RewriteAlarms(ctx, t, rewriteParams(rewrites)); err != nil {
 			return 0, err
 		}
 	}
-	if len(advances) > 0 {
-		if advanced, err = t.q.AdvanceAlarms(ctx, t, advanceParams(advances)); err != nil {
+	if len(amends) > 0 {
+		if amended, err = t.q.AmendAlarms(ctx, t, amendParams(amends)); err != nil {
 			return 0, err
 		}
 	}
-	return int(rewritten + advanced), nil
+	return int(rewritten + amended), addAttempts(ctx, t.q, t, store.AttemptsOf(amends))
 }
 
 // split returns the keys, sorted, as two columns.

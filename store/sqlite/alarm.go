@@ -30,7 +30,7 @@ func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	for i, r := range rows {
 		attempts[i] = clock.Attempt{
 			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
-			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error,
+			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
 		}
 	}
 	return attempts
@@ -42,7 +42,7 @@ func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 		Payload: blob(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
 		LatestRingAt: store.ToNull(a.LatestRingAt), NextTryTime: store.ToNull(a.NextTryTime), RetryPolicy: a.Retry.Encode(),
 		AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings), Priority: int64(a.Priority), Traceparent: a.Traceparent,
-		CreateTime: int64(a.CreateTime), UpdateTime: int64(a.UpdateTime),
+		CreateTime: int64(a.CreateTime), UpdateTime: int64(a.UpdateTime), Delivery: int64(a.Delivery), DueRank: int64(store.Rank(a.Priority)),
 	}
 }
 
@@ -52,9 +52,19 @@ func rewriteParams(old, a *clock.Alarm) dbsqlc.RewriteAlarmsParams {
 		ContentType: a.ContentType, TargetRingAt: int64(a.RingAt), LatestRingAt: store.ToNull(a.LatestRingAt),
 		NextTryTime: store.ToNull(a.NextTryTime), RingNo: int64(a.RingNo), RetryTimes: int64(a.RetryTimes), LastError: a.LastError,
 		InDoubt: flag(a.InDoubt), RetryPolicy: a.Retry.Encode(), AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings),
-		Priority: int64(a.Priority), Traceparent: a.Traceparent, ClaimID: a.ClaimID, RungAt: store.ToNull(a.RungAt),
-		UpdateTime: int64(a.UpdateTime), FinishedAt: store.ToNull(a.FinishedAt),
+		Priority: int64(a.Priority), DueRank: int64(store.Rank(a.Priority)), Delivery: int64(a.Delivery), Traceparent: a.Traceparent,
+		ClaimID: a.ClaimID, RungAt: store.ToNull(a.RungAt), UpdateTime: int64(a.UpdateTime), FinishedAt: store.ToNull(a.FinishedAt),
 		ID: old.ID, OldGeneration: old.Generation, OldState: int64(old.State),
+	}
+}
+
+func amendParams(old, a *clock.Alarm) dbsqlc.AmendAlarmsParams {
+	return dbsqlc.AmendAlarmsParams{
+		State: int64(a.State), LatestRingAt: store.ToNull(a.LatestRingAt), NextTryTime: store.ToNull(a.NextTryTime), RingNo: int64(a.RingNo),
+		RetryTimes: int64(a.RetryTimes), LastError: a.LastError, InDoubt: flag(a.InDoubt), RungAt: store.ToNull(a.RungAt),
+		Answer: int64(a.Answer), AnsweredBy: a.AnsweredBy, AnsweredAt: store.ToNull(a.AnsweredAt), UpdateTime: int64(a.UpdateTime),
+		FinishedAt: store.ToNull(a.FinishedAt),
+		ID:         old.ID, OldGeneration: old.Generation, OldState: int64(old.State), OldRingNo: int64(old.RingNo),
 	}
 }
 

@@ -26,10 +26,10 @@ func (s *Store) due(ctx context.Context, q store.DueQuery) ([]store.Due, error) 
 	if err != nil {
 		return nil, err
 	}
-	args := make([]any, 0, 8*len(q.Shards))
+	args := make([]any, 0, 12*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
 	for _, shard := range q.Shards {
-		args = append(args, shard, from, from, q.From.ID, until, until, q.Until.ID, q.Limit)
+		args = append(args, shard, from, from, q.From.Rank, q.From.Rank, q.From.ID, until, until, q.Until.Rank, q.Until.Rank, q.Until.ID, q.Limit)
 	}
 	rows, err := statement.QueryContext(ctx, args...)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Store) due(ctx context.Context, q store.DueQuery) ([]store.Due, error) 
 	var due []store.Due
 	for rows.Next() {
 		var d store.Due
-		if err := rows.Scan(&d.Shard, &d.NextTryTime, &d.ID, &d.Application); err != nil {
+		if err := rows.Scan(&d.Shard, &d.NextTryTime, &d.Rank, &d.ID, &d.Application); err != nil {
 			return nil, err
 		}
 		due = append(due, d)

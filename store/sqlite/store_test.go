@@ -68,7 +68,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		args        []any
 		want        []string // steps in order; others may stand between, but no SCAN of alarm
 	}{
-		{"due", dbsqlc.ListDue, []any{1, 2, 2, 3, 4, 4, 5, 6},
+		{"due", dbsqlc.ListDue, []any{1, 2, 2, 0, 0, 3, 4, 4, 0, 0, 5, 6},
 			[]string{"SEARCH alarm USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)"}},
 		{"overdue", dbsqlc.CountDue, []any{"[1,2,3]", 2, 3},
 			[]string{
@@ -81,7 +81,10 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
 		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take", dbsqlc.LeaseAlarms, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"settle", dbsqlc.SettleAlarms, make([]any, 13), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"settle", dbsqlc.SettleAlarms, make([]any, 16), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"amend", dbsqlc.AmendAlarms, make([]any, 17), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"expire", dbsqlc.ExpireAlarms, []any{"x", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"purge", dbsqlc.PurgeAlarms, []any{5, 6}, []string{
 			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING COVERING INDEX alarm_finished (finished_at<?)",

@@ -76,25 +76,30 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration) (
 // Read returns nothing: what Lock did not find is not there.
 func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { return nil, nil }
 
-// Update rewrites the rows, one by one: whole where a set made a new generation of them (RewriteAlarms), else as a cancel leaves
-// them (CancelAlarms).
+// Update rewrites the rows, one by one: whole where a set made a new generation of them (RewriteAlarms), as a cancel leaves
+// them (CancelAlarms), else as an answer, a kick or a discard does (AmendAlarms), with its attempt.
 func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, error) {
 	total := 0
 	for _, c := range changes {
-		var n int64
-		var err error
-		if c.New.Generation != c.Old.Generation {
-			n, err = t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
-		} else {
-			n, err = t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
-				UpdateTime: int64(c.New.UpdateTime), FinishedAt: store.ToNull(c.New.FinishedAt),
-				ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),
-			})
-		}
+		n, err := t.update(ctx, &c)
 		if err != nil {
 			return 0, err
 		}
 		total += int(n)
 	}
-	return total, nil
+	return total, t.addAttempts(ctx, store.AttemptsOf(changes))
+}
+
+func (t *groupTx) update(ctx context.Context, c *store.Change) (int64, error) {
+	switch {
+	case c.New.Generation != c.Old.Generation:
+		return t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
+	case c.Stops():
+		return t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
+			UpdateTime: int64(c.New.UpdateTime), FinishedAt: store.ToNull(c.New.FinishedAt),
+			ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),
+		})
+	default:
+		return t.q.AmendAlarms(ctx, t, amendParams(c.Old, c.New))
+	}
 }

@@ -62,7 +62,7 @@ func ringOf(a clock.Alarm, c *claim) clock.Ring {
 		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
 		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID, Payload: a.Payload,
 		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
-		Priority: a.Priority, Traceparent: a.Traceparent, InDoubt: a.InDoubt,
+		Priority: a.Priority, Delivery: a.Delivery, Traceparent: a.Traceparent, InDoubt: a.InDoubt,
 	}
 }
 
@@ -186,18 +186,27 @@ func testSettle(t *testing.T, f *fixture) {
 			want.UpdateTime = f.get(a.BusinessID).UpdateTime
 		}
 		f.want(want)
-		f.wantAttempts(a.BusinessID, attemptsOf(&r, fate, t0+7)...)
+		f.wantAttempts(a.BusinessID, attemptsOf(&a, &r, fate, t0+7)...)
 	}
 }
 
-// attemptsOf returns what a fate leaves of a ring in the list of attempts.
-func attemptsOf(r *clock.Ring, f clock.Fate, now clock.Instant) []clock.Attempt {
-	if silent(f.Outcome.Kind) {
-		return nil
+// attemptsOf returns what a fate leaves of a ring of the alarm, as it was, in the list of attempts: the newest first.
+func attemptsOf(before *clock.Alarm, r *clock.Ring, f clock.Fate, now clock.Instant) []clock.Attempt {
+	var attempts []clock.Attempt
+	if !silent(f.Outcome.Kind) {
+		attempts = append(attempts, clock.Attempt{
+			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
+		})
 	}
-	return []clock.Attempt{{
-		Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
-	}}
+	if unacknowledged(before) && f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken {
+		attempts = append(attempts, unanswered(before, r.RungAt))
+	}
+	return attempts
+}
+
+// unanswered returns the attempt of the alarm's last ring, which nobody answered until now.
+func unanswered(a *clock.Alarm, now clock.Instant) clock.Attempt {
+	return clock.Attempt{Generation: a.Generation, RingNo: a.RingNo, ClaimID: a.ClaimID, Time: now, Outcome: clock.Unacknowledged}
 }
 
 // silent reports whether an outcome leaves no attempt: the ring arrived, or no byte of it was sent.
@@ -225,7 +234,7 @@ func testAttempts(t *testing.T, f *fixture) {
 		same(t, "message id", c.Rings[0].MessageID(), fmt.Sprintf("%d.1.1", ids[0]))
 		reason := fmt.Sprintf("try %d: größer ✗", i)
 		fate := c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })[0]
-		want = append(attemptsOf(&c.Rings[0], fate, now), want...)
+		want = append(attemptsOf(f.get("often"), &c.Rings[0], fate, now), want...)
 		want = want[:min(len(want), clock.MaxAttempts)]
 		f.wantAttempts("often", want...)
 		now = fate.NextTryTime

@@ -35,6 +35,11 @@ var tables = map[string][]Column{
 		{"create_time", false},
 		{"update_time", false},
 		{"finished_at", true},
+		{"answer", false},
+		{"answered_by", false},
+		{"answered_at", true},
+		{"delivery", false},
+		{"due_rank", false},
 	},
 	"ring_attempt": {
 		{"id", false},
@@ -45,6 +50,7 @@ var tables = map[string][]Column{
 		{"attempt_time", false},
 		{"outcome", false},
 		{"error", false},
+		{"answered_by", false},
 	},
 	"shard": {
 		{"shard", false},
@@ -65,19 +71,19 @@ var tables = map[string][]Column{
 }
 
 // views holds the columns of every view, in order. Instants are UTC timestamps to the millisecond whatever the session's time
-// zone (DATETIME(3); timestamp(3) without time zone; in SQLite text like "2026-11-21 18:30:00.123"); state and last_outcome are
-// names; in_doubt is 0 or 1; lateness_ms is rung_at - target_ring_at, NULL where rung_at is; attempts counts the rows of
+// zone (DATETIME(3); timestamp(3) without time zone; in SQLite text like "2026-11-21 18:30:00.123"); state, delivery, answer and
+// last_outcome are names; the answer columns are NULL where nobody answered this generation; in_doubt is 0 or 1; lateness_ms is rung_at - target_ring_at, NULL where rung_at is; attempts counts the rows of
 // ring_attempt; last_outcome and last_attempt_time are of the newest of them, NULL where there is none. A shard that nobody has
 // shows NULL as owner, incarnation and expires; node_known is 0 or 1; shards counts the leases of the node.
 var views = map[string][]string{
 	"alarm_report": {
 		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
-		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "payload_bytes", "rung_at", "create_time",
-		"update_time", "finished_at",
+		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "delivery", "payload_bytes", "rung_at",
+		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at",
 	},
 	"retry_report": {
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
-		"last_error", "attempts", "last_outcome", "last_attempt_time",
+		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by", "answered_at",
 	},
 	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
 	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications"},

@@ -15,7 +15,7 @@ import (
 func testDue(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for i, id := range names("due", 300) {
-		ops = append(ops, set(id, t0+clock.Instant(i%5), in([]string{app, "bank"}[i%2])))
+		ops = append(ops, set(id, t0+clock.Instant(i%5), in([]string{app, "bank"}[i%2]), priority(i*i%10)))
 	}
 	f.set(t0, ops...)
 	f.set(t0, set("beyond", t0+5), set("over", t0), set("paused", t0))
@@ -46,14 +46,21 @@ func (f *fixture) dueRows(keep func(clock.Alarm) bool) []store.Due {
 	for _, application := range []string{app, "bank"} {
 		for _, a := range f.list(clock.ListQuery{Application: application}) {
 			if keep(a) {
-				due = append(due, store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Shard: a.Shard, Application: a.Application})
+				due = append(due, dueOf(&a))
 			}
 		}
 	}
-	slices.SortFunc(due, func(a, b store.Due) int {
-		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(due, byPosition)
 	return due
+}
+
+// dueOf returns what the due index holds of an alarm.
+func dueOf(a *clock.Alarm) store.Due {
+	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: 9 - a.Priority, Shard: a.Shard, Application: a.Application}
+}
+
+func byPosition(a, b store.Due) int {
+	return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 }
 
 // readDue reads page by page until t0+5 and checks what a page promises.

@@ -64,6 +64,13 @@ func retries(limit int) func(*clock.Set) {
 	return func(s *clock.Set) { s.Retry.Limit = limit }
 }
 
+// atMostOnce asks for one delivery, or none.
+func atMostOnce(s *clock.Set) { s.Delivery = clock.AtMostOnce }
+
+func priority(n int) func(*clock.Set) {
+	return func(s *clock.Set) { s.Priority = n }
+}
+
 func given(c clock.Condition) func(*clock.Set) {
 	return func(s *clock.Set) { s.If = c }
 }
@@ -235,12 +242,20 @@ func rung(a clock.Alarm, c *claim) clock.Alarm {
 
 // failed returns what an unconfirmed fate makes of alarm a, settled at now.
 func failed(a clock.Alarm, f clock.Fate, now clock.Instant) clock.Alarm {
-	a.State, a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.State, f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
+	if !unacknowledged(&a) || f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken { // which still waits for its answer
+		a.State = f.State
+	}
+	a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
 	if f.LastError != "" {
 		a.LastError = f.LastError
 	}
 	a.UpdateTime = now
 	return a
+}
+
+// unacknowledged reports whether the alarm is a confirmed ring that nobody answered.
+func unacknowledged(a *clock.Alarm) bool {
+	return a.State == clock.Ringing && a.RungAt != clock.NoInstant
 }
 
 // same demands that got equals want, and tells the fields that differ.

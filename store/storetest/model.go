@@ -94,11 +94,7 @@ func (m *model) write(rt *rapid.T) {
 	keys := rapid.SliceOfNDistinct(rapid.SampledFrom(modelKeys), 1, len(modelKeys), rapid.ID).Draw(rt, "keys")
 	ops := make([]clock.Op, len(keys))
 	for i, k := range keys {
-		if rapid.IntRange(0, 3).Draw(rt, "cancel") == 0 {
-			ops[i] = clock.Op{Cancel: &clock.Cancel{Key: k}}
-		} else {
-			ops[i] = m.drawSet(rt, k)
-		}
+		ops[i] = m.drawOp(rt, k)
 	}
 	got, err := m.f.tryWrite(m.now, ops...)
 	if err != nil {
@@ -111,6 +107,32 @@ func (m *model) write(rt *rapid.T) {
 		}
 		m.wrote(rt, ops[i], d)
 	}
+}
+
+func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
+	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "kick", "discard"}).Draw(rt, "op") {
+	case "cancel":
+		return clock.Op{Cancel: &clock.Cancel{Key: k}}
+	case "answer":
+		return m.drawAnswer(rt, k)
+	case "kick":
+		return clock.Op{Kick: &clock.Kick{Key: k}}
+	case "discard":
+		return clock.Op{Discard: &clock.Discard{Key: k}}
+	default:
+		return m.drawSet(rt, k)
+	}
+}
+
+// drawAnswer answers the latest ring of the row, mostly.
+func (m *model) drawAnswer(rt *rapid.T, k clock.Key) clock.Op {
+	a := &clock.Answer{Key: k, Ring: clock.RingID{AlarmID: 1, Generation: 1, RingNo: 1}, Reason: "because", By: "someone"}
+	if row := m.rows[k]; row != nil {
+		a.Ring = clock.RingID{AlarmID: row.ID, Generation: row.Generation, RingNo: row.RingNo + rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "ring")}
+	}
+	a.Kind = rapid.SampledFrom([]clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Touch}).Draw(rt, "kind")
+	a.Delay = clock.Delay{Given: true, Span: time.Second}
+	return clock.Op{Answer: a}
 }
 
 // wrote compares one decision with the model's and takes it over.
@@ -134,6 +156,9 @@ func (m *model) wrote(rt *rapid.T, op clock.Op, got clock.Decision) {
 		a := want.Alarm
 		if row != nil {
 			a.Attempts = row.Attempts
+			if want.Attempt != nil {
+				a.Attempts = newest(append([]clock.Attempt{*want.Attempt}, a.Attempts...))
+			}
 		}
 		m.rows[k] = &a
 	}
@@ -210,9 +235,7 @@ func (m *model) dueRows() []*clock.Alarm {
 	rows := slices.DeleteFunc(slices.Collect(maps.Values(m.rows)), func(a *clock.Alarm) bool {
 		return a.NextTryTime == clock.NoInstant || a.NextTryTime > m.now
 	})
-	slices.SortFunc(rows, func(a, b *clock.Alarm) int {
-		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(rows, func(a, b *clock.Alarm) int { return byPosition(dueOf(a), dueOf(b)) })
 	return rows
 }
 
@@ -222,10 +245,13 @@ func (m *model) end(row *clock.Alarm, dead bool) (store.Ended, bool) {
 	switch {
 	case row.LatestRingAt != clock.NoInstant && row.LatestRingAt < m.now:
 		e.State, e.Reason = clock.Expired, cmp.Or(row.LastError, "latest_ring_at passed before it could be rung")
-	case dead && row.State == clock.Ringing && row.AckTimeout > 0 && row.RingNo >= row.MaxRings:
+	case dead && unacknowledged(row) && row.RingNo >= row.MaxRings:
 		e.State, e.Reason = clock.Dead, fmt.Sprintf("not acknowledged after %d rings", row.RingNo)
 	default:
 		return e, false
+	}
+	if e.State == clock.Dead {
+		row.Attempts = newest(append([]clock.Attempt{unanswered(row, m.now)}, row.Attempts...))
 	}
 	row.State, row.LastError, row.NextTryTime, row.FinishedAt = e.State, e.Reason, clock.NoInstant, m.now
 	return e, true
@@ -276,8 +302,11 @@ func (m *model) settled(row *clock.Alarm, before clock.Alarm, r *clock.Ring, f c
 	if f.Outcome.Kind == clock.Confirmed {
 		*row = rung(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
 	}
-	attempts = append(attemptsOf(r, f, m.now), attempts...)
-	row.Attempts = attempts[:min(len(attempts), clock.MaxAttempts)]
+	row.Attempts = newest(append(attemptsOf(&before, r, f, m.now), attempts...))
+}
+
+func newest(attempts []clock.Attempt) []clock.Attempt {
+	return attempts[:min(len(attempts), clock.MaxAttempts)]
 }
 
 // release gives a claim back, maybe after its time.
@@ -364,7 +393,7 @@ func (m *model) pause(rt *rapid.T) {
 func (m *model) due(rt *rapid.T) {
 	var want []store.Due
 	for _, a := range m.dueRows() {
-		want = append(want, store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Shard: a.Shard, Application: a.Application})
+		want = append(want, dueOf(a))
 	}
 	until := store.Position{Time: m.now + 1}
 	page, err := m.f.Due(m.f.t.Context(), store.DueQuery{Shards: m.f.shards(), Until: until, Limit: 100})

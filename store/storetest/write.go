@@ -145,6 +145,7 @@ func (f *fixture) arrange(id string, state string) clock.Alarm {
 
 // ops are what the table of decisions is tried with, by what they are.
 func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
+	row.Key = key(id)
 	repeat := set(id, row.RingAt, func(s *clock.Set) { s.Content = row.Content })
 	if row.ID == 0 {
 		repeat = set(id, t0)
@@ -177,6 +178,12 @@ func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
 		"if generation 0":        with(repeat, given(generation(0))),
 		"cancel":                 cancel(id),
 		"cancel of generation 1": {Cancel: &clock.Cancel{Key: key(id), If: generation(1)}},
+		"kick":                   {Kick: &clock.Kick{Key: key(id)}},
+		"kick of generation 9":   {Kick: &clock.Kick{Key: key(id), If: generation(9)}},
+		"discard":                {Discard: &clock.Discard{Key: key(id)}},
+		"ack of the last ring":   answer(clock.Ack, &row, row.RingNo),
+		"bury the next ring":     answer(clock.Bury, &row, row.RingNo+1),
+		"release of the last":    answer(clock.Release, &row, row.RingNo),
 		"cancel of generation 9": {Cancel: &clock.Cancel{Key: key(id), If: generation(9)}},
 	}
 }
@@ -210,6 +217,7 @@ func (f *fixture) wantDecision(what string, op clock.Op, want clock.Decision) {
 	if want.Verdict == clock.Create {
 		want.Alarm.ID, want.Alarm.Shard = got.Alarm.ID, want.Alarm.Key.Shard(f.ShardCount())
 	}
+	want.Alarm.Attempts = nil // a write does not read them
 	same(f.t, what+": verdict", got.Verdict, want.Verdict)
 	same(f.t, what+": alarm", got.Alarm, want.Alarm)
 	same(f.t, what+": error", got.Err != nil, want.Err != nil)

@@ -11,6 +11,68 @@ import (
 	"strings"
 )
 
+const AmendAlarms = `-- name: AmendAlarms :execrows
+UPDATE (
+    SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
+           ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at
+) c
+STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
+SET a.state = c.state, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
+    a.ring_no = c.ring_no, a.retry_times = c.retry_times, a.last_error = c.last_error, a.in_doubt = c.in_doubt,
+    a.rung_at = NULLIF(c.rung_at, -1), a.answer = c.answer, a.answered_by = c.answered_by,
+    a.answered_at = NULLIF(c.answered_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
+WHERE a.state = ? AND a.ring_no = ?
+`
+
+type AmendAlarmsParams struct {
+	ID           int64
+	Generation   int64
+	State        int64
+	LatestRingAt sql.NullInt64
+	NextTryTime  sql.NullInt64
+	RingNo       int64
+	RetryTimes   int64
+	LastError    string
+	InDoubt      int64
+	RungAt       sql.NullInt64
+	Answer       int64
+	AnsweredBy   string
+	AnsweredAt   sql.NullInt64
+	UpdateTime   int64
+	FinishedAt   sql.NullInt64
+	OldState     int64
+	OldRingNo    int64
+}
+
+// Rows that were answered, kicked or discarded, of one state and ring_no before: neither what a set says nor the generation. The inner SELECT
+// is repeated a row; -1 stands for NULL.
+// Index: primary key. Rows: up to a group.
+func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
+	result, err := db.ExecContext(ctx, AmendAlarms,
+		arg.ID,
+		arg.Generation,
+		arg.State,
+		arg.LatestRingAt,
+		arg.NextTryTime,
+		arg.RingNo,
+		arg.RetryTimes,
+		arg.LastError,
+		arg.InDoubt,
+		arg.RungAt,
+		arg.Answer,
+		arg.AnsweredBy,
+		arg.AnsweredAt,
+		arg.UpdateTime,
+		arg.FinishedAt,
+		arg.OldState,
+		arg.OldRingNo,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const CancelAlarms = `-- name: CancelAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 6, next_try_time = NULL, update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
@@ -49,7 +111,7 @@ func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsPar
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE application = ? AND business_id = ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = ? AND business_id = ?
 `
 
 type GetAlarmParams struct {
@@ -88,6 +150,11 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.CreateTime,
 		&i.UpdateTime,
 		&i.FinishedAt,
+		&i.Answer,
+		&i.AnsweredBy,
+		&i.AnsweredAt,
+		&i.Delivery,
+		&i.DueRank,
 	)
 	return i, err
 }
@@ -95,8 +162,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertAlarmsParams struct {
@@ -118,6 +185,8 @@ type InsertAlarmsParams struct {
 	Traceparent  string
 	CreateTime   int64
 	UpdateTime   int64
+	Delivery     int64
+	DueRank      int64
 }
 
 // The sets of a group as new rows, all or nothing: the tuple is repeated a row. In the order of the group, so that of alarms
@@ -144,11 +213,13 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.Traceparent,
 		arg.CreateTime,
 		arg.UpdateTime,
+		arg.Delivery,
+		arg.DueRank,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
@@ -230,6 +301,11 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -290,7 +366,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -333,6 +409,11 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -348,7 +429,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -390,6 +471,11 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -405,7 +491,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id
 `
 
@@ -447,6 +533,11 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -466,7 +557,7 @@ UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
-           ? AS update_time, ? AS finished_at
+           ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -474,7 +565,8 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.next_try_time = NULLIF(c.next_try_time, -1), a.ring_no = c.ring_no, a.retry_times = c.retry_times,
     a.last_error = c.last_error, a.in_doubt = c.in_doubt, a.retry_policy = c.retry_policy, a.ack_timeout = c.ack_timeout,
     a.max_rings = c.max_rings, a.priority = c.priority, a.traceparent = c.traceparent, a.claim_id = c.claim_id,
-    a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
+    a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
+    a.delivery = c.delivery, a.due_rank = c.due_rank, a.answer = 0, a.answered_by = '', a.answered_at = NULL
 WHERE a.state = ?
 `
 
@@ -501,10 +593,12 @@ type RewriteAlarmsParams struct {
 	RungAt       sql.NullInt64
 	UpdateTime   int64
 	FinishedAt   sql.NullInt64
+	Delivery     int64
+	DueRank      int64
 	OldState     int64
 }
 
-// Rows that a set has changed, of one state before: all but the key and create_time. The inner SELECT is repeated a row;
+// Rows that a set has changed, of one state before: all but the key and create_time; nobody has answered yet. The inner SELECT is repeated a row;
 // -1 stands for NULL, so that its columns have one type. A set always makes the next generation.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
@@ -531,6 +625,8 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RungAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.Delivery,
+		arg.DueRank,
 		arg.OldState,
 	)
 	if err != nil {

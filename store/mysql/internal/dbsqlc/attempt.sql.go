@@ -51,8 +51,8 @@ func (q *Queries) DeleteAttemptsOf(ctx context.Context, db DBTX, alarmIds []int6
 }
 
 const InsertAttempts = `-- name: InsertAttempts :exec
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertAttemptsParams struct {
@@ -63,9 +63,10 @@ type InsertAttemptsParams struct {
 	AttemptTime int64
 	Outcome     int64
 	Error       string
+	AnsweredBy  string
 }
 
-// The failed tries of a claim: the tuple is repeated a try.
+// The failed tries of a claim, what was not acknowledged, and answers: the tuple is repeated a try.
 // Rows: up to a batch of rings, none when all goes well.
 func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
 	_, err := db.ExecContext(ctx, InsertAttempts,
@@ -76,12 +77,13 @@ func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttempt
 		arg.AttemptTime,
 		arg.Outcome,
 		arg.Error,
+		arg.AnsweredBy,
 	)
 	return err
 }
 
 const ListAttempts = `-- name: ListAttempts :many
-SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error FROM ring_attempt WHERE alarm_id = ? ORDER BY id DESC LIMIT ?
+SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by FROM ring_attempt WHERE alarm_id = ? ORDER BY id DESC LIMIT ?
 `
 
 type ListAttemptsParams struct {
@@ -108,6 +110,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, arg ListAttemptsPar
 			&i.AttemptTime,
 			&i.Outcome,
 			&i.Error,
+			&i.AnsweredBy,
 		); err != nil {
 			return nil, err
 		}
@@ -135,7 +138,7 @@ type ListExcessAttemptsParams struct {
 	Kept     interface{}
 }
 
-// The oldest attempt of each alarm that has more than are kept: a claim adds one an alarm, so one has to go.
+// The oldest attempt of each alarm that has more than are kept. A claim adds at most two an alarm, so it is asked again.
 // Index: ring_attempt_alarm alone. Rows: none until an alarm has failed that often, then one an alarm.
 func (q *Queries) ListExcessAttempts(ctx context.Context, db DBTX, arg ListExcessAttemptsParams) ([]int64, error) {
 	query := ListExcessAttempts

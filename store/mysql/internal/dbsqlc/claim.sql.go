@@ -53,7 +53,7 @@ const KillAlarms = `-- name: KillAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(? AS SIGNED),
     finished_at = CAST(? AS SIGNED)
-WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND next_try_time <= CAST(? AS SIGNED) AND ack_timeout > 0 AND ring_no >= max_rings
+WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND next_try_time <= CAST(? AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
 `
 
@@ -92,7 +92,7 @@ SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_t
     update_time = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
 `
 
 type LeaseAlarmsParams struct {
@@ -127,7 +127,7 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 }
 
 const ListLeased = `-- name: ListLeased :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
 WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(? AS SIGNED)
 ORDER BY id
 `
@@ -186,6 +186,11 @@ func (q *Queries) ListLeased(ctx context.Context, db DBTX, arg ListLeasedParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -201,7 +206,7 @@ func (q *Queries) ListLeased(ctx context.Context, db DBTX, arg ListLeasedParams)
 }
 
 const ListTaken = `-- name: ListTaken :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE id IN (/*SLICE:ids*/?) AND claim_id = ? ORDER BY id
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE id IN (/*SLICE:ids*/?) AND claim_id = ? ORDER BY id
 `
 
 type ListTakenParams struct {
@@ -209,7 +214,7 @@ type ListTakenParams struct {
 	ClaimID string
 }
 
-// What TakeAlarms took.
+// What TakeAlarms or TakeOnce took.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) ([]Alarm, error) {
 	query := ListTaken
@@ -258,6 +263,11 @@ func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) (
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -273,8 +283,8 @@ func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) (
 }
 
 const LockDue = `-- name: LockDue :many
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED)
 ORDER BY id
@@ -291,11 +301,14 @@ type LockDueRow struct {
 	Application   string
 	BusinessID    string
 	State         int64
+	Generation    int64
 	RingNo        int64
 	MaxRings      int64
 	AckTimeout    int64
+	Delivery      int64
 	LatestRingAt  sql.NullInt64
 	NextTryTime   sql.NullInt64
+	DueRank       int64
 	LastError     string
 	InDoubt       int64
 	ClaimID       string
@@ -331,11 +344,14 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.Application,
 			&i.BusinessID,
 			&i.State,
+			&i.Generation,
 			&i.RingNo,
 			&i.MaxRings,
 			&i.AckTimeout,
+			&i.Delivery,
 			&i.LatestRingAt,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.LastError,
 			&i.InDoubt,
 			&i.ClaimID,
@@ -382,6 +398,54 @@ func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams)
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.ClaimEnd)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockOnce = `-- name: LockOnce :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (/*SLICE:ids*/?) AND state = 3 AND in_doubt = 1 AND claim_id = ?
+ORDER BY id
+FOR UPDATE
+`
+
+type LockOnceParams struct {
+	Ids     []int64
+	ClaimID string
+}
+
+// The rows that are still as TakeOnce left them, locked in the order of id.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]int64, error) {
+	query := LockOnce
+	var queryParams []interface{}
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.ClaimID)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -461,7 +525,7 @@ SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(
     finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
 `
 
 type TakeAlarmsParams struct {
@@ -476,6 +540,46 @@ func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams)
 	query := TakeAlarms
 	var queryParams []interface{}
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.ClaimID)
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Now)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Now)
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const TakeOnce = `-- name: TakeOnce :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = ?, rung_at = CAST(? AS SIGNED),
+    update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
+WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND delivery = 1 AND next_try_time <= CAST(? AS SIGNED)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+`
+
+type TakeOnceParams struct {
+	ClaimID string
+	Now     int64
+	Ids     []int64
+}
+
+// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (int64, error) {
+	query := TakeOnce
+	var queryParams []interface{}
 	queryParams = append(queryParams, arg.ClaimID)
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)

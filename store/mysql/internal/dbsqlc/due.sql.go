@@ -45,19 +45,23 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 }
 
 const ListDue = `-- name: ListDue :many
-(SELECT shard, next_try_time, id, application FROM alarm FORCE INDEX (alarm_due)
- WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND id >= ?)
-   AND (next_try_time < ? OR next_try_time = ? AND id < ?)
- ORDER BY next_try_time, id LIMIT ?)
+(SELECT shard, next_try_time, due_rank, id, application FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND (due_rank < ? OR due_rank = ? AND id < ?))
+ ORDER BY next_try_time, due_rank, id LIMIT ?)
 `
 
 type ListDueParams struct {
 	Shard         int64
 	NextTryTime   sql.NullInt64
 	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
 	ID            int64
 	NextTryTime_3 sql.NullInt64
 	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
 	ID_2          int64
 	Limit         int32
 }
@@ -65,21 +69,26 @@ type ListDueParams struct {
 type ListDueRow struct {
 	Shard       int64
 	NextTryTime sql.NullInt64
+	DueRank     int64
 	ID          int64
 	Application string
 }
 
-// What is due of one shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order. Repeated
-// with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
+// What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
+// that order. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
 // Index: alarm_due alone, as a range. Rows: up to the limit a shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
 	rows, err := db.QueryContext(ctx, ListDue,
 		arg.Shard,
 		arg.NextTryTime,
 		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
 		arg.ID,
 		arg.NextTryTime_3,
 		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
 		arg.ID_2,
 		arg.Limit,
 	)
@@ -93,6 +102,7 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 		if err := rows.Scan(
 			&i.Shard,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.ID,
 			&i.Application,
 		); err != nil {
@@ -145,7 +155,7 @@ func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedPar
 }
 
 const ListOldest = `-- name: ListOldest :many
-(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, id LIMIT 1)
+(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, due_rank, id LIMIT 1)
 `
 
 type ListOldestParams struct {

@@ -35,6 +35,11 @@ type Alarm struct {
 	CreateTime   int64
 	UpdateTime   int64
 	FinishedAt   sql.NullInt64
+	Answer       int64
+	AnsweredBy   string
+	AnsweredAt   sql.NullInt64
+	Delivery     int64
+	DueRank      int64
 }
 
 type AlarmReport struct {
@@ -53,8 +58,12 @@ type AlarmReport struct {
 	LastError    string
 	InDoubt      int64
 	Priority     int64
+	Delivery     string
 	PayloadBytes int64
 	RungAt       interface{}
+	Answer       string
+	AnsweredBy   interface{}
+	AnsweredAt   interface{}
 	CreateTime   interface{}
 	UpdateTime   interface{}
 	FinishedAt   interface{}
@@ -95,6 +104,10 @@ type RetryReport struct {
 	Attempts        int64
 	LastOutcome     string
 	LastAttemptTime interface{}
+	RingNo          int64
+	Answer          string
+	AnsweredBy      interface{}
+	AnsweredAt      interface{}
 }
 
 type RingAttempt struct {
@@ -106,6 +119,7 @@ type RingAttempt struct {
 	AttemptTime int64
 	Outcome     int64
 	Error       string
+	AnsweredBy  string
 }
 
 type Shard struct {

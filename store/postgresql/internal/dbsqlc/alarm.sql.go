@@ -9,58 +9,71 @@ import (
 	"context"
 )
 
-const AdvanceAlarms = `-- name: AdvanceAlarms :execrows
+const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE alarm a
-SET state = c.state, next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times,
-    last_error = c.last_error, in_doubt = c.in_doubt, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no,
+    retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
+    answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
-             unnest($4::smallint[]) AS state,
-             unnest($5::bigint[]) AS next_try_time,
-             unnest($6::integer[]) AS ring_no,
-             unnest($7::integer[]) AS retry_times,
-             unnest($8::varchar[]) AS last_error,
-             unnest($9::smallint[]) AS in_doubt,
-             unnest($10::varchar[]) AS claim_id,
-             unnest($11::bigint[]) AS rung_at,
-             unnest($12::bigint[]) AS update_time,
-             unnest($13::bigint[]) AS finished_at) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state
+             unnest($4::integer[]) AS old_ring_no,
+             unnest($5::smallint[]) AS state,
+             unnest($6::bigint[]) AS latest_ring_at,
+             unnest($7::bigint[]) AS next_try_time,
+             unnest($8::integer[]) AS ring_no,
+             unnest($9::integer[]) AS retry_times,
+             unnest($10::varchar[]) AS last_error,
+             unnest($11::smallint[]) AS in_doubt,
+             unnest($12::bigint[]) AS rung_at,
+             unnest($13::smallint[]) AS answer,
+             unnest($14::varchar[]) AS answered_by,
+             unnest($15::bigint[]) AS answered_at,
+             unnest($16::bigint[]) AS update_time,
+             unnest($17::bigint[]) AS finished_at) c
+WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no
 `
 
-type AdvanceAlarmsParams struct {
+type AmendAlarmsParams struct {
 	Ids            []int64
 	OldGenerations []int64
 	OldStates      []int64
+	OldRingNos     []int64
 	States         []int64
+	LatestRingAts  []int64
 	NextTryTimes   []int64
 	RingNos        []int64
 	RetryTimes     []int64
 	LastErrors     []string
 	InDoubts       []int64
-	ClaimIds       []string
 	RungAts        []int64
+	Answers        []int64
+	AnsweredBys    []string
+	AnsweredAts    []int64
 	UpdateTimes    []int64
 	FinishedAts    []int64
 }
 
-// Rows whose generation stays, so whose content does: a cancel does not write the payload again.
+// Rows whose generation stays, so whose content does: cancelled, answered, kicked or discarded. The payload is not written again.
 // Index: primary key. Rows: up to a group.
-func (q *Queries) AdvanceAlarms(ctx context.Context, db DBTX, arg AdvanceAlarmsParams) (int64, error) {
-	result, err := db.Exec(ctx, AdvanceAlarms,
+func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
+	result, err := db.Exec(ctx, AmendAlarms,
 		arg.Ids,
 		arg.OldGenerations,
 		arg.OldStates,
+		arg.OldRingNos,
 		arg.States,
+		arg.LatestRingAts,
 		arg.NextTryTimes,
 		arg.RingNos,
 		arg.RetryTimes,
 		arg.LastErrors,
 		arg.InDoubts,
-		arg.ClaimIds,
 		arg.RungAts,
+		arg.Answers,
+		arg.AnsweredBys,
+		arg.AnsweredAts,
 		arg.UpdateTimes,
 		arg.FinishedAts,
 	)
@@ -71,7 +84,7 @@ func (q *Queries) AdvanceAlarms(ctx context.Context, db DBTX, arg AdvanceAlarmsP
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE application = $1 AND business_id = $2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = $1 AND business_id = $2
 `
 
 type GetAlarmParams struct {
@@ -110,6 +123,11 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.CreateTime,
 		&i.UpdateTime,
 		&i.FinishedAt,
+		&i.Answer,
+		&i.AnsweredBy,
+		&i.AnsweredAt,
+		&i.Delivery,
+		&i.DueRank,
 	)
 	return i, err
 }
@@ -117,10 +135,10 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :many
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time
+       n.traceparent, n.create_time, n.create_time, n.delivery, 9 - n.priority
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -137,7 +155,8 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($14::integer[]) AS max_rings,
              unnest($15::smallint[]) AS priority,
              unnest($16::varchar[]) AS traceparent,
-             unnest($17::bigint[]) AS create_time) n
+             unnest($17::bigint[]) AS create_time,
+             unnest($18::smallint[]) AS delivery) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 ON CONFLICT DO NOTHING
 RETURNING id, application, business_id
@@ -161,6 +180,7 @@ type InsertAlarmsParams struct {
 	Priorities    []int64
 	Traceparents  []string
 	CreateTimes   []int64
+	Deliveries    []int64
 }
 
 type InsertAlarmsRow struct {
@@ -192,6 +212,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.Priorities,
 		arg.Traceparents,
 		arg.CreateTimes,
+		arg.Deliveries,
 	)
 	if err != nil {
 		return nil, err
@@ -212,7 +233,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
@@ -280,6 +301,11 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -324,7 +350,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
 ORDER BY a.application, a.business_id
@@ -374,6 +400,11 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -386,7 +417,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
 ORDER BY a.application, a.business_id
@@ -436,6 +467,11 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -448,7 +484,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
 ORDER BY a.application, a.business_id
@@ -497,6 +533,11 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -514,7 +555,8 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     content_type = c.content_type, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error,
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
-    priority = c.priority, traceparent = c.traceparent, claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1),
+    priority = c.priority, due_rank = 9 - c.priority, delivery = c.delivery, traceparent = c.traceparent,
+    claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
@@ -539,7 +581,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($21::varchar[]) AS claim_id,
              unnest($22::bigint[]) AS rung_at,
              unnest($23::bigint[]) AS update_time,
-             unnest($24::bigint[]) AS finished_at) c
+             unnest($24::bigint[]) AS finished_at,
+             unnest($25::smallint[]) AS delivery) c
 WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
@@ -568,9 +611,10 @@ type RewriteAlarmsParams struct {
 	RungAts        []int64
 	UpdateTimes    []int64
 	FinishedAts    []int64
+	Deliveries     []int64
 }
 
-// Rows that a set has changed: all but the key and create_time.
+// Rows that a set has changed: all but the key and create_time; nobody has answered yet.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, RewriteAlarms,
@@ -598,6 +642,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RungAts,
 		arg.UpdateTimes,
 		arg.FinishedAts,
+		arg.Deliveries,
 	)
 	if err != nil {
 		return 0, err

@@ -9,8 +9,50 @@ import (
 	"context"
 )
 
+const InsertAttempts = `-- name: InsertAttempts :exec
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest($1::bigint[]) AS alarm_id,
+             unnest($2::bigint[]) AS generation,
+             unnest($3::integer[]) AS ring_no,
+             unnest($4::varchar[]) AS claim_id,
+             unnest($5::bigint[]) AS attempt_time,
+             unnest($6::smallint[]) AS outcome,
+             unnest($7::varchar[]) AS error,
+             unnest($8::varchar[]) AS answered_by,
+             generate_subscripts($1::bigint[], 1) AS position) t
+ORDER BY t.position
+`
+
+type InsertAttemptsParams struct {
+	AlarmIds           []int64
+	AttemptGenerations []int64
+	AttemptRingNos     []int64
+	AttemptClaimIds    []string
+	AttemptTimes       []int64
+	Outcomes           []int64
+	Errors             []string
+	AnsweredBys        []string
+}
+
+// What was not acknowledged, and answers; the attempts of a claim come with SettleAlarms.
+// Rows: up to a group.
+func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
+	_, err := db.Exec(ctx, InsertAttempts,
+		arg.AlarmIds,
+		arg.AttemptGenerations,
+		arg.AttemptRingNos,
+		arg.AttemptClaimIds,
+		arg.AttemptTimes,
+		arg.Outcomes,
+		arg.Errors,
+		arg.AnsweredBys,
+	)
+	return err
+}
+
 const ListAttempts = `-- name: ListAttempts :many
-SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error FROM ring_attempt WHERE alarm_id = $1 ORDER BY id DESC LIMIT $2
+SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by FROM ring_attempt WHERE alarm_id = $1 ORDER BY id DESC LIMIT $2
 `
 
 type ListAttemptsParams struct {
@@ -37,6 +79,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, arg ListAttemptsPar
 			&i.AttemptTime,
 			&i.Outcome,
 			&i.Error,
+			&i.AnsweredBy,
 		); err != nil {
 			return nil, err
 		}
@@ -64,7 +107,7 @@ type PruneAttemptsParams struct {
 }
 
 // All but the newest of each alarm.
-// Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most one an alarm.
+// Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most two an alarm.
 func (q *Queries) PruneAttempts(ctx context.Context, db DBTX, arg PruneAttemptsParams) error {
 	_, err := db.Exec(ctx, PruneAttempts, arg.AlarmIds, arg.Kept)
 	return err

@@ -44,7 +44,7 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = $1::bigint, rung_at = NULL, update_time = $2::bigint
 WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $2::bigint, FALSE)
   AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at
+RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
 `
 
 type LeaseAlarmsParams struct {
@@ -91,6 +91,11 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -104,8 +109,8 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 
 const LockDue = `-- name: LockDue :many
 
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY($1::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $2::bigint, FALSE)
 ORDER BY id
@@ -122,11 +127,14 @@ type LockDueRow struct {
 	Application   string
 	BusinessID    string
 	State         int64
+	Generation    int64
 	RingNo        int64
 	MaxRings      int64
 	AckTimeout    int64
+	Delivery      int64
 	LatestRingAt  sql.NullInt64
 	NextTryTime   sql.NullInt64
+	DueRank       int64
 	LastError     string
 	InDoubt       int64
 	ClaimID       string
@@ -153,11 +161,14 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.Application,
 			&i.BusinessID,
 			&i.State,
+			&i.Generation,
 			&i.RingNo,
 			&i.MaxRings,
 			&i.AckTimeout,
+			&i.Delivery,
 			&i.LatestRingAt,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.LastError,
 			&i.InDoubt,
 			&i.ClaimID,
@@ -177,22 +188,22 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 
 const SettleAlarms = `-- name: SettleAlarms :exec
 WITH s AS (
-    SELECT unnest($3::bigint[]) AS id,
-           unnest($4::bigint[]) AS generation,
-           unnest($5::smallint[]) AS held_state,
-           unnest($6::bigint[]) AS held_next_try_time,
-           unnest($7::bigint[]) AS held_rung_at,
-           unnest($8::smallint[]) AS state,
-           unnest($9::bigint[]) AS next_try_time,
-           unnest($10::integer[]) AS ring_no,
-           unnest($11::integer[]) AS retry_times,
-           unnest($12::varchar[]) AS last_error,
-           unnest($13::smallint[]) AS in_doubt,
-           unnest($14::varchar[]) AS claim_id,
-           unnest($15::bigint[]) AS rung_at,
-           unnest($16::bigint[]) AS update_time,
-           unnest($17::bigint[]) AS finished_at,
-           unnest($18::smallint[]) AS outcome
+    SELECT unnest($9::bigint[]) AS id,
+           unnest($10::bigint[]) AS generation,
+           unnest($11::smallint[]) AS held_state,
+           unnest($12::bigint[]) AS held_next_try_time,
+           unnest($13::bigint[]) AS held_rung_at,
+           unnest($14::varchar[]) AS held_claim_id,
+           unnest($15::smallint[]) AS state,
+           unnest($16::bigint[]) AS next_try_time,
+           unnest($17::integer[]) AS ring_no,
+           unnest($18::integer[]) AS retry_times,
+           unnest($19::varchar[]) AS last_error,
+           unnest($20::smallint[]) AS in_doubt,
+           unnest($21::varchar[]) AS claim_id,
+           unnest($22::bigint[]) AS rung_at,
+           unnest($23::bigint[]) AS update_time,
+           unnest($24::bigint[]) AS finished_at
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
@@ -202,48 +213,70 @@ WITH s AS (
     FROM s
     WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.held_state
       AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.held_next_try_time, -1)
-      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1)
-    RETURNING s.id, s.generation, s.ring_no, s.outcome, s.last_error
+      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1) AND a.claim_id = s.held_claim_id
+    RETURNING s.id
 )
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-SELECT id, generation, ring_no + 1, $1::varchar, $2::bigint, outcome, last_error
-FROM settled
-WHERE outcome <> 0
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest($1::bigint[]) AS alarm_id,
+             unnest($2::bigint[]) AS generation,
+             unnest($3::integer[]) AS ring_no,
+             unnest($4::varchar[]) AS claim_id,
+             unnest($5::bigint[]) AS attempt_time,
+             unnest($6::smallint[]) AS outcome,
+             unnest($7::varchar[]) AS error,
+             unnest($8::varchar[]) AS answered_by,
+             generate_subscripts($1::bigint[], 1) AS position) t
+WHERE t.alarm_id IN (SELECT settled.id FROM settled)
+ORDER BY t.position
 `
 
 type SettleAlarmsParams struct {
-	ClaimID          string
-	Now              int64
-	Ids              []int64
-	Generations      []int64
-	HeldStates       []int64
-	HeldNextTryTimes []int64
-	HeldRungAts      []int64
-	States           []int64
-	NextTryTimes     []int64
-	RingNos          []int64
-	RetryTimes       []int64
-	LastErrors       []string
-	InDoubts         []int64
-	ClaimIds         []string
-	RungAts          []int64
-	UpdateTimes      []int64
-	FinishedAts      []int64
-	Outcomes         []int64
+	AlarmIds           []int64
+	AttemptGenerations []int64
+	AttemptRingNos     []int64
+	AttemptClaimIds    []string
+	AttemptTimes       []int64
+	Outcomes           []int64
+	Errors             []string
+	AnsweredBys        []string
+	Ids                []int64
+	Generations        []int64
+	HeldStates         []int64
+	HeldNextTryTimes   []int64
+	HeldRungAts        []int64
+	HeldClaimIds       []string
+	States             []int64
+	NextTryTimes       []int64
+	RingNos            []int64
+	RetryTimes         []int64
+	LastErrors         []string
+	InDoubts           []int64
+	ClaimIds           []string
+	RungAts            []int64
+	UpdateTimes        []int64
+	FinishedAts        []int64
 }
 
 // What became of the rings, or with Release the rows as they were; only rows that are as the claim left them, and
-// an attempt of each of them with an outcome (0: none).
+// the attempts of those.
 // Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) error {
 	_, err := db.Exec(ctx, SettleAlarms,
-		arg.ClaimID,
-		arg.Now,
+		arg.AlarmIds,
+		arg.AttemptGenerations,
+		arg.AttemptRingNos,
+		arg.AttemptClaimIds,
+		arg.AttemptTimes,
+		arg.Outcomes,
+		arg.Errors,
+		arg.AnsweredBys,
 		arg.Ids,
 		arg.Generations,
 		arg.HeldStates,
 		arg.HeldNextTryTimes,
 		arg.HeldRungAts,
+		arg.HeldClaimIds,
 		arg.States,
 		arg.NextTryTimes,
 		arg.RingNos,
@@ -254,7 +287,6 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RungAts,
 		arg.UpdateTimes,
 		arg.FinishedAts,
-		arg.Outcomes,
 	)
 	return err
 }
@@ -268,7 +300,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
 WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $1::bigint, FALSE)
   AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at
+RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
 `
 
 type TakeAlarmsParams struct {
@@ -315,6 +347,81 @@ func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeOnce = `-- name: TakeOnce :many
+UPDATE alarm
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = $1::varchar, rung_at = $2::bigint,
+    update_time = $2::bigint, finished_at = $2::bigint
+WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND delivery = 1
+  AND coalesce(next_try_time <= $2::bigint, FALSE)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
+RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+`
+
+type TakeOnceParams struct {
+	ClaimID string
+	Now     int64
+	Ids     []int64
+}
+
+// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]Alarm, error) {
+	rows, err := db.Query(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Alarm
+	for rows.Next() {
+		var i Alarm
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.State,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.NextTryTime,
+			&i.RingNo,
+			&i.RetryTimes,
+			&i.LastError,
+			&i.InDoubt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.Traceparent,
+			&i.ClaimID,
+			&i.RungAt,
+			&i.CreateTime,
+			&i.UpdateTime,
+			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}

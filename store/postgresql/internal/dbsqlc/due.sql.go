@@ -16,7 +16,7 @@ SELECT (SELECT count(*)
               CROSS JOIN LATERAL (
                   SELECT 1 FROM alarm a
                   WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
-                  ORDER BY a.next_try_time, a.id
+                  ORDER BY a.next_try_time, a.due_rank, a.id
                   LIMIT $3
               ) d
               LIMIT $3) c) AS count,
@@ -25,7 +25,7 @@ SELECT (SELECT count(*)
         CROSS JOIN LATERAL (
             SELECT a.next_try_time FROM alarm a
             WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
-            ORDER BY a.next_try_time, a.id
+            ORDER BY a.next_try_time, a.due_rank, a.id
             LIMIT 1
         ) d)::bigint AS oldest
 `
@@ -108,24 +108,26 @@ func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsPar
 }
 
 const ListDue = `-- name: ListDue :many
-SELECT d.shard, d.next_try_time, d.id, d.application
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest($1::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
-    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.id, a.application
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
     WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
-      AND (a.next_try_time, a.id) >= ($2::bigint, $3::bigint)
-      AND (a.next_try_time, a.id) < ($4::bigint, $5::bigint)
-    ORDER BY a.next_try_time, a.id
-    LIMIT $6
+      AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT $8
 ) d
 `
 
 type ListDueParams struct {
 	Shards    []int64
 	FromTime  int64
+	FromRank  int64
 	FromID    int64
 	UntilTime int64
+	UntilRank int64
 	UntilID   int64
 	RowLimit  int32
 }
@@ -133,18 +135,22 @@ type ListDueParams struct {
 type ListDueRow struct {
 	Shard       int64
 	NextTryTime int64
+	DueRank     int64
 	ID          int64
 	Application string
 }
 
-// What is due of each shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order.
+// What is due of each shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
+// that order.
 // Index: alarm_due alone. Rows: up to row_limit a shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
 	rows, err := db.Query(ctx, ListDue,
 		arg.Shards,
 		arg.FromTime,
+		arg.FromRank,
 		arg.FromID,
 		arg.UntilTime,
+		arg.UntilRank,
 		arg.UntilID,
 		arg.RowLimit,
 	)
@@ -158,6 +164,7 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 		if err := rows.Scan(
 			&i.Shard,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.ID,
 			&i.Application,
 		); err != nil {

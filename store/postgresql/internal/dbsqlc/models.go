@@ -37,6 +37,11 @@ type Alarm struct {
 	CreateTime   int64
 	UpdateTime   int64
 	FinishedAt   sql.NullInt64
+	Answer       int64
+	AnsweredBy   string
+	AnsweredAt   sql.NullInt64
+	Delivery     int64
+	DueRank      int64
 }
 
 type AlarmReport struct {
@@ -55,8 +60,12 @@ type AlarmReport struct {
 	LastError    string
 	InDoubt      int64
 	Priority     int64
+	Delivery     string
 	PayloadBytes int32
 	RungAt       pgtype.Timestamp
+	Answer       interface{}
+	AnsweredBy   bool
+	AnsweredAt   pgtype.Timestamp
 	CreateTime   pgtype.Timestamp
 	UpdateTime   pgtype.Timestamp
 	FinishedAt   pgtype.Timestamp
@@ -97,6 +106,10 @@ type RetryReport struct {
 	Attempts        int64
 	LastOutcome     interface{}
 	LastAttemptTime pgtype.Timestamp
+	RingNo          int64
+	Answer          interface{}
+	AnsweredBy      bool
+	AnsweredAt      pgtype.Timestamp
 }
 
 type RingAttempt struct {
@@ -108,6 +121,7 @@ type RingAttempt struct {
 	AttemptTime int64
 	Outcome     int64
 	Error       string
+	AnsweredBy  string
 }
 
 type Shard struct {

@@ -10,6 +10,63 @@ import (
 	"database/sql"
 )
 
+const AmendAlarms = `-- name: AmendAlarms :execrows
+UPDATE alarm
+SET state = ?1, latest_ring_at = ?2, next_try_time = ?3,
+    ring_no = ?4, retry_times = ?5, last_error = ?6, in_doubt = ?7,
+    rung_at = ?8, answer = ?9, answered_by = ?10, answered_at = ?11,
+    update_time = ?12, finished_at = ?13
+WHERE id = ?14 AND generation = ?15 AND state = ?16 AND ring_no = ?17
+`
+
+type AmendAlarmsParams struct {
+	State         int64
+	LatestRingAt  sql.NullInt64
+	NextTryTime   sql.NullInt64
+	RingNo        int64
+	RetryTimes    int64
+	LastError     string
+	InDoubt       int64
+	RungAt        sql.NullInt64
+	Answer        int64
+	AnsweredBy    string
+	AnsweredAt    sql.NullInt64
+	UpdateTime    int64
+	FinishedAt    sql.NullInt64
+	ID            int64
+	OldGeneration int64
+	OldState      int64
+	OldRingNo     int64
+}
+
+// A row that was answered, kicked or discarded: neither what a set says nor the generation. Run for each row.
+// Index: primary key. Rows: one.
+func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
+	result, err := db.ExecContext(ctx, AmendAlarms,
+		arg.State,
+		arg.LatestRingAt,
+		arg.NextTryTime,
+		arg.RingNo,
+		arg.RetryTimes,
+		arg.LastError,
+		arg.InDoubt,
+		arg.RungAt,
+		arg.Answer,
+		arg.AnsweredBy,
+		arg.AnsweredAt,
+		arg.UpdateTime,
+		arg.FinishedAt,
+		arg.ID,
+		arg.OldGeneration,
+		arg.OldState,
+		arg.OldRingNo,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const CancelAlarms = `-- name: CancelAlarms :execrows
 UPDATE alarm
 SET state = 6, next_try_time = NULL, update_time = ?1, finished_at = ?2
@@ -41,7 +98,7 @@ func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsPar
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -80,6 +137,11 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.CreateTime,
 		&i.UpdateTime,
 		&i.FinishedAt,
+		&i.Answer,
+		&i.AnsweredBy,
+		&i.AnsweredAt,
+		&i.Delivery,
+		&i.DueRank,
 	)
 	return i, err
 }
@@ -87,8 +149,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 `
 
@@ -111,6 +173,8 @@ type InsertAlarmsParams struct {
 	Traceparent  string
 	CreateTime   int64
 	UpdateTime   int64
+	Delivery     int64
+	DueRank      int64
 }
 
 // One set as a new row; nothing where the key exists. Prepared once and run for each row of a group.
@@ -135,11 +199,13 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.Traceparent,
 		arg.CreateTime,
 		arg.UpdateTime,
+		arg.Delivery,
+		arg.DueRank,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -206,6 +272,11 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -264,9 +335,10 @@ SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
     next_try_time = ?8, ring_no = ?9, retry_times = ?10,
     last_error = ?11, in_doubt = ?12, retry_policy = ?13,
     ack_timeout = ?14, max_rings = ?15, priority = ?16,
-    traceparent = ?17, claim_id = ?18, rung_at = ?19,
-    update_time = ?20, finished_at = ?21
-WHERE id = ?22 AND generation = ?23 AND state = ?24
+    due_rank = ?17, delivery = ?18, traceparent = ?19, claim_id = ?20,
+    rung_at = ?21, answer = 0, answered_by = '', answered_at = NULL, update_time = ?22,
+    finished_at = ?23
+WHERE id = ?24 AND generation = ?25 AND state = ?26
 `
 
 type RewriteAlarmsParams struct {
@@ -286,6 +358,8 @@ type RewriteAlarmsParams struct {
 	AckTimeout    int64
 	MaxRings      int64
 	Priority      int64
+	DueRank       int64
+	Delivery      int64
 	Traceparent   string
 	ClaimID       string
 	RungAt        sql.NullInt64
@@ -296,7 +370,7 @@ type RewriteAlarmsParams struct {
 	OldState      int64
 }
 
-// A row that a set has changed: all but the key and create_time. Run for each row.
+// A row that a set has changed: all but the key and create_time; nobody has answered yet. Run for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, RewriteAlarms,
@@ -316,6 +390,8 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.AckTimeout,
 		arg.MaxRings,
 		arg.Priority,
+		arg.DueRank,
+		arg.Delivery,
 		arg.Traceparent,
 		arg.ClaimID,
 		arg.RungAt,

@@ -20,8 +20,8 @@ func (q *Queries) DeleteAttemptsOf(ctx context.Context, db DBTX, alarmIds string
 }
 
 const InsertAttempts = `-- name: InsertAttempts :exec
-INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertAttemptsParams struct {
@@ -32,9 +32,10 @@ type InsertAttemptsParams struct {
 	AttemptTime int64
 	Outcome     int64
 	Error       string
+	AnsweredBy  string
 }
 
-// A failed try. Run for each.
+// A failed try, what was not acknowledged, or an answer. Run for each.
 // Rows: one.
 func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
 	_, err := db.ExecContext(ctx, InsertAttempts,
@@ -45,12 +46,13 @@ func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttempt
 		arg.AttemptTime,
 		arg.Outcome,
 		arg.Error,
+		arg.AnsweredBy,
 	)
 	return err
 }
 
 const ListAttempts = `-- name: ListAttempts :many
-SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error FROM ring_attempt WHERE alarm_id = ?1 ORDER BY id DESC LIMIT ?2
+SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by FROM ring_attempt WHERE alarm_id = ?1 ORDER BY id DESC LIMIT ?2
 `
 
 type ListAttemptsParams struct {
@@ -77,6 +79,7 @@ func (q *Queries) ListAttempts(ctx context.Context, db DBTX, arg ListAttemptsPar
 			&i.AttemptTime,
 			&i.Outcome,
 			&i.Error,
+			&i.AnsweredBy,
 		); err != nil {
 			return nil, err
 		}

@@ -45,8 +45,8 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = CAST(?1 AS INTEGER), rung_at = NULL, update_time = CAST(?2 AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
-  AND (state = 1 OR state = 2 AND (ack_timeout = 0 OR ring_no < max_rings))
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
 `
 
 type LeaseAlarmsParams struct {
@@ -93,6 +93,11 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 			&i.CreateTime,
 			&i.UpdateTime,
 			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
 		); err != nil {
 			return nil, err
 		}
@@ -108,8 +113,8 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 }
 
 const LockDue = `-- name: LockDue :many
-SELECT id, application, business_id, state, ring_no, max_rings, ack_timeout, latest_ring_at, next_try_time, last_error, in_doubt,
-       claim_id, rung_at, update_time, CAST(length(payload) AS INTEGER) AS payload_length
+SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(length(payload) AS INTEGER) AS payload_length
 FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(?2 AS INTEGER)
 ORDER BY id
@@ -125,11 +130,14 @@ type LockDueRow struct {
 	Application   string
 	BusinessID    string
 	State         int64
+	Generation    int64
 	RingNo        int64
 	MaxRings      int64
 	AckTimeout    int64
+	Delivery      int64
 	LatestRingAt  sql.NullInt64
 	NextTryTime   sql.NullInt64
+	DueRank       int64
 	LastError     string
 	InDoubt       int64
 	ClaimID       string
@@ -154,11 +162,14 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.Application,
 			&i.BusinessID,
 			&i.State,
+			&i.Generation,
 			&i.RingNo,
 			&i.MaxRings,
 			&i.AckTimeout,
+			&i.Delivery,
 			&i.LatestRingAt,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.LastError,
 			&i.InDoubt,
 			&i.ClaimID,
@@ -185,24 +196,27 @@ SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
     last_error = CASE WHEN CAST(?5 AS TEXT) = '' THEN last_error ELSE CAST(?5 AS TEXT) END,
     in_doubt = ?6, claim_id = ?7, rung_at = ?8, update_time = ?9,
     finished_at = ?10
-WHERE id = ?11 AND generation = ?12 AND state = 2 AND rung_at IS NULL
-  AND next_try_time = CAST(?13 AS INTEGER)
+WHERE id = ?11 AND generation = ?12 AND state = ?13 AND claim_id = ?14
+  AND next_try_time IS ?15 AND rung_at IS ?16
 `
 
 type SettleAlarmsParams struct {
-	State       int64
-	NextTryTime sql.NullInt64
-	RingNo      int64
-	RetryTimes  int64
-	LastError   string
-	InDoubt     int64
-	ClaimID     string
-	RungAt      sql.NullInt64
-	UpdateTime  int64
-	FinishedAt  sql.NullInt64
-	ID          int64
-	Generation  int64
-	ClaimEnd    int64
+	State           int64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	ClaimID         string
+	RungAt          sql.NullInt64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	ID              int64
+	Generation      int64
+	HeldState       int64
+	HeldClaimID     string
+	HeldNextTryTime sql.NullInt64
+	HeldRungAt      sql.NullInt64
 }
 
 // What became of a ring, or with Release the row as it was; only while it is as the claim left it. Run for each.
@@ -221,10 +235,86 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.FinishedAt,
 		arg.ID,
 		arg.Generation,
-		arg.ClaimEnd,
+		arg.HeldState,
+		arg.HeldClaimID,
+		arg.HeldNextTryTime,
+		arg.HeldRungAt,
 	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const TakeOnce = `-- name: TakeOnce :many
+UPDATE alarm
+SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = ?1, rung_at = CAST(?2 AS INTEGER),
+    update_time = CAST(?2 AS INTEGER), finished_at = CAST(?2 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND state IN (1, 2) AND delivery = 1
+  AND next_try_time <= CAST(?2 AS INTEGER)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
+RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+`
+
+type TakeOnceParams struct {
+	ClaimID string
+	Now     int64
+	Ids     string
+}
+
+// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]Alarm, error) {
+	rows, err := db.QueryContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Alarm
+	for rows.Next() {
+		var i Alarm
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.State,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.NextTryTime,
+			&i.RingNo,
+			&i.RetryTimes,
+			&i.LastError,
+			&i.InDoubt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.Traceparent,
+			&i.ClaimID,
+			&i.RungAt,
+			&i.CreateTime,
+			&i.UpdateTime,
+			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -95,20 +95,24 @@ func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsPar
 }
 
 const ListDue = `-- name: ListDue :many
-SELECT shard, next_try_time, id, application FROM (
-    SELECT shard, next_try_time, id, application FROM alarm
-    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR id >= ?)
-      AND next_try_time <= ? AND (next_try_time < ? OR id < ?)
-    ORDER BY next_try_time, id LIMIT ?)
+SELECT shard, next_try_time, due_rank, id, application FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+    ORDER BY next_try_time, due_rank, id LIMIT ?)
 `
 
 type ListDueParams struct {
 	Shard         int64
 	NextTryTime   sql.NullInt64
 	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
 	ID            int64
 	NextTryTime_3 sql.NullInt64
 	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
 	ID_2          int64
 	Limit         int64
 }
@@ -116,11 +120,13 @@ type ListDueParams struct {
 type ListDueRow struct {
 	Shard       int64
 	NextTryTime sql.NullInt64
+	DueRank     int64
 	ID          int64
 	Application string
 }
 
-// What is due of one shard from (from_time, from_id), inclusive, up to (until_time, until_id), exclusive, in that order.
+// What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
+// that order.
 // Repeated with UNION ALL a shard. The plain bounds of the time are what the index is searched by.
 // Index: alarm_due alone. Rows: up to the limit a shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
@@ -128,9 +134,13 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 		arg.Shard,
 		arg.NextTryTime,
 		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
 		arg.ID,
 		arg.NextTryTime_3,
 		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
 		arg.ID_2,
 		arg.Limit,
 	)
@@ -144,6 +154,7 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 		if err := rows.Scan(
 			&i.Shard,
 			&i.NextTryTime,
+			&i.DueRank,
 			&i.ID,
 			&i.Application,
 		); err != nil {

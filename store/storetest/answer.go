@@ -1,0 +1,286 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// answer answers a ring of the alarm.
+func answer(kind clock.AnswerKind, a *clock.Alarm, ringNo int) clock.Op {
+	return clock.Op{Answer: &clock.Answer{
+		Key: a.Key, Ring: clock.RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: ringNo}, Kind: kind,
+		Reason: "größer ✗ 'quoted'", By: "10.0.0.7 – ö",
+	}}
+}
+
+// acknowledging sets an alarm that wants to be acknowledged, rings it and returns it.
+func (f *fixture) acknowledging(id string, maxRings int) *clock.Alarm {
+	f.t.Helper()
+	f.set(t0-1000, set(id, t0, acknowledged(time.Minute, maxRings), payload([]byte("stays")), priority(3)))
+	f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+	return f.get(id)
+}
+
+// testAnswers writes each answer to a ring, and refuses the second one.
+func testAnswers(t *testing.T, f *fixture) {
+	for _, kind := range []clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Touch} {
+		before := f.acknowledging("answer "+kind.String(), 3)
+		op := answer(kind, before, 1)
+		want := op.Decide(before, t0+9)
+		same(t, "verdict of the model", want.Verdict, clock.Amend)
+		f.wantDecision(kind.String(), op, want)
+		a := f.get(before.BusinessID)
+		same(t, "who and when", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt), fmt.Sprint(kind, op.Answer.By, t0+9))
+		same(t, "content", a.Content, before.Content)
+		if want.Attempt == nil {
+			f.wantAttempts(a.BusinessID)
+		} else {
+			f.wantAttempts(a.BusinessID, *want.Attempt)
+			same(t, "answered by", a.Attempts[0].By, op.Answer.By)
+		}
+		again := answer(kind, before, 1)
+		f.wantDecision("again "+kind.String(), again, again.Decide(a, t0+9))
+	}
+	same(t, "claimed after a release", f.claim(t0+9, f.get("answer release").ID).ids(), []int64{f.get("answer release").ID})
+	same(t, "claimed before the touch ends", len(f.claim(t0+9, f.get("answer touch").ID).Rings), 0)
+}
+
+// testAnswerForgotten sets an answered alarm anew: nobody has answered the next generation.
+func testAnswerForgotten(t *testing.T, f *fixture) {
+	before := f.acknowledging("anew", 3)
+	f.set(t0+1, answer(clock.Release, before, 1))
+	f.set(t0+2, set("anew", t0+3, acknowledged(time.Minute, 3)))
+	a := f.get("anew")
+	same(t, "answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt, a.RingNo), fmt.Sprint(clock.NoAnswer, "", clock.NoInstant, 0))
+	same(t, "attempts", len(a.Attempts), 1)
+}
+
+// testAnswerInDoubt takes an answer for the proof that a ring in doubt arrived.
+func testAnswerInDoubt(t *testing.T, f *fixture) {
+	f.set(t0, set("doubt", t0, acknowledged(time.Minute, 3)))
+	f.claim(t0, f.get("doubt").ID).settle(t0+1, all(clock.Doubtful))
+	before := f.get("doubt")
+	op := answer(clock.Ack, before, 1)
+	f.wantDecision("answer in doubt", op, op.Decide(before, t0+9))
+	a := f.get("doubt")
+	same(t, "row", fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.RungAt, a.FinishedAt), fmt.Sprint(clock.Rung, 1, false, t0+9, t0+9))
+}
+
+// testAnswerHeld answers while the ring is on its way: Wait, and after it the truth.
+func testAnswerHeld(t *testing.T, f *fixture) {
+	f.set(t0, set("held", t0, acknowledged(time.Minute, 3)), set("other", t0, acknowledged(time.Minute, 3)))
+	before := f.get("held")
+	held := f.claim(t0, before.ID).wantRings(before.ID)
+	op := answer(clock.Ack, before, 1)
+	same(t, "verdict while it is held", f.write(t0+1, op)[0].Verdict, clock.Wait)
+	var waited clock.Decision
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		waited, err = f.until(op)
+		return err
+	})
+	g.Go(func() error {
+		_, err := held.trySettle(t0, all(clock.Confirmed))
+		return err
+	})
+	ok(t, g.Wait(), "answer beside its ring")
+	same(t, "verdict after it", waited.Verdict, clock.Amend)
+	same(t, "state", f.get("held").State, clock.Rung)
+}
+
+// until writes one op until it is judged.
+func (f *fixture) until(op clock.Op) (clock.Decision, error) {
+	for {
+		d, err := f.definite(op)
+		if err != nil || d.Verdict != clock.Wait {
+			return d, err
+		}
+	}
+}
+
+// testOneAnswer answers one ring from many sides at once: one is accepted.
+func testOneAnswer(t *testing.T, f *fixture) {
+	for round := range 5 {
+		before := f.acknowledging(fmt.Sprintf("one-%d", round), 9)
+		kinds := []clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Ack, clock.Release, clock.Bury}
+		decisions := make([]clock.Decision, len(kinds))
+		var g errgroup.Group
+		for i, kind := range kinds {
+			g.Go(func() (err error) {
+				decisions[i], err = f.definite(answer(kind, before, 1))
+				return err
+			})
+		}
+		ok(t, g.Wait(), "answer")
+		accepted := 0
+		for i, d := range decisions {
+			if d.Verdict == clock.Amend {
+				accepted++
+				same(t, "answer", f.get(before.BusinessID).Answer, kinds[i])
+			} else {
+				same(t, "verdict", d.Verdict, clock.Refuse)
+			}
+		}
+		same(t, "accepted", accepted, 1)
+	}
+}
+
+// testAnswerGroup mixes answers of all kinds with sets and cancels in one group of many rows.
+func testAnswerGroup(t *testing.T, f *fixture) {
+	const n = 300
+	ids := names("many", n)
+	f.set(t0, sets(ids, t0, acknowledged(time.Minute, 3))...)
+	alarms := make([]*clock.Alarm, n)
+	claimed := make([]int64, n)
+	for i, id := range ids {
+		claimed[i] = f.get(id).ID
+	}
+	f.claim(t0, claimed...).settle(t0, all(clock.Confirmed))
+	ops := make([]clock.Op, 0, n+2)
+	for i, id := range ids {
+		alarms[i] = f.get(id)
+		ops = append(ops, answer(clock.AnswerKind(1+i%4), alarms[i], 1))
+	}
+	ops = append(ops, set("new", t0), cancel("nobody"))
+	decisions := f.write(t0+9, ops...)
+	for i, a := range alarms {
+		want := ops[i].Decide(a, t0+9)
+		same(t, "verdict", decisions[i].Verdict, clock.Amend)
+		want.Alarm.Attempts = nil
+		same(t, "alarm", decisions[i].Alarm, want.Alarm)
+		f.want(want.Alarm)
+		same(t, "attempt", len(f.get(a.BusinessID).Attempts) == 1, want.Attempt != nil)
+	}
+	same(t, "others", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict), fmt.Sprint(clock.Create, clock.Refuse))
+}
+
+// testUnacknowledged keeps an attempt of every ring that nobody answered: also before a confirmed one, and of the last, before it
+// dies; and no more than the newest.
+func testUnacknowledged(t *testing.T, f *fixture) {
+	id := f.set(t0, set("never", t0, acknowledged(time.Minute, 30)), set("twice", t0, acknowledged(time.Minute, 2)))
+	now := t0
+	var want []clock.Attempt
+	for range 26 {
+		before := f.get("never")
+		c := f.claim(now, id[0]).wantRings(id[0])
+		kind := clock.Confirmed
+		if before.RingNo%3 == 1 && before.State == clock.Ringing {
+			kind = clock.Nacked // two attempts at once
+		}
+		fate := c.settle(now+1, all(kind))[0]
+		want = newest(append(attemptsOf(before, &c.Rings[0], fate, now+1), want...))
+		f.wantAttempts("never", want...)
+		now = cmp.Or(fate.NextTryTime, now)
+	}
+	same(t, "attempts", len(want), clock.MaxAttempts)
+
+	f.claim(t0, id[1]).settle(t0, all(clock.Confirmed))
+	second := f.claim(t0.Add(time.Minute), id[1])
+	second.settle(t0.Add(time.Minute), all(clock.Confirmed))
+	end := t0.Add(2 * time.Minute)
+	f.claim(end, id[1]).wantRings()
+	a := f.get("twice")
+	same(t, "state", a.State, clock.Dead)
+	same(t, "last attempt", a.Attempts[0], clock.Attempt{
+		Generation: 1, RingNo: 2, ClaimID: second.request.ClaimID, Time: end, Outcome: clock.Unacknowledged,
+	})
+	same(t, "attempts", len(a.Attempts), 2)
+}
+
+// testAnswerUnsent gives an unacknowledged ring back unsent: it can still be answered, and no attempt says otherwise.
+func testAnswerUnsent(t *testing.T, f *fixture) {
+	before := f.acknowledging("unsent", 3)
+	now := t0.Add(time.Minute)
+	f.claim(now, before.ID).settle(now, all(clock.Unsent))
+	f.wantAttempts("unsent")
+	same(t, "state", f.get("unsent").State, clock.Ringing)
+	same(t, "verdict", f.write(now, answer(clock.Ack, before, 1))[0].Verdict, clock.Amend)
+}
+
+// testKicked rings a dead alarm again: one that used up its rings rings once more under the next number, also when the claim is
+// lost meanwhile.
+func testKicked(t *testing.T, f *fixture) {
+	before := f.acknowledging("kicked", 1)
+	end := t0.Add(time.Minute)
+	f.claim(end, before.ID).wantRings()
+	same(t, "state", f.get("kicked").State, clock.Dead)
+	f.set(end, clock.Op{Kick: &clock.Kick{Key: key("kicked")}})
+	a := f.get("kicked")
+	same(t, "kicked", fmt.Sprint(a.State, a.NextTryTime, a.RingNo, a.FinishedAt, a.LastError),
+		fmt.Sprint(clock.Scheduled, end, 1, clock.NoInstant, "not acknowledged after 1 rings"))
+	first := f.claim(end, before.ID).wantRings(before.ID)
+	if f.lease > 0 {
+		first.open = false // its claimer dies
+		end = end.Add(f.lease)
+		first = f.claim(end, before.ID).wantRings(before.ID)
+		same(t, "in doubt", first.Rings[0].InDoubt, true)
+	}
+	same(t, "ring no", first.Rings[0].RingNo, 2)
+	first.settle(end, all(clock.Confirmed))
+	f.claim(end.Add(time.Minute), before.ID).wantRings()
+	same(t, "state", f.get("kicked").State, clock.Dead)
+	f.set(end, clock.Op{Discard: &clock.Discard{Key: key("kicked")}})
+	same(t, "state", f.get("kicked").State, clock.Cancelled)
+}
+
+// testKickLate lifts a latest_ring_at that has passed.
+func testKickLate(t *testing.T, f *fixture) {
+	expired := f.arrange("late", "expired")
+	f.set(t0+1, clock.Op{Kick: &clock.Kick{Key: key("late")}})
+	same(t, "latest_ring_at", f.get("late").LatestRingAt, clock.NoInstant)
+	f.claim(t0+5, expired.ID).wantRings(expired.ID)
+}
+
+// testAnswerReports shows answers and what was not acknowledged.
+func testAnswerReports(t *testing.T, f *fixture) {
+	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
+	f.acknowledging("silent", 3)
+	f.set(t0+5, answer(clock.Bury, f.acknowledging("buried", 3), 1), answer(clock.Release, f.acknowledging("released", 3), 1))
+	f.acknowledging("waiting", 3)
+	f.set(t0, set("once", t0, atMostOnce))
+	again := t0.Add(time.Minute)
+	f.claim(again, f.get("silent").ID).settle(again, all(clock.Confirmed))
+	by := "10.0.0.7 – ö"
+	same(t, "alarm_report", f.report(`SELECT business_id, ring_no, answer, answered_by, answered_at, delivery, priority FROM alarm_report
+		ORDER BY business_id`), [][]string{
+		{"buried", "1", "bury", by, s(t0 + 5), "at_least_once", "3"},
+		{"once", "0", "NULL", "NULL", "NULL", "at_most_once", "0"},
+		{"released", "1", "release", by, s(t0 + 5), "at_least_once", "3"},
+		{"silent", "2", "NULL", "NULL", "NULL", "at_least_once", "3"},
+		{"waiting", "1", "NULL", "NULL", "NULL", "at_least_once", "3"},
+	})
+	same(t, "retry_report", f.report(`SELECT business_id, state, attempts, last_outcome, last_attempt_time, ring_no, answer, answered_by, answered_at
+		FROM retry_report ORDER BY business_id`), [][]string{
+		{"buried", "dead", "1", "buried", s(t0 + 5), "1", "bury", by, s(t0 + 5)},
+		{"released", "scheduled", "1", "released", s(t0 + 5), "1", "release", by, s(t0 + 5)},
+		{"silent", "ringing", "1", "unacknowledged", s(again), "2", "NULL", "NULL", "NULL"},
+	})
+}
+
+// testRank reads alarms that are due at one instant by their priority, in pages and in claims, also after it was changed.
+func testRank(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("p0", t0), set("p9", t0, priority(9)), set("p5", t0, priority(5)), set("p5 too", t0, priority(5)),
+		set("later", t0+1, priority(9)), set("raised", t0))
+	f.set(t0, set("raised", t0, priority(7)))
+	want := []int64{ids[1], ids[5], ids[2], ids[3], ids[0], ids[4]}
+	var due []int64
+	for _, d := range f.readDue(f.shards(), store.Position{}, 1) {
+		due = append(due, d.ID)
+	}
+	same(t, "due", due, want)
+	c := f.claim(t0+1, ids...).wantRings(want...)
+	same(t, "priority", c.Rings[0].Priority, 9)
+	ok(t, c.Settler.Release(context.WithoutCancel(t.Context())), "release")
+	c.open = false
+	r := f.request(t0+1, ids...)
+	r.MaxBytes = 1
+	f.claimRequest(r).wantRings(ids[1])
+}
