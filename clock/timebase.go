@@ -48,6 +48,7 @@ type Timebase struct {
 type sample struct {
 	database int64 // microseconds since the epoch
 	received time.Time
+	took     time.Duration // from asking to the answer: so much later the database's clock may have been
 }
 
 // at returns the lower bound that s gives for the local time, in microseconds.
@@ -55,6 +56,13 @@ func (s sample) at(local time.Time) int64 {
 	age := local.Sub(s.received).Microseconds()
 	drift := (max(age, -age)*driftPPM + 999_999) / 1_000_000
 	return s.database + age - drift
+}
+
+// latest returns how late the database's clock may be at the local time, in microseconds.
+func (s sample) latest(local time.Time) int64 {
+	age := local.Sub(s.received).Microseconds()
+	drift := (max(age, -age)*driftPPM + 999_999) / 1_000_000
+	return s.database + s.took.Microseconds() + 1 + age + drift
 }
 
 // notableStep is more than clocks differ by being slewed.
@@ -95,7 +103,8 @@ func (t *Timebase) Sample(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.add(sample{database: us, received: time.Now()}, sent)
+	received := time.Now()
+	t.add(sample{database: us, received: received, took: received.Sub(sent)}, sent)
 	return nil
 }
 
@@ -130,6 +139,37 @@ func (t *Timebase) Now() (Instant, error) {
 		}
 	}
 	return Instant(us / 1000), nil
+}
+
+// TimeView is what a Timebase knows, for people.
+type TimeView struct {
+	Now         Instant       // the lower bound
+	Uncertainty time.Duration // so much later the database's clock may be
+	Offset      time.Duration // the lower bound less this machine's clock
+	Age         time.Duration // of the newest sample
+}
+
+// View returns what is known now; the error is Now's.
+func (t *Timebase) View() (TimeView, error) {
+	now, err := t.Now()
+	if err != nil {
+		return TimeView{}, err
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	local := time.Now()
+	us, ok := t.micros(local)
+	if !ok {
+		return TimeView{}, errNoSample
+	}
+	v := TimeView{
+		Now: now, Offset: time.Duration(us-local.UnixMicro()) * time.Microsecond, Age: local.Sub(t.samples[len(t.samples)-1].received),
+		Uncertainty: math.MaxInt64,
+	}
+	for _, s := range t.samples {
+		v.Uncertainty = min(v.Uncertainty, time.Duration(s.latest(local)-us)*time.Microsecond)
+	}
+	return v, nil
 }
 
 var errNoSample = errors.New("no recent sample")

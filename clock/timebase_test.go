@@ -3,6 +3,7 @@ package clock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,19 @@ func checkBound(t *testing.T, c *remoteClock, tb *Timebase, most time.Duration) 
 	}
 }
 
+// checkView demands that the database's clock lies where the view says.
+func checkView(t *testing.T, c *remoteClock, tb *Timebase) {
+	t.Helper()
+	v, err := tb.View()
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+	ahead := time.Duration(c.micros()-time.Now().UnixMicro())*time.Microsecond - v.Offset
+	if ahead < 0 || ahead > v.Uncertainty || v.Age > 2*time.Second {
+		t.Fatalf("the database's clock is %s ahead of the bound, %+v", ahead, v)
+	}
+}
+
 func TestTimebaseIsALowerBound(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -129,6 +143,9 @@ func TestTimebaseIsALowerBound(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				for range 2000 {
 					checkBound(t, clock, tb, c.most)
+					if c.ppm <= driftPPM {
+						checkView(t, clock, tb)
+					}
 					time.Sleep(time.Duration(time.Now().UnixNano()*7919%97_000_000 + 1)) // not in step with the samples
 				}
 			})
@@ -207,6 +224,13 @@ func TestTimebaseGivesUpOnASampleWithoutAnswer(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		checkBound(t, c, tb, 5*time.Millisecond)
 	})
+}
+
+func TestTimebaseViewKnowsNothingAtFirst(t *testing.T) {
+	tb := NewTimebase(DefaultTimebaseConfig(), newRemoteClock(), slog.New(slog.DiscardHandler))
+	if v, err := tb.View(); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%+v, %v", v, err)
+	}
 }
 
 func TestTimebaseKnowsNothingAtFirst(t *testing.T) {

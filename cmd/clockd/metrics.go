@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,26 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 			queuedBytes.Set(float64(bytes))
 		},
 	}
+}
+
+// watchTime exports what this node knows of the database's clock.
+func watchTime(reg prometheus.Registerer, tb *clock.Timebase) {
+	gauge := func(name, help string, of func(clock.TimeView) time.Duration) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "clockd_clock_database_" + name, Help: help}, func() float64 {
+			v, err := tb.View()
+			if err != nil {
+				return math.NaN()
+			}
+			return of(v).Seconds()
+		}))
+	}
+	const unknown = " NaN where it is not known: nothing rings then."
+	gauge("offset_seconds", "The lower bound of the database's clock that rings go by, less this machine's clock."+unknown,
+		func(v clock.TimeView) time.Duration { return v.Offset })
+	gauge("uncertainty_seconds", "How much later the database's clock may be than that bound: rings may be late by it."+unknown,
+		func(v clock.TimeView) time.Duration { return v.Uncertainty })
+	gauge("sample_age_seconds", "Since when the database's clock was not read."+unknown,
+		func(v clock.TimeView) time.Duration { return v.Age })
 }
 
 func writeResult(err error) string {

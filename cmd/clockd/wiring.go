@@ -90,8 +90,10 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer) {
 
 func newDraining() *atomic.Bool { return new(atomic.Bool) }
 
-func newTimebase(st store.Store, log *slog.Logger) *clock.Timebase {
-	return clock.NewTimebase(clock.DefaultTimebaseConfig(), st, log)
+func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) *clock.Timebase {
+	tb := clock.NewTimebase(clock.DefaultTimebaseConfig(), st, log)
+	watchTime(reg, tb)
+	return tb
 }
 
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
