@@ -42,6 +42,9 @@ type Config struct {
 	// GatherBytes is how much of a delivery is collected before it is written; each lane holds a buffer of that size.
 	// 0 writes every message by itself. Default 128 KiB.
 	GatherBytes int
+	// AnswerPrefetch is how many answers a node takes before it has settled them: a batch, at most. From 1 to 10000, default
+	// 500.
+	AnswerPrefetch int
 }
 
 // DefaultConfig returns the defaults, without a URL.
@@ -57,6 +60,7 @@ func DefaultConfig() Config {
 		BackoffMin:     100 * time.Millisecond,
 		BackoffMax:     5 * time.Second,
 		GatherBytes:    128 << 10,
+		AnswerPrefetch: 500,
 	}
 }
 
@@ -102,6 +106,7 @@ func (c Config) Validate() error {
 	rule(c.BackoffMin > 0, "the shortest backoff must be positive: a broker that is down would be dialled without pause")
 	rule(c.BackoffMax >= c.BackoffMin, "the longest backoff %s is below the shortest, %s", c.BackoffMax, c.BackoffMin)
 	rule(c.GatherBytes >= 0, "the gather buffer cannot be negative; 0 turns gathering off")
+	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000, "the prefetch for answers must be from 1 to 10000: all of it is held in memory")
 	return errors.Join(broken...)
 }
 

@@ -13,7 +13,7 @@ import (
 func TestValidateGivesEveryReason(t *testing.T) {
 	if err := (Config{}).Validate(); err == nil {
 		t.Fatal("an empty configuration is valid")
-	} else if n := len(strings.Split(err.Error(), "\n")); n != 8 {
+	} else if n := len(strings.Split(err.Error(), "\n")); n != 9 {
 		t.Errorf("%d reasons:\n%v", n, err)
 	}
 	cfg := DefaultConfig()
@@ -29,6 +29,7 @@ func TestValidateGivesEveryReason(t *testing.T) {
 		"no application's name": func(c *Config) { c.DeclareQueues = []string{"shop", "a b"} },
 		"below 1s":              func(c *Config) { c.Heartbeat = time.Millisecond },
 		"below the shortest":    func(c *Config) { c.BackoffMax = time.Millisecond },
+		"prefetch":              func(c *Config) { c.AnswerPrefetch = 10_001 },
 		"cannot be negative":    func(c *Config) { c.GatherBytes = -1 },
 	} {
 		broken := cfg

@@ -6,9 +6,11 @@
 // connection is that lane's alone. The library's own recovery is not used: after it, the ack of a later message
 // resolves an earlier one's confirmation.
 //
-// Wakes own a third kind of connection, which carries wake-ups between nodes through the exchange <exchange>.wake.
+// Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
+//
+//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: batch, Answerer ──▶ ack, or back after a pause
 //
 // # Invariants
 //
@@ -30,7 +32,9 @@
 //     doubt is confirmed.
 //  8. Wake-ups may be lost, never waited for: they are transient, not confirmed, and Send drops the oldest rather than
 //     block. Whenever some may have been lost on the way to this node, missed is called, after all bindings are there.
-//  9. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
+//  9. An answer is acked only after the Answerer has applied it or refused it for good, or when it is none. All others are
+//     delivered again, so that an answer may be applied more than once: the second time finds the ring answered.
+//  10. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
 //
 // # The control connection
 //
@@ -72,5 +76,9 @@
 //	exchange of another kind (406)   unusable, with what to do                      a person; Run keeps trying
 //	wake-ups: connection lost, exchange  a warning; Send queues 1024 and drops the  Run connects, binds and calls missed;
 //	deleted, broker blocked              oldest                                     the owner's sweep found the rest
+//	answers: connection lost, channel    a warning; what is not acked is delivered  Run connects again, at most every 5 s
+//	closed, queue deleted                again, to any node
+//	answers: database not available      given back after at most 3 s, nothing      the broker delivers them again; on 4.x
+//	                                     else is taken meanwhile                    clockd lifts the delivery limit (20)
 //	more returns than foreseen       cannot happen: the channel is opened again with a larger buffer for a larger batch
 package rabbit

@@ -43,8 +43,11 @@ type envelope struct {
 }
 
 func newEnvelope(exchange string) *envelope {
-	return &envelope{replyTo: exchange + ".answers", headers: make(amqp.Table, 9)}
+	return &envelope{replyTo: answerQueue(exchange), headers: make(amqp.Table, 9)}
 }
+
+// answerQueue is what applications send their answers to.
+func answerQueue(exchange string) string { return exchange + ".answers" }
 
 // publishing returns r as a message. The error says why it cannot be one.
 func (e *envelope) publishing(r *clock.Ring) (amqp.Publishing, error) {

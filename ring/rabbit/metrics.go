@@ -22,6 +22,19 @@ const (
 	roleControl = "control"
 	roleLane    = "lane"
 	roleWakes   = "wakes"
+	roleAnswers = "answers"
+)
+
+// Results of answers, a label of clockd_rabbit_answers_total; the other is the answer's kind.
+const (
+	resultAccepted  = "accepted"
+	resultNotFound  = "not_found"
+	resultConflict  = "conflict"  // answered already, or not the ring that is waited for
+	resultInvalid   = "invalid"   // a delay out of range
+	resultRequeued  = "requeued"  // could not be applied now: comes again
+	resultMalformed = "malformed" // no answer at all, of kindUnknown
+
+	kindUnknown = "unknown"
 )
 
 type metrics struct {
@@ -33,6 +46,7 @@ type metrics struct {
 	writes      prometheus.Counter
 
 	wakesSent, wakesDropped, wakesReceived prometheus.Counter
+	answers                                *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics; with a nil registerer they count unseen.
@@ -66,6 +80,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		wakesReceived: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_rabbit_wakes_received_total", Help: "Wake-ups that arrived for shards of this node.",
 		}),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_rabbit_answers_total", Help: "Answers to rings that came by AMQP, and what became of them.",
+		}, []string{"kind", "result"}),
 	}
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {
 		m.errors.WithLabelValues(kind)
@@ -75,7 +92,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.dials, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
-		m.wakesSent, m.wakesDropped, m.wakesReceived,
+		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("rabbit: register metrics: %w", err)

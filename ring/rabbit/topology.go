@@ -2,6 +2,8 @@ package rabbit
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -64,6 +66,49 @@ func (s *Session) declareQueue(l *link, application string) error {
 		return fmt.Errorf("queue %q could not be bound to exchange %q: %w", queue, s.cfg.Exchange, describe(err))
 	}
 	return nil
+}
+
+// declareAnswers makes sure of the queue of answers. One that is there already is used as it is, with a warning.
+func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err error) {
+	args := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}
+	if major(l.conn.Properties) >= 4 {
+		args["x-delivery-limit"] = int32(-1) // its default of 20 would lose answers while the database is away
+	}
+	refused := onChannel(l, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
+		return err
+	})
+	switch replyCode(refused) {
+	case amqp.PreconditionFailed:
+		warnings = []string{fmt.Sprintf("queue %q exists with other arguments than clockd's (durable, quorum): it is used as it is, and keeps "+
+			"answers only as safely as it was set up to: %s", queue, describe(refused))}
+	case amqp.AccessRefused:
+		// a user that may only read can still take answers, where someone else has declared the queue
+	default:
+		if refused != nil {
+			return nil, fmt.Errorf("declare queue %q: %w", queue, describe(refused))
+		}
+		return nil, nil
+	}
+	err = onChannel(l, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused), describe(err))
+	}
+	return warnings, nil
+}
+
+// major returns the broker's major version, 0 if it does not say.
+func major(properties amqp.Table) int {
+	version, _ := properties["version"].(string)
+	number, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // onChannel runs do on a channel of its own: a refusal closes it.

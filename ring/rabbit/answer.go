@@ -1,0 +1,122 @@
+package rabbit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Names of an answer's headers.
+const (
+	headerMessageID = "x-message-id"
+	headerDelay     = "x-delay"
+	headerBy        = "x-by"
+	headerReason    = "x-reason"
+)
+
+// answerPrefix begins the type of every answer: alarm.ack, alarm.release, alarm.bury, alarm.touch.
+const answerPrefix = "alarm."
+
+// answerKinds are the types of answers without their prefix.
+var answerKinds = map[string]clock.AnswerKind{
+	clock.Ack.String(): clock.Ack, clock.Release.String(): clock.Release, clock.Bury.String(): clock.Bury, clock.Touch.String(): clock.Touch,
+}
+
+// parseAnswer reads an answer from a message's properties; its body means nothing. The error says why it is none.
+func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
+	a := clock.Answer{By: answeredBy(d)}
+	name, prefixed := strings.CutPrefix(d.Type, answerPrefix)
+	a.Kind = answerKinds[name]
+	if !prefixed || a.Kind == clock.NoAnswer {
+		return clock.Answer{}, fmt.Errorf("type is %q, not alarm.ack, alarm.release, alarm.bury or alarm.touch", d.Type)
+	}
+	id := d.CorrelationId
+	if value := d.Headers[headerMessageID]; value != nil {
+		var isText bool
+		if id, isText = text(value); !isText {
+			return clock.Answer{}, errors.New("header x-message-id is not a string")
+		}
+	}
+	var err error
+	if a.Ring, err = clock.ParseRingID(id); err != nil {
+		return clock.Answer{}, err
+	}
+	if value := d.Headers[headerDelay]; value != nil {
+		if a.Delay, err = delay(value); err != nil {
+			return clock.Answer{}, err
+		}
+	}
+	a.Reason, _ = text(d.Headers[headerReason])
+	return a, nil
+}
+
+// answeredBy returns who sent the message, as far as it says.
+func answeredBy(d *amqp.Delivery) string {
+	if by, _ := text(d.Headers[headerBy]); by != "" {
+		return by
+	}
+	for _, by := range []string{d.AppId, d.UserId} {
+		if by != "" {
+			return by
+		}
+	}
+	return "amqp"
+}
+
+// text returns a header that is a string, in either of AMQP's forms.
+func text(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	default:
+		return "", false
+	}
+}
+
+// delay reads milliseconds from an integer of any width or a decimal string. Whether they are in range is the domain's to
+// say.
+func delay(value any) (clock.Delay, error) {
+	ms, whole := integer(value)
+	if s, isText := text(value); isText {
+		n, err := strconv.ParseInt(s, 10, 64)
+		ms, whole = n, err == nil
+	}
+	if !whole {
+		return clock.Delay{}, errors.New("header x-delay is not a whole number of milliseconds")
+	}
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	if ms > most || ms < -most {
+		return clock.Delay{}, errors.New("header x-delay is out of range")
+	}
+	return clock.Delay{Given: true, Span: time.Duration(ms) * time.Millisecond}, nil
+}
+
+func integer(value any) (int64, bool) {
+	switch v := value.(type) {
+	case int8:
+		return int64(v), true
+	case uint8:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case int32:
+		return int64(v), true
+	case uint32:
+		return int64(v), true
+	case int64:
+		return v, true
+	default:
+		return 0, false
+	}
+}
