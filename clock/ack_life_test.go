@@ -191,11 +191,8 @@ func (l *life) accepted(t *rapid.T, a *Answer) {
 }
 
 func letterOf(t *rapid.T, d Decision) string {
-	switch d.Verdict {
-	case Amend:
-		return "M"
-	case Wait:
-		return "W"
+	if letter, ok := map[Verdict]string{Amend: "M", Wait: "W"}[d.Verdict]; ok {
+		return letter
 	}
 	e, ok := d.Err.(*Error)
 	if !ok {
