@@ -187,6 +187,9 @@ func TestAnswersSurviveAnUnavailableService(t *testing.T) {
 	const n = 1500
 	for i := range n {
 		b.ack(i + 1)
+		if i%100 == 0 {
+			b.say(amqp.Publishing{Type: "no answer"}) // acked at once, whatever becomes of the others
+		}
 	}
 	a, stop := answersOf(t, b.config(), book, nil)
 	eventually(t, 10*time.Second, "it was tried again and again", func() bool { return a.counted("ack", "requeued") > 1500 })
@@ -195,6 +198,9 @@ func TestAnswersSurviveAnUnavailableService(t *testing.T) {
 	stop()
 	if left := b.left(); left != 0 {
 		t.Errorf("%d answers are left", left)
+	}
+	if m := a.counted("unknown", "malformed"); m != n/100 {
+		t.Errorf("%v malformed, want %d", m, n/100)
 	}
 	for id, times := range book.accepted {
 		if times != 1 {

@@ -67,6 +67,44 @@ func check(t *testing.T, got, want amqp.Delivery) {
 	}
 }
 
+// A priority queue hands over what came last first, when its priority is higher.
+func TestPriorityOrdersAPriorityQueue(t *testing.T) {
+	b := shared(t)
+	s := ready(t, b.config())
+	queue := b.queue("shop", amqp.Table{"x-max-priority": 9})
+	batch := rings("shop", 40)
+	for i := range batch {
+		batch[i].Priority = i * 7 % 10
+	}
+	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	for i, d := range b.take(queue, 40) {
+		if want := 9 - i/4; int(d.Priority) != want {
+			t.Errorf("message %d has priority %d, want %d", i, d.Priority, want)
+		}
+	}
+}
+
+// An answer to reply_to is found by clockd, whatever the application copies from the ring into it.
+func TestReplyToLeadsToTheAnswers(t *testing.T) {
+	b := answerable(t, sharedURL, quorum)
+	s := ready(t, b.config())
+	queue := b.queue("shop", nil)
+	batch := rings("shop", 2)
+	batch[0].AckTimeout = time.Minute
+	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	got := b.take(queue, 2)
+	if got[1].ReplyTo != "" {
+		t.Errorf("a ring without ack_timeout has reply_to %q", got[1].ReplyTo)
+	}
+	b.must(b.ch.Publish("", got[0].ReplyTo, true, false, amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
+	book := newBook()
+	answersOf(t, b.config(), book, nil)
+	eventually(t, 5*time.Second, "the answer", func() bool { return book.count() == 1 })
+	if book.accepted[batch[0].AlarmID] != 1 {
+		t.Errorf("accepted %v", book.accepted)
+	}
+}
+
 // The table of headers is reused, so what rings of one batch differ in must not stick.
 func TestHeadersDoNotLeakFromRingToRing(t *testing.T) {
 	b := shared(t)
