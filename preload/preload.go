@@ -146,7 +146,8 @@ func (p *Preloader) Wake(written []clock.Decision) {
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
 			due[part] = append(due[part], store.Due{
-				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Shard: d.Alarm.Shard, Application: d.Alarm.Application,
+				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Priority), Shard: d.Alarm.Shard,
+				Application: d.Alarm.Application,
 			})
 		}
 	}

@@ -59,7 +59,7 @@ func (f *fakeTable) Due(ctx context.Context, q store.DueQuery) (store.DuePage, e
 
 func sortDue(rows []store.Due) {
 	slices.SortFunc(rows, func(a, b store.Due) int {
-		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
 }
 
@@ -176,9 +176,10 @@ func newRig(t interface {
 	return r
 }
 
-// write commits a change of an alarm and wakes the preloader: due, or over for NoInstant. The id fixes shard and application.
+// write commits a change of an alarm and wakes the preloader: due, or over for NoInstant. The id fixes shard, application and
+// priority.
 func (r *rig) write(id int64, due clock.Instant) {
-	d := store.Due{ID: id, NextTryTime: due, Shard: int(id % 3), Application: rigApplications[id%4]}
+	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(int(id % 10)), Shard: int(id % 3), Application: rigApplications[id%4]}
 	verdict := clock.Replace
 	r.table.mu.Lock()
 	if _, known := r.table.rows[id]; !known {
@@ -190,7 +191,7 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}
 	r.table.mu.Unlock()
 	r.Wake([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
-		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, NextTryTime: due,
+		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10)}, NextTryTime: due,
 	}}})
 }
 

@@ -619,6 +619,32 @@ func TestFlood(t *testing.T) {
 	})
 }
 
+func priority(n int) func(*clock.Set) { return func(s *clock.Set) { s.Priority = n } }
+
+// TestPriorityInFlood: what is due at one instant rings by priority, through a heap far smaller.
+func TestPriorityInFlood(t *testing.T) {
+	cfg := defaultNode()
+	cfg.capacity, cfg.idle, cfg.preload.Page, cfg.preload.Loaders = 64, true, 64, 1
+	cfg.ring.Workers, cfg.ring.BatchRows = 1, 7
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		for i := range 1000 {
+			n.set("app", fmt.Sprint(i), 0, priority(i*7%10))
+		}
+		time.Sleep(time.Second)
+		n.start()
+		time.Sleep(10 * time.Second)
+		rungs := n.target.all()
+		if len(rungs) != 1000 {
+			t.Fatalf("%d of 1000 rung", len(rungs))
+		}
+		for i, r := range rungs {
+			if want := 9 - i/100; n.db.get(r.alarm).Priority != want {
+				t.Fatalf("ring %d is of priority %d, not %d", i, n.db.get(r.alarm).Priority, want)
+			}
+		}
+	})
+}
+
 func TestLostWakeUp(t *testing.T) {
 	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
 		time.Sleep(time.Second)

@@ -34,23 +34,32 @@ type entry struct {
 	at          clock.Instant // when it is to be popped: due, or later where a claim passed it over
 	application unique.Handle[string]
 	shard       int32
-	missed      int32 // claims in a row that did not take it
+	rank        int8 // among those due at one instant
+	missed      int8 // claims in a row that did not take it
 }
 
-func (e *entry) position() store.Position { return store.Position{Time: e.due, ID: e.id} }
+func (e *entry) position() store.Position {
+	return store.Position{Time: e.due, Rank: int(e.rank), ID: e.id}
+}
 
-// before tells the order in which entries of one application are popped.
-func (e *entry) before(f *entry) bool { return e.at < f.at || e.at == f.at && e.id < f.id }
+// row returns what the database has of the entry.
+func (e *entry) row() store.Due {
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
+}
+
+// before tells the order in which entries of one application are popped: by time, of one instant the lower rank first.
+func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, at: d.NextTryTime, shard: int32(d.Shard), application: unique.Make(d.Application),
+		id: d.ID, due: d.NextTryTime, at: d.NextTryTime, rank: int8(d.Rank), shard: int32(d.Shard), application: unique.Make(d.Application),
 	}
 }
 
 // flight is what is known of an id between pop and land.
 type flight struct {
 	due     clock.Instant // as it was popped
+	rank    int8          // as it was popped
 	offered *entry        // what it will be after landing
 	news    bool          // the row was changed since: whatever is offered is true
 }
@@ -58,7 +67,7 @@ type flight struct {
 // offer notes e unless it says only what was popped, or less than what is known already: pages read the row as it was
 // before its claim.
 func (f flight) offer(e entry) flight {
-	if f.offered == nil && (f.news || e.due != f.due) {
+	if f.offered == nil && (f.news || e.due != f.due || e.rank != f.rank) {
 		f.offered = &e
 	}
 	return f
@@ -113,7 +122,7 @@ func (h *Heap) Offer(to int, rows []store.Due) (missing []store.Due) {
 
 func (h *Heap) offer(s *share, e entry) {
 	if known := s.entry(e.id); known != nil {
-		if known.due != e.due {
+		if known.due != e.due || known.rank != e.rank {
 			s.set(e)
 		}
 		return
@@ -135,14 +144,14 @@ func (h *Heap) Remove(from int, ids []int64) {
 	defer h.mu.Unlock()
 	for _, id := range ids {
 		if f, flies := h.flight[id]; flies {
-			h.flight[id] = flight{due: f.due, news: true}
+			h.flight[id] = flight{due: f.due, rank: f.rank, news: true}
 		}
 		h.shares[from].remove(id)
 	}
 }
 
 // pop moves up to limit entries that are due at now into flight and returns them appended to dst: each application's in
-// the order of their time, the applications by turns where several have some.
+// the order of their time and rank, the applications by turns where several have some: no rank of one comes before another's.
 func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +163,7 @@ func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 		}
 		e := q.entries[0]
 		q.share.remove(e.id)
-		h.flight[e.id] = flight{due: e.due}
+		h.flight[e.id] = flight{due: e.due, rank: e.rank}
 		dst = append(dst, e)
 	}
 	return dst
@@ -172,7 +181,7 @@ func (h *Heap) changed(rows []store.Due) []store.Due {
 			continue
 		}
 		if flies {
-			h.flight[d.ID] = flight{due: f.due, news: true}
+			h.flight[d.ID] = flight{due: f.due, rank: f.rank, news: true}
 		}
 		kept = append(kept, d)
 	}

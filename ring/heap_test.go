@@ -43,7 +43,7 @@ var modelApplications = []string{"a", "b", "c", "d", "e"}
 func modelRow(t *rapid.T) store.Due {
 	id := rapid.Int64Range(1, 60).Draw(t, "id")
 	return store.Due{
-		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")),
+		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")), Rank: rapid.IntRange(0, 2).Draw(t, "rank"),
 		Shard: int(id % 7), Application: modelApplications[int(id*id)%len(modelApplications)],
 	}
 }
@@ -56,7 +56,7 @@ func (m *heapModel) offer(t *rapid.T) {
 		byShare[to] = append(byShare[to], d)
 		if e, flies := m.flight[d.ID]; !flies {
 			m.rows[d.ID] = d
-		} else if _, known := m.known[d.ID]; !known && (m.news[d.ID] || d.NextTryTime != e.due) {
+		} else if _, known := m.known[d.ID]; !known && (m.news[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
 			m.known[d.ID] = d
 		}
 	}
@@ -99,7 +99,7 @@ func (m *heapModel) pop(t *rapid.T) {
 	}
 	for i := range popped {
 		e := popped[i]
-		if d, ok := m.rows[e.id]; !ok || d.NextTryTime != e.due || e.at > now {
+		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.at > now {
 			t.Fatalf("popped %+v at %d, offered was %+v, %t", e, now, d, ok)
 		}
 		delete(m.rows, e.id)
@@ -108,7 +108,7 @@ func (m *heapModel) pop(t *rapid.T) {
 	m.checkPopOrder(t, popped)
 }
 
-// checkPopOrder: within a share and application by time, and before everything that stayed.
+// checkPopOrder: within a share and application by time and rank, and before everything that stayed.
 func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	type key struct {
 		share       int
@@ -117,16 +117,21 @@ func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	last := map[key]entry{}
 	for _, e := range popped {
 		k := key{ShareOf(int(e.shard), m.shares), e.application}
-		if before, ok := last[k]; ok && e.before(&before) {
+		if before, ok := last[k]; ok && comesBefore(e, before) {
 			t.Fatalf("popped %+v after %+v", e, before)
 		}
 		last[k] = e
 	}
 	for _, e := range m.entries() {
-		if p, ok := last[key{ShareOf(int(e.shard), m.shares), e.application}]; ok && e.before(&p) {
+		if p, ok := last[key{ShareOf(int(e.shard), m.shares), e.application}]; ok && comesBefore(e, p) {
 			t.Fatalf("popped %+v while %+v stayed", p, e)
 		}
 	}
+}
+
+// comesBefore says in which order entries of one application are to be popped.
+func comesBefore(e, f entry) bool {
+	return slices.Compare([]int64{int64(e.at), int64(e.rank), e.id}, []int64{int64(f.at), int64(f.rank), f.id}) < 0
 }
 
 // someFlying draws some of what is in flight.
@@ -181,7 +186,7 @@ func (m *heapModel) letGo(t *rapid.T) {
 }
 
 func dueOf(e entry) store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Shard: int(e.shard), Application: e.application.Value()}
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
 }
 
 // changed is what the loop does with rows that a claim put off: it offers them while they fly, then lands them.
@@ -241,7 +246,12 @@ func (m *heapModel) catchUp(t *rapid.T) {
 						rows = append(rows, d)
 					}
 				}
-				slices.SortFunc(rows, func(a, b store.Due) int { return compareEntries(newEntry(&a), newEntry(&b)) })
+				slices.SortFunc(rows, func(a, b store.Due) int {
+					if a.Position().Before(b.Position()) {
+						return -1
+					}
+					return 1
+				})
 				m.miss(share, m.h.Offer(share, rows))
 			}
 		}
@@ -270,7 +280,7 @@ func (m *heapModel) check(t *rapid.T) {
 		if !here && (!behind || d.Position().Before(from)) {
 			t.Fatalf("%+v is lost: its application is behind from %+v, %t", d, from, behind)
 		}
-		if here && e.due != d.NextTryTime {
+		if here && dueOf(e) != d {
 			t.Fatalf("%+v is held as %+v", d, e)
 		}
 	}
@@ -398,6 +408,35 @@ func TestHeapFlood(t *testing.T) {
 		if counts[a] != 10 {
 			t.Errorf("of 40 popped %s has %d, want 10: %v", a, counts[a], counts)
 		}
+	}
+}
+
+// TestHeapRanks pops what is due at one instant by its rank, also where rows are offered anew with another, and no rank of
+// one application before another application's turn.
+func TestHeapRanks(t *testing.T) {
+	h := NewHeap(1, 100)
+	for i, rank := range []int{9, 2, 5, 2, 0} {
+		h.Offer(0, []store.Due{{ID: int64(1 + i), NextTryTime: 10, Rank: rank, Application: "a"}})
+	}
+	h.Offer(0, []store.Due{{ID: 6, NextTryTime: 9, Rank: 9, Application: "a"}, {ID: 7, NextTryTime: 10, Rank: 9, Application: "b"}})
+	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 10, Rank: 1, Application: "a"}})
+	var a []int64
+	turn := 0
+	for i, e := range h.pop(nil, 10, 100) {
+		if e.application.Value() == "a" {
+			a = append(a, e.id)
+		} else {
+			turn = i
+		}
+	}
+	if !slices.Equal(a, []int64{6, 5, 1, 2, 4, 3}) || turn > 1 {
+		t.Fatalf("popped %v, the other's turn was %d", a, turn)
+	}
+	// in flight: a page that shows the row as it was says nothing, another rank does
+	h.Offer(0, []store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"}, {ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
+	h.land([]entry{{id: 2}, {id: 3}}, false)
+	if again := h.pop(nil, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
+		t.Fatalf("popped %+v", again)
 	}
 }
 

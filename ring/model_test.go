@@ -170,6 +170,14 @@ func (r *modelRow) pending() bool {
 	return (r.State == clock.Scheduled || r.State == clock.Ringing) && r.NextTryTime != clock.NoInstant
 }
 
+func (r *modelRow) due() store.Due {
+	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Priority), Shard: r.Shard, Application: r.Application}
+}
+
+func byPosition(a, b store.Position) int {
+	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+}
+
 func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	if len(q.Shards) == 0 || q.Limit < 1 {
 		panic("a query without shards or limit")
@@ -178,7 +186,7 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	db.dues++
 	byShard := map[int][]store.Due{}
 	for _, r := range db.rows {
-		d := store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Shard: r.Shard, Application: r.Application}
+		d := r.due()
 		if r.pending() && slices.Contains(q.Shards, r.Shard) && !d.Position().Before(q.From) && d.Position().Before(q.Until) {
 			byShard[r.Shard] = append(byShard[r.Shard], d)
 		}
@@ -186,9 +194,7 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	db.mu.Unlock()
 	var rows []store.Due
 	for _, of := range byShard {
-		slices.SortFunc(of, func(a, b store.Due) int {
-			return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
-		})
+		slices.SortFunc(of, func(a, b store.Due) int { return byPosition(a.Position(), b.Position()) })
 		rows = append(rows, of[:min(len(of), q.Limit)]...)
 	}
 	return store.NewDuePage(q, rows), db.enter(ctx)
@@ -239,8 +245,8 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 
 func candidate(r *modelRow) store.Candidate {
 	return store.Candidate{
-		ID: r.ID, Key: r.Key, State: r.State, RingNo: r.RingNo, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
-		LatestRingAt: r.LatestRingAt, NextTryTime: r.NextTryTime, LastError: r.LastError, InDoubt: r.InDoubt, ClaimID: r.ClaimID,
+		ID: r.ID, Key: r.Key, State: r.State, Generation: r.Generation, RingNo: r.RingNo, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
+		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Priority), LastError: r.LastError, InDoubt: r.InDoubt, ClaimID: r.ClaimID,
 		RungAt: r.RungAt, PayloadLength: len(r.Payload),
 	}
 }
@@ -249,7 +255,7 @@ func ringOf(r *modelRow, req store.ClaimRequest) clock.Ring {
 	return clock.Ring{
 		AlarmID: r.ID, Key: r.Key, Shard: r.Shard, Generation: r.Generation, RingNo: r.RingNo + 1, RetryTimes: r.RetryTimes,
 		RingAt: r.RingAt, LatestRingAt: r.LatestRingAt, RungAt: req.Now, ClaimID: req.ClaimID, Payload: r.Payload, Retry: r.Retry,
-		AckTimeout: r.AckTimeout, MaxRings: r.MaxRings, InDoubt: r.InDoubt,
+		AckTimeout: r.AckTimeout, MaxRings: r.MaxRings, Priority: r.Priority, Delivery: r.Delivery, InDoubt: r.InDoubt,
 	}
 }
 
@@ -267,17 +273,14 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 	defer db.mu.Unlock()
 	var due []*modelRow
 	for _, r := range db.rows {
-		p := store.Position{Time: r.NextTryTime, ID: r.ID}
-		if r.pending() && !r.locked && r.NextTryTime <= now && slices.Contains(shards, r.Shard) && !p.Before(from) {
+		if r.pending() && !r.locked && r.NextTryTime <= now && slices.Contains(shards, r.Shard) && !r.due().Position().Before(from) {
 			due = append(due, r)
 		}
 	}
-	slices.SortFunc(due, func(a, b *modelRow) int {
-		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(due, func(a, b *modelRow) int { return byPosition(a.due().Position(), b.due().Position()) })
 	var next store.Position
 	if len(due) > limit {
-		next = store.Position{Time: due[limit].NextTryTime, ID: due[limit].ID}
+		next = due[limit].due().Position()
 		due = due[:limit]
 	}
 	var ended []store.Ended

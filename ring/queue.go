@@ -56,14 +56,14 @@ func (q *queue) remove(i int) {
 // last returns the latest entry, looking at all of them only where none may have gone that was later.
 func (q *queue) last() *entry {
 	if e := q.share.entry(q.latest.id); e == nil || *e != q.latest {
-		q.latest = slices.MaxFunc(q.entries, compareEntries)
+		q.latest = slices.MaxFunc(q.entries, byTime)
 	}
 	return &q.latest
 }
 
 // cut drops all but the earliest entries and returns what was dropped, valid until the next push.
 func (q *queue) cut(keep int) []entry {
-	slices.SortFunc(q.entries, compareEntries)
+	slices.SortFunc(q.entries, byTime)
 	dropped := q.entries[keep:]
 	for i := range dropped {
 		delete(q.share.index, dropped[i].id)
@@ -75,9 +75,18 @@ func (q *queue) cut(keep int) []entry {
 	return dropped
 }
 
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+func compareEntries(a, b *entry) int {
+	switch {
+	case a.at != b.at:
+		return cmp.Compare(a.at, b.at)
+	case a.rank != b.rank:
+		return cmp.Compare(a.rank, b.rank)
+	default:
+		return cmp.Compare(a.id, b.id)
+	}
 }
+
+func byTime(a, b entry) int { return compareEntries(&a, &b) }
 
 // entryHeap is a queue as container/heap sees it. It is never asked to push or pop, which would box the entries.
 type entryHeap queue

@@ -97,7 +97,8 @@ func (r *result) fates(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 		fates[i] = clock.Settle(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant {
 			r.again = append(r.again, store.Due{
-				ID: rings[i].AlarmID, NextTryTime: next, Shard: rings[i].Shard, Application: rings[i].Application,
+				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].Priority), Shard: rings[i].Shard,
+				Application: rings[i].Application,
 			})
 		}
 	}

@@ -157,7 +157,7 @@ func (s *share) halveAll() {
 	for _, q := range s.queues {
 		all = append(all, q.entries...)
 	}
-	slices.SortFunc(all, compareEntries)
+	slices.SortFunc(all, byTime)
 	for _, e := range all[len(all)/2:] {
 		s.leaveOut(&e)
 		s.remove(e.id)
@@ -168,9 +168,7 @@ func (s *share) halveAll() {
 func (s *share) leaveOut(e *entry) {
 	m, ok := s.missing[e.application]
 	if !ok || e.position().Before(m.Position()) {
-		s.missing[e.application] = store.Due{
-			ID: e.id, NextTryTime: e.due, Shard: int(e.shard), Application: e.application.Value(),
-		}
+		s.missing[e.application] = e.row()
 	}
 	s.short = true
 	if q := s.queues[e.application]; q != nil {

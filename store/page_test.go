@@ -16,7 +16,7 @@ func TestDuePages(t *testing.T) {
 		var table []Due
 		for i := range rapid.IntRange(0, 40).Draw(rt, "rows") {
 			table = append(table, Due{
-				ID: int64(i + 1), NextTryTime: clock.Instant(rapid.IntRange(0, 4).Draw(rt, "time")), Shard: rapid.IntRange(0, 3).Draw(rt, "shard"),
+				ID: int64(i + 1), NextTryTime: clock.Instant(rapid.IntRange(0, 4).Draw(rt, "time")), Rank: rapid.IntRange(0, 2).Draw(rt, "rank"), Shard: rapid.IntRange(0, 3).Draw(rt, "shard"),
 			})
 		}
 		slices.SortFunc(table, byPosition)
@@ -38,7 +38,7 @@ func TestDuePages(t *testing.T) {
 }
 
 func byPosition(a, b Due) int {
-	return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 }
 
 // scanOf is what a database gives: shard by shard, in order, at most Limit each.
@@ -57,7 +57,7 @@ func scanOf(table []Due, q DueQuery) []Due {
 }
 
 func TestPositionBefore(t *testing.T) {
-	ordered := []Position{{}, {Time: 0, ID: 1}, {Time: 1}, {Time: 1, ID: 2}, {Time: 1, ID: 3}, {Time: 2, ID: 1}}
+	ordered := []Position{{}, {Time: 0, ID: 1}, {Time: 1}, {Time: 1, ID: 2}, {Time: 1, ID: 3}, {Time: 1, Rank: 1}, {Time: 1, Rank: 1, ID: 2}, {Time: 2, ID: 1}}
 	for i, p := range ordered {
 		for j, q := range ordered {
 			if p.Before(q) != (i < j) {
