@@ -266,6 +266,7 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 		err = st.conn.Flush()
 	}
 	if err != nil {
+		resetOnClose(st.request)
 		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the answers could not be written: " + err.Error()}
 	}
 	return out[:0], nil

@@ -45,6 +45,7 @@ func (s *Server) rings(c echo.Context) error {
 	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout}
 	e.begin(c.Response())
 	if err := e.run(c.Request().Context(), s.stopping, s.cfg.Heartbeat, sub); err != nil {
+		resetOnClose(c.Request())
 		return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "rings could not be written: " + err.Error()}
 	}
 	return nil

@@ -79,8 +79,22 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(deps.Log.Handler(), slog.LevelWarn),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
 	}
 	return s, nil
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// resetOnClose makes the close of a connection whose client takes nothing drop what it has not taken. Otherwise the kernel
+// would go on offering it for minutes, and the client might not learn of the close as long.
+func resetOnClose(r *http.Request) {
+	if conn, ok := r.Context().Value(connKey{}).(*net.TCPConn); ok {
+		_ = conn.SetLinger(0) // fails on a connection that is broken already
+	}
 }
 
 func (d *Deps) validate() error {
