@@ -21,7 +21,9 @@
 //     (the lower rank) is popped first; no priority of one application comes before another's turn.
 //  8. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
 //     suspect application.
-//  9. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
+//  9. What rings at most once is claimed apart from the others and committed as rung, in doubt, before a byte of it is written;
+//     nothing but its own outcome, or that it was not sent, changes that. It is never published twice.
+//  10. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
 //
 // # An application's health
 //
@@ -52,6 +54,8 @@
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            lease; may ring twice, under the same message id
+//	at most once, and it      nacked, refused, no confirm, or the process died  nobody: it stays rung, with in_doubt said; only
+//	may have arrived          before the outcome was written                    what was returned or not sent rings again
 //	row locked by a set       passed over by the claim                          claimed again 20 ms later, then the sweep
 //	process dies              the transaction dies with it                      any node's sweep
 package ring

@@ -29,6 +29,7 @@ func (h *history) set(t *rapid.T) {
 		Key: clock.Key{Application: application, BusinessID: id},
 		Content: clock.Content{
 			RingAt: h.origin.Add(since + in), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
+			Priority: rapid.IntRange(0, 9).Draw(t, "priority"), Delivery: clock.DeliveryMode(rapid.IntRange(0, 1).Draw(t, "delivery")),
 		},
 	}})
 	h.wake(d)
@@ -58,8 +59,14 @@ func (h *history) sleep(t *rapid.T) {
 
 // check holds after every step: nothing rang early, nothing confirmed rang twice.
 func (h *history) check(t *rapid.T) {
-	confirmed := map[string]int{}
+	confirmed, copies := map[string]int{}, map[string]int{}
 	for _, r := range h.target.all() {
+		if r.once && r.kind != clock.Returned {
+			copies[r.id]++
+		}
+		if copies[r.id] > 1 {
+			t.Fatalf("%s was to be published at most once, and was %d times", r.id, copies[r.id])
+		}
 		if r.at < r.ringAt {
 			t.Fatalf("alarm %d rang %s early", r.alarm, r.ringAt.Sub(r.at))
 		}
@@ -90,6 +97,9 @@ func (h *history) end(t *rapid.T, late time.Duration) {
 			if a.State != clock.Cancelled {
 				t.Fatalf("alarm %d was cancelled and is %s", id, a.State)
 			}
+			continue
+		}
+		if a.State == clock.Rung && a.InDoubt && a.Delivery == clock.AtMostOnce && h.faulty {
 			continue
 		}
 		at, ok := rang[fmt.Sprintf("%d.%d.1", id, a.Generation)]

@@ -210,6 +210,13 @@ func (l *Loop) land(r result) {
 	} else {
 		l.free++
 	}
+	l.landRound(r)
+	if r.once != nil {
+		l.landRound(*r.once)
+	}
+}
+
+func (l *Loop) landRound(r result) {
 	if r.err != nil {
 		l.failed(r)
 		return

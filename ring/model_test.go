@@ -220,18 +220,22 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 		}
 	}
 	j := req.Judge(candidates)
-	c := &store.Claim{Ended: j.Ended, Left: j.Left}
+	c := &store.Claim{Ended: j.Ended, Left: j.Left, Once: j.Once}
 	for _, e := range j.Ended {
 		db.end(e)
 	}
-	s := &modelSettler{db: db, id: req.ClaimID, before: j.Taken, lease: req.Lease > 0}
+	s := &modelSettler{db: db, id: req.ClaimID, before: j.Taken, lease: req.Lease > 0 && !req.Once, once: req.Once}
 	for i := range j.Taken {
 		r := db.rows[j.Taken[i].ID]
 		c.Rings = append(c.Rings, ringOf(r, req))
 		s.was = append(s.was, r.Alarm)
-		if req.Lease > 0 {
+		switch {
+		case req.Once:
+			r.State, r.NextTryTime, r.InDoubt, r.ClaimID = clock.Rung, clock.NoInstant, true, req.ClaimID
+			r.RungAt, r.FinishedAt = req.Now, req.Now
+		case req.Lease > 0:
 			r.State, r.RungAt, r.NextTryTime, r.claim = clock.Ringing, clock.NoInstant, req.Now.Add(req.Lease), req.ClaimID
-		} else {
+		default:
 			r.locked = true
 		}
 		db.claims[r.Application]++
@@ -302,7 +306,19 @@ type modelSettler struct {
 	before []store.Candidate
 	was    []clock.Alarm
 	lease  bool
+	once   bool
 	over   bool
+}
+
+// owns reports whether the row is still as the claim left it.
+func (s *modelSettler) owns(r *modelRow, ring *clock.Ring) bool {
+	switch {
+	case s.once:
+		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.id
+	case s.lease:
+		return r.claim == s.id
+	}
+	return true
 }
 
 func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []clock.Fate) error {
@@ -312,7 +328,7 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 	err := s.db.enter(ctx)
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
-	s.once()
+	s.end()
 	commit := err == nil
 	if err == nil && len(s.db.loseNext) > 0 {
 		commit, err = s.db.loseNext[0], errLost
@@ -320,7 +336,7 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 	}
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
-		if s.lease && r.claim != s.id {
+		if !s.owns(r, &s.rings[i]) {
 			continue
 		}
 		if commit {
@@ -329,7 +345,7 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 			r.InDoubt, r.ClaimID, r.RungAt, r.FinishedAt = settled.InDoubt, settled.ClaimID, settled.RungAt, settled.FinishedAt
 			r.LastError, r.claim = cmp.Or(settled.LastError, r.LastError), ""
 		}
-		if !s.lease {
+		if !s.lease && !s.once {
 			r.locked = false
 		}
 	}
@@ -340,22 +356,22 @@ func (s *modelSettler) Release(ctx context.Context) error {
 	err := s.db.enter(ctx)
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
-	s.once()
+	s.end()
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
 		switch {
-		case !s.lease:
+		case !s.lease && !s.once:
 			r.locked = false
-		case err == nil && r.claim == s.id:
+		case err == nil && s.owns(r, &s.rings[i]):
 			r.Alarm, r.claim = s.was[i], ""
 		}
 	}
 	return err
 }
 
-// once: a transaction ends once; the outcome of a two-phase claim may be written again after an error.
-func (s *modelSettler) once() {
-	if s.over && !s.lease {
+// end: a transaction ends once; the outcome of a two-phase claim may be written again after an error.
+func (s *modelSettler) end() {
+	if s.over && !s.lease && !s.once {
 		panic("a claim settled twice")
 	}
 	s.over = true
@@ -369,6 +385,8 @@ type rung struct {
 	at        clock.Instant
 	ringAt    clock.Instant
 	confirmed bool
+	kind      clock.OutcomeKind
+	once      bool
 }
 
 // modelTarget takes rings and answers as told.
@@ -479,7 +497,7 @@ func (l modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Li
 		if kind != clock.Unsent && kind != clock.Untaken {
 			l.t.rungs = append(l.t.rungs, rung{
 				id: r.MessageID(), alarm: r.AlarmID, app: r.Application, at: l.t.clock.now(), ringAt: r.RingAt,
-				confirmed: kind == clock.Confirmed,
+				confirmed: kind == clock.Confirmed, kind: kind, once: r.Delivery == clock.AtMostOnce,
 			})
 		}
 	}

@@ -21,6 +21,7 @@ type result struct {
 	back  []entry     // as the database still has them: too many bytes for one claim, locked elsewhere, or not sent
 	err   error       // of the database: the batch was not claimed, or not settled
 	lost  bool        // err came after the claim: what became of it may be unknown
+	once  *result     // of the entries that ring at most once, which are then not in entries; nil for none
 }
 
 // note adds up how each application fared.
@@ -129,6 +130,22 @@ func (r *result) released(rings []clock.Ring, now clock.Instant) []entry {
 	return released
 }
 
+// split divides entries into those of the ids and the others.
+func split(entries []entry, ids []int64) (those, others []entry) {
+	named := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		named[id] = true
+	}
+	for _, e := range entries {
+		if named[e.id] {
+			those = append(those, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return those, others
+}
+
 // notTaken returns the entries to be claimed again: those left for their bytes at once, those passed over a little later.
 func notTaken(entries []entry, claim *store.Claim, now clock.Instant) []entry {
 	if len(claim.Rings)+len(claim.Ended) == len(entries) {
@@ -140,6 +157,9 @@ func notTaken(entries []entry, claim *store.Claim, now clock.Instant) []entry {
 	}
 	for i := range claim.Ended {
 		left[claim.Ended[i].ID] = false
+	}
+	for _, id := range claim.Once {
+		left[id] = false // they have a claim of their own
 	}
 	for _, id := range claim.Left {
 		left[id] = true

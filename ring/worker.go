@@ -27,33 +27,48 @@ func (w *worker) run(ctx context.Context, work <-chan batch) {
 	}
 }
 
-// ring does one round: claim, deliver, settle.
+// ring rings a batch, and then, apart from the others, what of it rings at most once.
 func (w *worker) ring(ctx context.Context, b batch) result {
+	r, once := w.round(ctx, b, false)
+	if r.err != nil || len(once) == 0 {
+		return r
+	}
+	apart := batch{own: b.own}
+	apart.entries, r.entries = split(b.entries, once)
+	rung, _ := w.round(ctx, apart, true)
+	r.once = &rung
+	return r
+}
+
+// round claims, delivers and settles: with once what rings at most once, else the others.
+func (w *worker) round(ctx context.Context, b batch, once bool) (r result, apart []int64) {
 	begun := time.Now()
-	r := result{batch: b}
+	r = result{batch: b}
 	now, err := w.l.time.Now()
 	if err != nil {
 		r.err = err
-		return r
+		return r, nil
 	}
-	claim, err := w.claim(ctx, b.entries, now, begun)
+	claim, err := w.claim(ctx, b.entries, once, now, begun)
 	if err != nil {
 		r.err = err
-		return r
+		return r, nil
 	}
 	w.l.metrics.claimed(time.Since(begun), claim)
 	r.back = notTaken(b.entries, claim, now)
 	w.l.report(claim.Ended)
 	if len(claim.Rings) == 0 {
-		return r
+		return r, claim.Once
 	}
 	outcomes := w.lane.Deliver(ctx, claim.Rings, Limits{Write: begun.Add(w.l.cfg.Write), Answer: begun.Add(w.l.cfg.Answer)})
-	w.settle(ctx, &r, claim, outcomes, begun)
-	return r
+	w.settle(ctx, &r, &tried{claim, outcomes, once || w.l.cfg.TwoPhase, begun})
+	return r, claim.Once
 }
 
-func (w *worker) claim(ctx context.Context, entries []entry, now clock.Instant, begun time.Time) (*store.Claim, error) {
-	request := store.ClaimRequest{IDs: make([]int64, len(entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.l.cfg.BatchBytes}
+func (w *worker) claim(ctx context.Context, entries []entry, once bool, now clock.Instant, begun time.Time) (*store.Claim, error) {
+	request := store.ClaimRequest{
+		IDs: make([]int64, len(entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.l.cfg.BatchBytes, Once: once,
+	}
 	for i := range entries {
 		request.IDs[i] = entries[i].id
 	}
@@ -65,39 +80,47 @@ func (w *worker) claim(ctx context.Context, entries []entry, now clock.Instant, 
 	return w.l.claimer.Claim(ctx, request)
 }
 
-// settle writes the outcomes, and notes in r how each application fared and what is to be rung again.
-func (w *worker) settle(ctx context.Context, r *result, claim *store.Claim, outcomes []clock.Outcome, begun time.Time) {
-	now, err := w.l.time.Now()
-	if err != nil {
-		now = claim.Rings[0].RungAt // the clock was lost meanwhile: no later than the truth
-	}
-	r.note(claim.Rings, outcomes)
-	w.l.metrics.rung(claim.Rings, outcomes, now)
-	settling := time.Now()
-	if unsent(outcomes) == len(outcomes) {
-		r.back = append(r.back, r.released(claim.Rings, now)...)
-		r.err = w.finish(ctx, begun, claim.Settler.Release)
-	} else {
-		fates := r.fates(claim.Rings, outcomes, now)
-		r.err = w.finish(ctx, begun, func(ctx context.Context) error { return claim.Settler.Settle(ctx, now, fates) })
-	}
-	r.lost = r.err != nil
-	w.l.metrics.settled(time.Since(settling), time.Since(begun))
+// tried is a claim that was delivered.
+type tried struct {
+	*store.Claim
+	outcomes  []clock.Outcome
+	committed bool // before it was delivered
+	begun     time.Time
 }
 
-// finish ends a claim; ctx outlives the stop of the process. A transaction has one chance; the outcome of a two-phase claim
-// is tried again while it lasts.
-func (w *worker) finish(ctx context.Context, begun time.Time, end func(context.Context) error) error {
-	limit := begun.Add(idleInTransaction)
-	if w.l.cfg.TwoPhase {
-		limit = begun.Add(w.l.cfg.Lease)
+// settle writes the outcomes, and notes in r how each application fared and what is to be rung again.
+func (w *worker) settle(ctx context.Context, r *result, t *tried) {
+	now, err := w.l.time.Now()
+	if err != nil {
+		now = t.Rings[0].RungAt // the clock was lost meanwhile: no later than the truth
+	}
+	r.note(t.Rings, t.outcomes)
+	w.l.metrics.rung(t.Rings, t.outcomes, now)
+	settling := time.Now()
+	if unsent(t.outcomes) == len(t.outcomes) {
+		r.back = append(r.back, r.released(t.Rings, now)...)
+		r.err = w.finish(ctx, t, t.Settler.Release)
+	} else {
+		fates := r.fates(t.Rings, t.outcomes, now)
+		r.err = w.finish(ctx, t, func(ctx context.Context) error { return t.Settler.Settle(ctx, now, fates) })
+	}
+	r.lost = r.err != nil
+	w.l.metrics.settled(time.Since(settling), time.Since(t.begun))
+}
+
+// finish ends a claim; ctx outlives the stop of the process. A transaction has one chance; the outcome of a claim that was
+// committed is tried again for as long as a lease lasts.
+func (w *worker) finish(ctx context.Context, t *tried, end func(context.Context) error) error {
+	limit := t.begun.Add(idleInTransaction)
+	if t.committed {
+		limit = t.begun.Add(max(w.l.cfg.Lease, idleInTransaction))
 	}
 	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
 	const pause = 100 * time.Millisecond
 	for {
 		err := end(ctx)
-		if err == nil || !w.l.cfg.TwoPhase || time.Until(limit) < pause {
+		if err == nil || !t.committed || time.Until(limit) < pause {
 			return err
 		}
 		time.Sleep(pause)
