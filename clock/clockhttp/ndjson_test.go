@@ -279,6 +279,25 @@ func sendLines(conn net.Conn, n, overlong int) error {
 	return conn.(*net.TCPConn).CloseWrite()
 }
 
+// TestClientThatStopsReadingIsCut: its window is full, its deadline passes, and the server goes on without it. The client
+// may learn of it much later: while its window is closed its kernel may refuse the reset, and asks ever more rarely.
+func TestClientThatStopsReadingIsCut(t *testing.T) {
+	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.store.keep = 300*time.Millisecond, false })
+	conn := h.dial()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	sent := make(chan error, 1)
+	go func() { sent <- sendLines(conn, 10_000_000, -1) }()
+	h.awaitMetric(`clockd_http_problems_total`, "stream_cut", 1)
+	h.expect(200, "", "GET", "/healthz", "")
+	if left := h.server.bodies.left.Load(); left != h.server.cfg.BodyBytes {
+		t.Errorf("%d bytes of bodies are still taken", h.server.cfg.BodyBytes-left)
+	}
+	_ = conn.Close()
+	if err := <-sent; err == nil {
+		t.Error("ten million lines were taken from a client that reads nothing")
+	}
+}
+
 // TestClientThatStopsSendingIsCut: what it has sent is answered first.
 func TestClientThatStopsSendingIsCut(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
