@@ -41,6 +41,7 @@ type parts struct {
 	Service   *clock.Service
 	Retention *store.Retention
 	Overdue   *preload.Overdue
+	Answers   *rabbit.Answers
 	Server    *clockhttp.Server
 	Keeper    *preload.Keeper
 }
@@ -58,7 +59,7 @@ func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
 		fx.Provide(
 			func() store.Store { return st },
 			newRegistry, newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newLoop,
-			newClockService, newRetention, newOverdue, newReadiness, newServer, newService,
+			newClockService, newAnswers, newRetention, newOverdue, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -78,6 +79,9 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{"writer", p.Service.Run})
 	r.own(lc, component{"retention", p.Retention.Run})
 	r.own(lc, component{"overdue", p.Overdue.Run})
+	if p.Answers != nil {
+		r.own(lc, component{"answers", p.Answers.Run})
+	}
 	r.own(lc, component{"http", p.Server.Run})
 	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: the others ring on until somebody else has the shards
 }
@@ -120,6 +124,14 @@ func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbi
 		return nil, nil
 	}
 	return rabbit.New(cfg.rabbit, rabbit.Deps{Logger: log, Registerer: reg})
+}
+
+// newAnswers returns who takes answers to rings from the broker, nil where rings go to the stream.
+func newAnswers(broker *rabbit.Session, s *clock.Service) *rabbit.Answers {
+	if broker == nil {
+		return nil
+	}
+	return broker.Answers(answerer{s})
 }
 
 // newTarget returns where rings go; streams is nil where that is the broker.
