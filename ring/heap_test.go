@@ -626,3 +626,13 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 		})
 	}
 }
+
+// TestAgainBearsRank: what is to be rung again keeps its place among those due at one instant.
+func TestAgainBearsRank(t *testing.T) {
+	r := &result{}
+	rings := []clock.Ring{{AlarmID: 1, Priority: 7, LatestRingAt: clock.NoInstant}}
+	r.fates(rings, []clock.Outcome{{Kind: clock.Doubtful}}, 5)
+	if len(r.again) != 1 || r.again[0].Rank != 2 {
+		t.Fatalf("again %+v", r.again)
+	}
+}

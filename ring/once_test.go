@@ -28,6 +28,9 @@ func TestAtMostOnce(t *testing.T) {
 					time.Sleep(3 * time.Minute)
 					mayHaveArrived := kind == clock.Nacked || kind == clock.Refused || kind == clock.Doubtful
 					n.checkOnce(ids, mayHaveArrived)
+					if tries := n.db.count(&n.db.tries); kind == clock.Confirmed && tries != 2 {
+						t.Fatalf("%d claims for one round", tries)
+					}
 				})
 			})
 		}

@@ -59,6 +59,7 @@ type modelClaim struct {
 	*store.Claim
 	before map[int64]clock.Alarm
 	end    clock.Instant // of a two-phase one
+	once   string        // the claim's id where it is of those that ring at most once
 }
 
 // modelKeys are few, so that histories meet.
@@ -76,7 +77,10 @@ func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "acknowledged") == 0 {
 		s.AckTimeout, s.MaxRings = time.Second, rapid.IntRange(1, 3).Draw(rt, "max rings")
+	} else if rapid.Bool().Draw(rt, "at most once") {
+		s.Delivery = clock.AtMostOnce
 	}
+	s.Priority = rapid.IntRange(0, 2).Draw(rt, "priority")
 	s.Retry = clock.RetryPolicy{Initial: 500 * time.Millisecond, Factor: 1, Cap: time.Second, Limit: rapid.IntRange(-1, 2).Draw(rt, "limit")}
 	if row := m.rows[k]; row != nil && rapid.Bool().Draw(rt, "repeat") {
 		s.Content = row.Content
@@ -177,6 +181,7 @@ func (m *model) claim(rt *rapid.T) {
 	}
 	r := m.f.request(m.now, ids...)
 	r.MaxBytes = rapid.SampledFrom([]int{1, 20, 1 << 20}).Draw(rt, "max bytes")
+	r.Once = rapid.Bool().Draw(rt, "once")
 	c, err := m.f.tryClaim(r)
 	if err != nil {
 		rt.Fatalf("claim: %v", err)
@@ -188,11 +193,14 @@ func (m *model) claim(rt *rapid.T) {
 func (m *model) claimed(rt *rapid.T, c *claim) {
 	r := c.request
 	mc := &modelClaim{Claim: c.Claim, before: make(map[int64]clock.Alarm), end: r.Now.Add(r.Lease)}
+	if r.Once {
+		mc.once = r.ClaimID
+	}
 	if c.Settler != nil {
 		m.open = append(m.open, mc)
 	}
 	var rings []clock.Ring
-	ended, left := []store.Ended{}, []int64{}
+	ended, left, once := []store.Ended{}, []int64{}, []int64{}
 	size := 0
 	for _, row := range m.dueRows() {
 		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] {
@@ -200,6 +208,12 @@ func (m *model) claimed(rt *rapid.T, c *claim) {
 		}
 		if e, over := m.end(row, true); over {
 			ended = append(ended, e)
+			continue
+		}
+		if (row.Delivery == clock.AtMostOnce) != r.Once {
+			if !r.Once {
+				once = append(once, row.ID)
+			}
 			continue
 		}
 		if len(left) > 0 || len(rings) > 0 && size+len(row.Payload) > r.MaxBytes {
@@ -213,6 +227,7 @@ func (m *model) claimed(rt *rapid.T, c *claim) {
 	equal(rt, "rings", c.Rings, rings)
 	byID := func(a, b store.Ended) int { return cmp.Compare(a.ID, b.ID) }
 	equal(rt, "ended", slices.SortedFunc(slices.Values(c.Ended), byID), slices.SortedFunc(slices.Values(ended), byID))
+	equal(rt, "once", c.Once, once)
 	equal(rt, "left", slices.Sorted(slices.Values(c.Left)), slices.Sorted(slices.Values(left)))
 }
 
@@ -222,6 +237,10 @@ func (m *model) take(row *clock.Alarm, c *claim) clock.Ring {
 		row.InDoubt = true
 	}
 	ring := ringOf(*row, c)
+	if c.request.Once {
+		*row = spent(*row, &c.request)
+		return ring
+	}
 	if m.f.lease == 0 {
 		m.held[row.Key] = true
 		return ring
@@ -282,13 +301,16 @@ func (m *model) settle(rt *rapid.T) {
 	for i := range fates {
 		r := &c.Rings[i]
 		if row := m.rows[r.Key]; m.owns(c, row, r) {
-			m.settled(row, c.before[r.AlarmID], r, fates[i])
+			m.settled(c, row, r, fates[i])
 		}
 	}
 }
 
 // owns reports whether the row is still the claim's.
 func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
+	if c.once != "" {
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == c.once
+	}
 	if m.f.lease == 0 {
 		delete(m.held, r.Key)
 		return true
@@ -296,10 +318,13 @@ func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
 	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.end
 }
 
-func (m *model) settled(row *clock.Alarm, before clock.Alarm, r *clock.Ring, f clock.Fate) {
-	attempts := row.Attempts
+func (m *model) settled(c *modelClaim, row *clock.Alarm, r *clock.Ring, f clock.Fate) {
+	attempts, before := row.Attempts, c.before[r.AlarmID]
 	*row = failed(before, f, m.now)
-	if f.Outcome.Kind == clock.Confirmed {
+	switch {
+	case c.once != "":
+		*row = settledOnce(before, &store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}, f, m.now)
+	case f.Outcome.Kind == clock.Confirmed:
 		*row = rung(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
 	}
 	row.Attempts = newest(append(attemptsOf(&before, r, f, m.now), attempts...))
@@ -327,10 +352,14 @@ func (m *model) release(rt *rapid.T) {
 
 // forget is a claimer that dies: nobody will settle its two-phase claim.
 func (m *model) forget(rt *rapid.T) {
-	if m.f.lease == 0 {
+	if m.f.lease == 0 && !slices.ContainsFunc(m.open, func(c *modelClaim) bool { return c.once != "" }) {
 		rt.Skip("the server would end it")
 	}
-	m.pick(rt)
+	c := m.pick(rt)
+	if m.f.lease == 0 && c.once == "" {
+		m.open = append(m.open, c)
+		rt.Skip("the server would end it")
+	}
 }
 
 func (m *model) expire(rt *rapid.T) {
