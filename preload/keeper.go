@@ -90,9 +90,11 @@ type Keeper struct {
 
 	// owned by the goroutine of Run
 	started    clock.Instant
-	attended   time.Time // when the node's row was last written
-	subscribed []string  // as it was written
-	given      map[int]time.Time
+	attended   time.Time                // when the node's row was last written
+	subscribed []string                 // as it was written
+	given      map[int]time.Time        // what was given up, and when
+	patient    time.Time                // until then nothing is taken from those that seem dead
+	namesakes  map[string]clock.Instant // by incarnation: until when it was to live when it was first seen
 	failures   int
 
 	mu      sync.Mutex
@@ -108,7 +110,7 @@ func NewKeeper(cfg KeeperConfig, deps KeeperDeps) (*Keeper, error) {
 	}
 	return &Keeper{
 		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, log: deps.Log,
-		metrics: newKeeperMetrics(deps.Registerer), started: clock.NoInstant, given: map[int]time.Time{},
+		metrics: newKeeperMetrics(deps.Registerer), started: clock.NoInstant, given: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
 		picture: &picture{self: cfg.Incarnation}, changed: make(chan struct{}),
 	}, nil
 }
@@ -117,12 +119,12 @@ func NewKeeper(cfg KeeperConfig, deps KeeperDeps) (*Keeper, error) {
 func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var subscribed <-chan struct{}
-	if k.streams != nil {
-		subscribed = k.streams.Subscribed()
-	}
 	for {
 		timer.Reset(k.step(ctx))
+		var subscribed <-chan struct{}
+		if k.streams != nil && k.failures == 0 { // nothing shortens the pause after an error
+			subscribed = k.streams.Subscribed()
+		}
 		select {
 		case <-ctx.Done():
 			k.leave(context.WithoutCancel(ctx))
@@ -166,25 +168,42 @@ func (k *Keeper) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	take, yield := plan(c, k.cfg.Incarnation, now)
+	err = k.share(ctx, &c, now)
+	k.show(c, now)
+	return err
+}
+
+// share takes or gives up what the shares demand, and notes it in c.
+func (k *Keeper) share(ctx context.Context, c *store.Cluster, now clock.Instant) error {
+	take, yield := plan(*c, k.cfg.Incarnation, now)
+	if time.Now().Before(k.patient) {
+		take = slices.DeleteFunc(take, func(shard int) bool { return c.Leases[shard].Incarnation != "" })
+	}
 	if len(take) > 0 {
 		taken, err := k.leaser.Take(ctx, k.node(now), now, take)
 		if err != nil {
 			return err
 		}
-		k.took(&c, taken)
+		for _, shard := range taken {
+			c.Leases[shard].Incarnation = k.cfg.Incarnation
+		}
 	}
 	if len(yield) > 0 {
+		for _, shard := range yield {
+			k.given[shard] = time.Now()
+		}
 		if err := k.leaser.Yield(ctx, k.cfg.Incarnation, yield); err != nil {
 			return err
 		}
-		k.gave(&c, yield)
+		for _, shard := range yield {
+			c.Leases[shard].Incarnation = ""
+		}
 	}
-	k.show(c, now)
 	return nil
 }
 
-// attend writes the node's row, which renews its leases.
+// attend writes the node's row where it is time to, which renews its leases. When that comes after the leases' end, the
+// others' may have ended for the same reason, a database that failed for all: they get the time to come back.
 func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	subscribed := k.applications()
 	if !k.attended.IsZero() && time.Since(k.attended) < k.cfg.Renew && slices.Equal(subscribed, k.subscribed) {
@@ -196,6 +215,9 @@ func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	begun := time.Now()
 	if err := k.leaser.Attend(ctx, k.node(now), max(0, now-clock.Instant(nodeMemory.Milliseconds()))); err != nil {
 		return err
+	}
+	if !k.attended.IsZero() && begun.Sub(k.attended) >= k.cfg.TTL {
+		k.patient = time.Now().Add(k.cfg.Renew + 2*k.cfg.Look)
 	}
 	k.attended, k.subscribed = begun, subscribed
 	return nil
@@ -216,79 +238,88 @@ func (k *Keeper) node(now clock.Instant) store.Node {
 	}
 }
 
-func (k *Keeper) took(c *store.Cluster, shards []int) {
-	k.metrics.changes.WithLabelValues(changeTaken).Add(float64(len(shards)))
-	for i := range c.Leases {
-		if _, taken := slices.BinarySearch(shards, c.Leases[i].Shard); taken {
-			c.Leases[i].Incarnation = k.cfg.Incarnation
-			delete(k.given, c.Leases[i].Shard)
-		}
-	}
-}
-
-func (k *Keeper) gave(c *store.Cluster, shards []int) {
-	k.metrics.changes.WithLabelValues(changeGiven).Add(float64(len(shards)))
-	for i := range c.Leases {
-		if slices.Contains(shards, c.Leases[i].Shard) {
-			c.Leases[i].Incarnation = ""
-			k.given[c.Leases[i].Shard] = time.Now()
-		}
-	}
-}
-
 // show makes what was seen the node's picture.
 func (k *Keeper) show(c store.Cluster, now clock.Instant) {
-	given := map[int]bool{}
-	for shard, since := range k.given {
-		if given[shard] = time.Since(since) < k.cfg.Grace; !given[shard] {
-			delete(k.given, shard)
-		}
-	}
-	p := draw(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), given, now)
-	shared, living := k.others(c, now)
+	before := k.seen()
+	p := draw(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.holds(c, before.held), now)
+	nodes := len(living(c, k.cfg.Incarnation, now))
+	k.note(before, p, nodes)
+	shared := k.sharesName(c, now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if shared && !k.shared {
-		k.log.Warn("another node has this node's name: give each its own", "node", k.cfg.Name)
-	}
 	k.shared = shared
-	k.metrics.nodes.Set(float64(living))
-	k.metrics.shards.Set(float64(len(p.own)))
-	if p.same(k.picture) {
-		return
+	if !p.same(before) {
+		k.picture = p
+		close(k.changed)
+		k.changed = make(chan struct{})
 	}
-	if lost := countLost(k.picture.own, p.own); lost > 0 {
-		k.metrics.changes.WithLabelValues(changeLost).Add(float64(lost))
-	}
-	if !slices.Equal(p.own, k.picture.own) {
-		k.log.Info("shares changed", "shards", len(p.own), "before", len(k.picture.own), "nodes", living)
-	}
-	k.picture = p
-	close(k.changed)
-	k.changed = make(chan struct{})
 }
 
-// others reports whether another living node has our name, and how many live.
-func (k *Keeper) others(c store.Cluster, now clock.Instant) (shared bool, living int) {
-	living = 1
-	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Incarnation != k.cfg.Incarnation && n.Expires > now {
-			living++
-			shared = shared || n.Name == k.cfg.Name
+// holds returns which shards this node rings: its own, and of those that it rang before what nobody else has yet, or was given
+// up a moment ago, so that who takes it has the time to load.
+func (k *Keeper) holds(c store.Cluster, before []int) []int {
+	var held []int
+	for _, l := range c.Leases {
+		given, isGiven := k.given[l.Shard]
+		_, had := slices.BinarySearch(before, l.Shard)
+		switch {
+		case l.Incarnation == k.cfg.Incarnation:
+			held = append(held, l.Shard)
+			delete(k.given, l.Shard)
+		case had && (l.Incarnation == "" || isGiven && time.Since(given) < k.cfg.Grace):
+			held = append(held, l.Shard)
+		default:
+			delete(k.given, l.Shard)
 		}
 	}
-	return shared, living
+	return held
 }
 
-// countLost returns how many of the shards before are not there now.
-func countLost(before, now []int) int {
-	lost := 0
-	for _, shard := range before {
-		if _, have := slices.BinarySearch(now, shard); !have {
+// note counts and logs what changed hands.
+func (k *Keeper) note(before, p *picture, nodes int) {
+	taken, given, lost := len(without(p.own, before.own)), 0, 0
+	for _, shard := range without(before.own, p.own) {
+		if _, isGiven := k.given[shard]; isGiven {
+			given++
+		} else {
 			lost++
 		}
 	}
-	return lost
+	k.metrics.saw(len(p.own), nodes, taken, given, lost)
+	if taken+given+lost > 0 {
+		k.log.Info("shards changed hands", "count", len(p.own), "taken", taken, "given", given, "lost", lost, "nodes", nodes)
+	}
+}
+
+// without returns the shards of a that are not in b, which is sorted.
+func without(a, b []int) (rest []int) {
+	for _, shard := range a {
+		if _, found := slices.BinarySearch(b, shard); !found {
+			rest = append(rest, shard)
+		}
+	}
+	return rest
+}
+
+// sharesName reports whether another living node has our name, and warns when that begins. One that was not seen to renew its
+// leases is taken for our predecessor, which died.
+func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
+	shared := false
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if n.Name != k.cfg.Name || n.Incarnation == k.cfg.Incarnation || n.Expires <= now {
+			continue
+		}
+		first, known := k.namesakes[n.Incarnation]
+		if !known {
+			k.namesakes[n.Incarnation] = n.Expires
+		}
+		shared = shared || known && n.Expires > first
+	}
+	if shared && !k.NameShared() {
+		k.log.Warn("another node has this node's name: give each its own", "node", k.cfg.Name)
+	}
+	return shared
 }
 
 // leave gives all leases up, while the node rings on, and waits until others have them.
@@ -322,15 +353,14 @@ func (k *Keeper) leave(ctx context.Context) {
 
 // handedOver reports whether nobody else lives, and whether others have all shards.
 func handedOver(c store.Cluster, self string, now clock.Instant) (alone, taken bool) {
-	_, nodes := rankOf(c, self, now)
 	taken = !slices.ContainsFunc(c.Leases, func(l store.Lease) bool { return l.Incarnation == "" || l.Incarnation == self })
-	return nodes == 1, taken
+	return len(living(c, self, now)) == 1, taken
 }
 
 // Shards returns the shards to be loaded, sorted and not to be changed.
 func (k *Keeper) Shards() []int { return k.seen().load }
 
-// Owned returns the shards that this node has, or gave up a moment ago, sorted and not to be changed.
+// Owned returns the shards that this node has, as far as it knows, sorted and not to be changed.
 func (k *Keeper) Owned() []int { return k.seen().own }
 
 // Wanted reports whether this node rings the application's alarms of the shard.
@@ -362,7 +392,7 @@ func (k *Keeper) seen() *picture {
 const (
 	changeTaken = "taken"
 	changeGiven = "given"
-	changeLost  = "lost" // given and its grace over, or taken by another after it expired
+	changeLost  = "lost" // taken by another after it expired
 )
 
 type keeperMetrics struct {
@@ -376,10 +406,10 @@ func newKeeperMetrics(reg prometheus.Registerer) keeperMetrics {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
 	}
 	m := keeperMetrics{
-		shards: gauge("shards", "Shards that this node rings."),
+		shards: gauge("shards", "Shards that this node has."),
 		nodes:  gauge("nodes", "Nodes that live, this one included."),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_preload_lease_changes_total", Help: "Shards taken, given up, and no longer rung.",
+			Name: "clockd_preload_lease_changes_total", Help: "Shards taken, given up to even the shares, and lost to others because they were not renewed in time.",
 		}, []string{"change"}),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_preload_lease_errors_total", Help: "Rounds of keeping the leases that failed.",
@@ -390,4 +420,12 @@ func newKeeperMetrics(reg prometheus.Registerer) keeperMetrics {
 	}
 	reg.MustRegister(m.shards, m.nodes, m.changes, m.errors)
 	return m
+}
+
+func (m *keeperMetrics) saw(shards, nodes, taken, given, lost int) {
+	m.shards.Set(float64(shards))
+	m.nodes.Set(float64(nodes))
+	m.changes.WithLabelValues(changeTaken).Add(float64(taken))
+	m.changes.WithLabelValues(changeGiven).Add(float64(given))
+	m.changes.WithLabelValues(changeLost).Add(float64(lost))
 }

@@ -17,8 +17,8 @@ type loader struct {
 	number  int
 	source  store.Loader
 	heap    Heap
-	wanted  func(shard int, application string) bool
 	time    Time
+	wanted  func(shard int, application string) bool // rung here; may change, then rewind
 	log     *slog.Logger
 	metrics *metrics
 	wake    chan struct{} // capacity 1: there is more to read than the last step knew
@@ -32,21 +32,17 @@ type loader struct {
 	progress progress
 }
 
-// assign gives the loader its shards; entries of others are dropped, new ones are loaded from the beginning. run must not
-// be running.
+// assign gives the loader its shards: entries of others are dropped, and everything is read from the beginning.
 func (l *loader) assign(shards []int) {
-	if l.progress.assign(shards) {
+	l.progress.assign(shards, func() {
 		l.heap.Keep(l.number, func(shard int) bool { return slices.Contains(shards, shard) })
-		l.sweepFrom, l.sweptTo = store.Position{}, 0
-	}
+	})
+	l.poke()
 }
 
 // run steps until ctx ends.
 func (l *loader) run(ctx context.Context) {
-	if len(l.progress.owned()) == 0 {
-		return
-	}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(l.step(ctx))
 	defer timer.Stop()
 	for {
 		wake, drained := l.wake, l.heap.Drained(l.number)
@@ -74,11 +70,14 @@ func (l *loader) step(ctx context.Context) time.Duration {
 			return l.failed(err)
 		case !more:
 			l.failures = 0
-			return l.cfg.Sweep - min(l.cfg.Sweep, time.Since(l.swept))
+			return max(minPause, l.cfg.Sweep-time.Since(l.swept))
 		}
 	}
 	return l.cfg.Sweep
 }
+
+// minPause is how long a loader waits at least when there is nothing to read.
+const minPause = time.Millisecond
 
 // failed returns how long to wait after an error.
 func (l *loader) failed(err error) time.Duration {
@@ -93,6 +92,10 @@ func (l *loader) failed(err error) time.Duration {
 // read sweeps when it is time to, then reads a page of what was left out and one ahead, where there is
 // something to read; more reports that there may be another.
 func (l *loader) read(ctx context.Context) (more bool, err error) {
+	if len(l.progress.owned()) == 0 {
+		l.swept = time.Now()
+		return false, nil
+	}
 	now, err := l.time.Now()
 	if err != nil {
 		return false, err
@@ -185,7 +188,11 @@ func (l *loader) sweepPage(ctx context.Context, from, until store.Position) (end
 }
 
 func (l *loader) due(ctx context.Context, from, until store.Position, limit int) (store.DuePage, error) {
-	return l.source.Due(ctx, store.DueQuery{Shards: l.progress.owned(), From: from, Until: until, Limit: limit})
+	shards := l.progress.owned()
+	if len(shards) == 0 { // since the read was begun: it counts for nothing
+		return store.DuePage{Complete: until}, nil
+	}
+	return l.source.Due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: limit})
 }
 
 // take offers committed rows as far as they are to be in the heap, and removes others from it.
@@ -198,7 +205,7 @@ func (l *loader) take(rows []store.Due, gone []int64) {
 	})
 }
 
-// offer puts the rows that this node rings into the heap and returns what it has no room for.
+// offer puts the rows that are rung here into the heap and returns what it has no room for.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.wanted(d.Shard, d.Application) })
 	if len(rows) == 0 {
@@ -210,6 +217,11 @@ func (l *loader) offer(rows []store.Due) (missing []store.Due) {
 // rewind has everything read once more.
 func (l *loader) rewind() {
 	l.progress.rewind()
+	l.poke()
+}
+
+// poke has the loader look at once whether there is something to read.
+func (l *loader) poke() {
 	select {
 	case l.wake <- struct{}{}:
 	default:

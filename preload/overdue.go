@@ -64,9 +64,11 @@ func (w *Overdue) look(ctx context.Context) error {
 		return err
 	}
 	late := max(0, now-clock.Instant(overdueGrace.Milliseconds()))
-	o, err := w.gauge.Overdue(ctx, late, w.ownership.Owned(), overdueLimit)
-	if err != nil {
-		return err
+	var o store.Overdue
+	if owned := w.ownership.Owned(); len(owned) > 0 {
+		if o, err = w.gauge.Overdue(ctx, late, owned, overdueLimit); err != nil {
+			return err
+		}
 	}
 	w.alarms.Set(float64(o.Count))
 	age := 0.0

@@ -14,21 +14,22 @@ import (
 type picture struct {
 	self    string
 	streams bool
-	own     []int               // shards that this node has, or gave up a moment ago, sorted
+	own     []int               // shards that this node has, sorted
+	held    []int               // these, and what it gave up and rings on, sorted
 	load    []int               // these, and with streams those of others of which it rings something, sorted
 	owners  []string            // with streams: the incarnation that has the shard
 	there   map[string][]string // with streams: by application, the incarnations of the living that have a subscriber
 }
 
-// draw makes a picture of what was read; given are shards that this node gave up a moment ago.
-func draw(c store.Cluster, self string, streams bool, subscribed []string, given map[int]bool, now clock.Instant) *picture {
-	p := &picture{self: self, streams: streams}
+// draw makes a picture of what was read; held are the shards that this node has or rings on.
+func draw(c store.Cluster, self string, streams bool, subscribed []string, held []int, now clock.Instant) *picture {
+	p := &picture{self: self, streams: streams, held: held, load: held}
 	for _, l := range c.Leases {
-		if l.Incarnation == self || given[l.Shard] {
+		if l.Incarnation == self {
 			p.own = append(p.own, l.Shard)
 		}
 	}
-	if p.load = p.own; !streams {
+	if !streams {
 		return p
 	}
 	p.there = map[string][]string{}
@@ -45,9 +46,9 @@ func draw(c store.Cluster, self string, streams bool, subscribed []string, given
 	for _, l := range c.Leases {
 		p.owners = append(p.owners, l.Incarnation)
 	}
-	p.load = slices.Clone(p.own)
+	p.load = slices.Clone(p.held)
 	for shard := range p.owners {
-		if _, have := slices.BinarySearch(p.own, shard); !have && slices.ContainsFunc(subscribed, func(a string) bool { return p.wanted(shard, a) }) {
+		if _, have := slices.BinarySearch(p.held, shard); !have && slices.ContainsFunc(subscribed, func(a string) bool { return p.wanted(shard, a) }) {
 			p.load = append(p.load, shard)
 		}
 	}
@@ -61,7 +62,7 @@ func (p *picture) wanted(shard int, application string) bool {
 	if !p.streams {
 		return true
 	}
-	_, have := slices.BinarySearch(p.own, shard)
+	_, have := slices.BinarySearch(p.held, shard)
 	there := p.there[application]
 	switch {
 	case len(there) == 0:
@@ -94,8 +95,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// same reports whether Shards and Wanted answer the same.
+// same reports whether Shards, Owned and Wanted answer the same.
 func (p *picture) same(q *picture) bool {
-	return slices.Equal(p.load, q.load) && slices.Equal(p.own, q.own) && slices.Equal(p.owners, q.owners) &&
+	return slices.Equal(p.load, q.load) && slices.Equal(p.own, q.own) && slices.Equal(p.held, q.held) && slices.Equal(p.owners, q.owners) &&
 		maps.EqualFunc(p.there, q.there, slices.Equal)
 }

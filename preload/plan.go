@@ -7,45 +7,42 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// plan says what a node that lives is to take and to give up, so that all that live have even shares. Each reckons for itself:
-// their targets add up to all shards, and depend on who lives alone, so that nothing goes to and fro.
+// plan returns which shards a node should take and which it should give up, so that the shares of all nodes that live at now
+// become even: in the order of their incarnations the first (shards mod nodes) have one more than the others. The node
+// itself lives, whatever its row says. Targets depend on who lives alone, and nobody passes its own: so it comes to rest. Nodes that
+// see the same ask for different shards.
 func plan(c store.Cluster, self string, now clock.Instant) (take, yield []int) {
-	var mine, free []int
+	nodes := living(c, self, now)
+	owned, free := map[string][]int{}, []int(nil)
 	for _, l := range c.Leases {
-		switch {
-		case l.Incarnation == self:
-			mine = append(mine, l.Shard)
-		case l.Incarnation == "" || l.Expires <= now:
+		if l.Incarnation == "" || l.Expires <= now && l.Incarnation != self { // its own it has only to renew
 			free = append(free, l.Shard)
+		} else {
+			owned[l.Incarnation] = append(owned[l.Incarnation], l.Shard)
 		}
 	}
-	rank, nodes := rankOf(c, self, now)
-	target := len(c.Leases) / nodes
-	if rank < len(c.Leases)%nodes {
-		target++
+	for i, node := range nodes {
+		target, own := len(c.Leases)/len(nodes), owned[node]
+		if i < len(c.Leases)%len(nodes) {
+			target++
+		}
+		short := min(max(0, target-len(own)), len(free))
+		if node == self {
+			return free[:short], own[min(target, len(own)):]
+		}
+		free = free[short:]
 	}
-	if len(mine) > target {
-		return nil, mine[target:]
-	}
-	n := min(len(free), target-len(mine))
-	free = append(free[len(free)*rank/nodes:], free[:len(free)*rank/nodes]...) // so that those who look at once reach for different ones
-	take = free[:n]
-	slices.Sort(take)
-	return take, nil
+	return nil, nil
 }
 
-// rankOf returns the node's place among those that live, itself in any case, and how many they are.
-func rankOf(c store.Cluster, self string, now clock.Instant) (rank, nodes int) {
-	nodes = 1
+// living returns the incarnations of the nodes that live, sorted, self in any case.
+func living(c store.Cluster, self string, now clock.Instant) []string {
+	nodes := []string{self}
 	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		if n.Incarnation == self || n.Expires <= now {
-			continue
-		}
-		nodes++
-		if n.Incarnation < self {
-			rank++
+		if n := &c.Nodes[i]; n.Incarnation != self && n.Expires > now {
+			nodes = append(nodes, n.Incarnation)
 		}
 	}
-	return rank, nodes
+	slices.Sort(nodes)
+	return nodes
 }

@@ -96,28 +96,25 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 
 // Run reads ahead until ctx ends.
 func (p *Preloader) Run(ctx context.Context) error {
+	changed := p.ownership.Changed()
+	p.assign(p.ownership.Shards())
+	var running sync.WaitGroup
+	for _, l := range p.loaders {
+		running.Go(func() { l.run(ctx) })
+	}
+	defer running.Wait()
 	for {
-		changed := p.ownership.Changed()
-		p.assign(p.ownership.Shards())
-		p.Rewind() // what is wanted of the same shards may have changed
-		owned, cancel := context.WithCancel(ctx)
-		var loaders sync.WaitGroup
-		for _, l := range p.loaders {
-			loaders.Go(func() { l.run(owned) })
-		}
 		select {
 		case <-ctx.Done():
-			cancel()
-			loaders.Wait()
 			return nil
 		case <-changed:
-			cancel()
-			loaders.Wait()
 		}
+		changed = p.ownership.Changed()
+		p.assign(p.ownership.Shards())
 	}
 }
 
-// assign gives every loader its part of the shards.
+// assign gives every loader its part of the shards, and has it read from the beginning: what is wanted of them may have changed.
 func (p *Preloader) assign(shards []int) {
 	parts := make([][]int, len(p.loaders))
 	for _, s := range shards {

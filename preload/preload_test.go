@@ -130,6 +130,15 @@ func (h *fakeHeap) get(id int64) (store.Due, bool) {
 	return d, ok
 }
 
+// of returns what is there of these shards.
+func (h *fakeHeap) of(shards []int) map[int64]store.Due {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rows := maps.Clone(h.rows)
+	maps.DeleteFunc(rows, func(_ int64, d store.Due) bool { return !slices.Contains(shards, d.Shard) })
+	return rows
+}
+
 // fakeTime stands still until it is moved.
 type fakeTime struct {
 	mu  sync.Mutex
@@ -200,6 +209,12 @@ func (r *rig) missing() error {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	for id, d := range r.table.rows {
+		if _, here := r.heap.get(id); !slices.Contains(r.ownership.Shards(), d.Shard) {
+			if here {
+				return fmt.Errorf("%+v is in the heap, and of another's shard", d)
+			}
+			continue
+		}
 		p := &r.loaders[d.Shard%len(r.loaders)].progress
 		p.mu.Lock()
 		from, behind := p.behind[d.Application]
@@ -273,14 +288,23 @@ func testConfig() Config {
 	return cfg
 }
 
+func drawShards(t *rapid.T) []int {
+	return [][]int{{}, {0}, {1, 2}, {0, 2}, {0, 1, 2}}[rapid.IntRange(0, 4).Draw(t, "shards")]
+}
+
 // TestWatermark: at no time is a committed row before the watermark missing, or in the heap as it was before; commits come also
 // between what a read sees and its end.
 func TestWatermark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := testConfig()
 		cfg.Loaders = rapid.IntRange(1, 3).Draw(t, "loaders")
-		r := newRig(t, cfg, rapid.SampledFrom([]int{1, 10, 50, 10_000}).Draw(t, "capacity"), AllShards(3))
-		r.assign(r.ownership.Shards())
+		o := &owner{changed: make(chan struct{})}
+		r := newRig(t, cfg, rapid.SampledFrom([]int{1, 10, 50, 10_000}).Draw(t, "capacity"), o)
+		assign := func(shards []int) {
+			o.set(shards...)
+			r.assign(shards)
+		}
+		assign([]int{0, 1, 2})
 		write := func(t *rapid.T) {
 			now, _ := r.time.Now()
 			due := now + clock.Instant(rapid.IntRange(-5000, 20_000).Draw(t, "due"))
@@ -294,8 +318,11 @@ func TestWatermark(t *testing.T) {
 				write(t)
 			}
 			r.retry(rapid.IntRange(0, 3).Draw(t, "retries"))
-			if rapid.IntRange(0, 20).Draw(t, "rewind") == 0 {
+			switch rapid.IntRange(0, 20).Draw(t, "rewind") {
+			case 0:
 				r.Rewind()
+			case 1:
+				assign(drawShards(t))
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -314,6 +341,15 @@ func TestWatermark(t *testing.T) {
 			},
 			"pop":  func(t *rapid.T) { r.pop(rapid.IntRange(1, 30).Draw(t, "limit")) },
 			"time": func(t *rapid.T) { r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond) },
+			"shards": func(t *rapid.T) {
+				kept := r.heap.of(o.Shards())
+				assign(drawShards(t))
+				for id, d := range kept { // what is kept stays
+					if in, here := r.heap.get(id); here != slices.Contains(o.Shards(), d.Shard) || here && in != d {
+						t.Fatalf("%+v, with shards %v: %t, %+v", d, o.Shards(), here, in)
+					}
+				}
+			},
 			"fail": func(t *rapid.T) { r.table.fail = rapid.Bool().Draw(t, "fail") },
 			"hold": func(t *rapid.T) {
 				r.heap.held[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t, "held")
@@ -330,6 +366,7 @@ func TestWatermark(t *testing.T) {
 		r.table.fail, r.table.meanwhile = false, nil
 		clear(r.heap.held)
 		r.heap.capacity = 100_000
+		assign([]int{0, 1, 2})
 		for _, l := range r.loaders {
 			l.swept = time.Now()
 			l.step(context.Background())
@@ -413,9 +450,10 @@ func TestStress(t *testing.T) {
 
 // owner's shards change on demand.
 type owner struct {
-	mu      sync.Mutex
-	shards  []int
-	changed chan struct{}
+	mu       sync.Mutex
+	shards   []int
+	unwanted string // application
+	changed  chan struct{}
 }
 
 func (o *owner) Shards() []int {
@@ -426,7 +464,11 @@ func (o *owner) Shards() []int {
 
 func (o *owner) Owned() []int { return o.Shards() }
 
-func (o *owner) Wanted(int, string) bool { return true }
+func (o *owner) Wanted(_ int, application string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return application != o.unwanted
+}
 
 func (o *owner) Changed() <-chan struct{} {
 	o.mu.Lock()
@@ -435,9 +477,13 @@ func (o *owner) Changed() <-chan struct{} {
 }
 
 func (o *owner) set(shards ...int) {
+	o.change(func() { o.shards = shards })
+}
+
+func (o *owner) change(change func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.shards = shards
+	change()
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -472,6 +518,19 @@ func TestOwnership(t *testing.T) {
 		check()
 		o.set(0, 1, 2)
 		check(0, 1, 2)
+		o.change(func() { o.shards, o.unwanted = nil, "a" })
+		synctest.Wait()
+		o.change(func() { o.shards = []int{0, 1, 2} })
+		synctest.Wait()
+		r.write(4, 1_000_700) // of a
+		r.write(5, 1_000_700)
+		for id := range int64(90) {
+			if _, here := r.heap.get(id); here == (rigApplications[id%4] == "a") {
+				t.Fatalf("%d of %s, where a is not wanted, is there: %t", id, rigApplications[id%4], here)
+			}
+		}
+		o.change(func() { o.unwanted = "" })
+		check(0, 1, 2)
 		if n := counter(t, r.reg, "clockd_preload_errors_total"); n != 0 {
 			t.Errorf("%v reads failed", n)
 		}
@@ -482,16 +541,24 @@ func TestOwnership(t *testing.T) {
 
 func counter(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	t.Helper()
+	return counterOf(t, reg, name, "")
+}
+
+// counterOf returns a counter with that label's value.
+func counterOf(t *testing.T, reg *prometheus.Registry, name, value string) float64 {
+	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && (value == "" || m.GetLabel()[0].GetValue() == value) {
+				return m.GetCounter().GetValue()
+			}
 		}
 	}
-	t.Fatalf("no metric %s", name)
+	t.Fatalf("no metric %s %s", name, value)
 	return 0
 }
 

@@ -19,7 +19,7 @@ type progress struct {
 	behind map[string]store.Position // applications of which rows from there on to the mark may be missing
 	// news has the ids that were taken while a read is on its way: what it read of them is older. Nil when none is.
 	news map[int64]struct{}
-	// stale says that there were too many of them: what was read must be read again.
+	// stale says that there were too many of them, or the shards changed: what was read must be read again.
 	stale bool
 }
 
@@ -33,16 +33,14 @@ const (
 // offerFunc puts rows into the heap and returns what has no place, one row an application.
 type offerFunc = func(rows []store.Due) (missing []store.Due)
 
-// assign sets the shards; all is to be read from the beginning if they differ from those before.
-func (p *progress) assign(shards []int) (changed bool) {
+// assign sets the shards and calls keep, which is to drop what is not theirs. Everything is read from the beginning, a
+// read that is on its way too.
+func (p *progress) assign(shards []int, keep func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.Equal(p.shards, shards) {
-		return false
-	}
 	p.shards = shards
-	p.mark, p.behind = store.Position{}, nil
-	return true
+	p.mark, p.behind, p.stale = store.Position{}, nil, true
+	keep()
 }
 
 // owned returns the shards, not to be changed.

@@ -45,6 +45,10 @@ type Config struct {
 	// AnswerPrefetch is how many answers a node takes before it has settled them: a batch, at most. From 1 to 10000, default
 	// 500.
 	AnswerPrefetch int
+
+	// ManagementURL of the broker's management API, like http://user:password@host:15672, for Findings. It may hold a
+	// password and is never printed. Default none: it is not asked.
+	ManagementURL string
 }
 
 // DefaultConfig returns the defaults, without a URL.
@@ -91,6 +95,9 @@ func (c Config) Validate() error {
 		}
 	}
 	if _, err := parseURL(c.URL); err != nil {
+		broken = append(broken, err)
+	}
+	if _, err := newManagement(c.ManagementURL, ""); err != nil {
 		broken = append(broken, err)
 	}
 	rule(c.Exchange != "", "the exchange needs a name: an empty one is the broker's default exchange, which routes by queue name")

@@ -30,6 +30,7 @@ func TestValidateGivesEveryReason(t *testing.T) {
 		"below 1s":              func(c *Config) { c.Heartbeat = time.Millisecond },
 		"below the shortest":    func(c *Config) { c.BackoffMax = time.Millisecond },
 		"prefetch":              func(c *Config) { c.AnswerPrefetch = 10_001 },
+		"management URL":        func(c *Config) { c.ManagementURL = "amqp://localhost" },
 		"cannot be negative":    func(c *Config) { c.GatherBytes = -1 },
 	} {
 		broken := cfg
@@ -88,13 +89,42 @@ func TestPasswordIsNeverShown(t *testing.T) {
 	}
 }
 
+// As for the broker's own URL.
+func TestManagementPasswordIsNeverShown(t *testing.T) {
+	valid := map[string]bool{"nobody listens": true, "prefix": true}
+	for name, url := range map[string]string{
+		"nobody listens": "http://user:" + secret + "@127.0.0.1:1",
+		"prefix":         "http://user:" + secret + "@127.0.0.1:1/rabbit/",
+		"bad escape":     "http://user:" + secret + "%zz@localhost",
+		"bare hash":      "http://user:12#" + secret + "@localhost",
+		"bare question":  "http://user:12?" + secret + "@localhost",
+		"bare slash":     "http://user:12/" + secret + "@localhost",
+		"other scheme":   "htp://user:" + secret + "@localhost",
+		"no host":        "http:user:" + secret,
+	} {
+		cfg := DefaultConfig()
+		cfg.URL, cfg.ManagementURL = sharedURL, url
+		out := fmt.Sprintf("%v %+v %v", cfg, cfg, cfg.LogValue())
+		s, err := New(cfg, Deps{})
+		if good := err == nil; good != valid[name] {
+			t.Errorf("%s is valid: %v", name, good)
+		}
+		if err == nil {
+			_, err = s.Findings(t.Context())
+		}
+		if out += fmt.Sprint(err); err == nil || strings.Contains(out, "s3cr") || strings.Contains(out, "t-pw") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
 // firstTrouble runs s until it has failed to connect, and returns why.
 func firstTrouble(t *testing.T, s *Session) (trouble error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
+	first := s.Usable().Error()
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
-	first := s.Usable().Error()
 	eventually(t, 5*time.Second, "a failed connection", func() bool {
 		trouble = s.Usable()
 		return trouble.Error() != first

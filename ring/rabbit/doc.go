@@ -12,6 +12,9 @@
 //
 //	application ── default exchange ──▶ <exchange>.answers ──▶ any node: batch, Answerer ──▶ ack, or back after a pause
 //
+// Findings asks the management API, where one is given, how safely the queues keep what they have confirmed: a confirm of a
+// classic queue on one node, or of one that drops its oldest, says less than that of a quorum queue.
+//
 // # Invariants
 //
 //  1. Confirmed means a basic.ack of that very message and no basic.return before it. Returns are drained in the

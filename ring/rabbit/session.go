@@ -19,11 +19,12 @@ type Deps struct {
 
 // Session is the broker as a target. Run keeps it usable; Lane gives ways in. Any goroutine.
 type Session struct {
-	cfg     Config
-	address string // of the broker, without user and password
-	log     *slog.Logger
-	metrics *metrics
-	health  *health
+	cfg        Config
+	address    string      // of the broker, without user and password
+	management *management // nil: not asked
+	log        *slog.Logger
+	metrics    *metrics
+	health     *health
 
 	probeNow chan struct{} // capacity 1: a lane met trouble
 	again    chan struct{} // capacity 1: a lane met a missing or forbidden exchange
@@ -41,6 +42,10 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	api, err := newManagement(cfg.ManagementURL, uri.Vhost)
+	if err != nil {
+		return nil, err
+	}
 	m, err := newMetrics(deps.Registerer)
 	if err != nil {
 		return nil, err
@@ -50,7 +55,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Session{
-		cfg: cfg, address: address(uri), log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, address: address(uri), management: api, log: log, metrics: m, health: newHealth(m),
 		probeNow: make(chan struct{}, 1),
 		again:    make(chan struct{}, 1),
 	}, nil
