@@ -14,12 +14,19 @@
 //     COMMIT without an answer is clock.ErrUnconfirmed and never replayed. Everything else that the database did is
 //     clock.ErrUnavailable. Errors are told apart by driver type and code, never by text.
 //  6. The due scan reads the index alone, and only what is due: rows that are over have no next_try_time.
-//  7. Where a transaction ends in an error, the adapter has rolled back under a context of its own.
+//  7. Locks of a client that stopped, or whose host vanished, are gone within 10 s: the server ends its session.
+//  8. A server that takes no writes is refused when it is connected to, and left when it becomes so (ErrReadOnly).
+//  9. Nothing but who loads what rests on a lease: two nodes that take themselves for a shard's owner meet in invariant 3.
+//  10. Where a transaction ends in an error, the adapter has rolled back under a context of its own.
 //
 // # What fails, what happens, who heals it
 //
 //	database down              every call ends in ErrUnavailable within its deadline      the pool reconnects
+//	database is read-only      every call ends in ErrUnavailable that says so             new connections find the primary
+//	requests use all           loading, purging, leases, the time and claims go on: they  nobody
+//	connections                have pools of their own
 //	node dies with a claim     the server rolls back (5 s idle, 10 s vanished client)     the rows are due again
+//	node dies with shards      its leases end                                             others take them, with a new epoch
 //	node dies, two-phase       the row is ringing with next_try_time at the claim's end   claimed again under its number
 //	COMMIT of a claim unknown  Settle returns ErrUnconfirmed                              the sweep finds what was not committed
 //	two nodes claim one row    one conditional UPDATE meets it due, the other skips it    nobody

@@ -13,14 +13,22 @@ const (
 	maxReplayWait = 64 * time.Millisecond
 )
 
-// Replay runs try, and again after ErrReplay and after what rolledBack says was a definite rollback (a deadlock, a
-// serialization failure), with a random wait that doubles. It returns the last error.
-func Replay(ctx context.Context, rolledBack func(error) bool, try func() error) error {
+// Replay runs try, and again after ErrReplay and after what reason names as a definite rollback (a deadlock, a serialization
+// failure; "" for all else), with a random wait that doubles. It returns the last error.
+func (m *Metrics) Replay(ctx context.Context, reason func(error) string, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
-		if err == nil || n == maxReplays || !errors.Is(err, ErrReplay) && !rolledBack(err) {
+		if err == nil || n == maxReplays {
 			return err
 		}
+		why := reason(err)
+		if errors.Is(err, ErrReplay) {
+			why = replayRowsChanged
+		}
+		if why == "" {
+			return err
+		}
+		m.replays.WithLabelValues(why).Inc()
 		wait := time.NewTimer(rand.N(min(time.Millisecond<<n, maxReplayWait)))
 		select {
 		case <-wait.C:

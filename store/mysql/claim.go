@@ -15,9 +15,9 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	h := &held{s: s, ClaimRequest: r}
-	err := store.Replay(ctx, rolledBack, func() error { return h.claim(ctx) })
+	err := s.metrics.Replay(ctx, replayReason, func() error { return h.claim(ctx) })
 	if err != nil {
-		return nil, mapError("claim", err)
+		return nil, s.mapError("claim", err)
 	}
 	c := &store.Claim{Rings: h.rings, Ended: h.ended, Left: h.left, Once: h.once}
 	if len(h.rings) > 0 {

@@ -6,18 +6,22 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/clockd/clockd/store"
 )
 
 // What a connection begins with. The server's default, REPEATABLE READ, would lock gaps and deadlock. Locks are waited for one second, the least that MySQL knows, where a
 // statement says nothing else; what does not fit a column is an error. A transaction whose client is stuck or gone
 // ends after 5 s on MariaDB; MySQL has no such limit, so there a connection that is silent for 8 s is ended (and ours are not
-// kept idle that long). MariaDB would turn lists of 1,000 values and more into joins; here they are ranges.
+// kept idle that long). A client that stops reading is given up after 5 s. MariaDB would turn lists of 1,000 values and more into joins; here they are ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-	prepareSession = `SET SESSION innodb_lock_wait_timeout = 1, sql_mode = 'STRICT_TRANS_TABLES', autocommit = 1
+	prepareSession = `SET SESSION innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = 1
 /*M!100300 , idle_transaction_timeout = 5, in_predicate_conversion_threshold = 0 */
 /*!80000 , wait_timeout = 8 */`
 )
@@ -50,7 +54,37 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, fmt.Errorf("prepare the session: %w", err)
 		}
 	}
+	if err := writable(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
 	return conn, nil
+}
+
+// readOnlyVariables tell a replica, also to a user whom they do not bind; which of them exist depends on the server.
+const readOnlyVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only')"
+
+// writable refuses a server that takes no writes.
+func writable(ctx context.Context, conn driver.Conn) error {
+	session, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return errors.New("the driver's connection cannot query")
+	}
+	rows, err := session.QueryContext(ctx, readOnlyVariables, nil)
+	if err != nil {
+		return fmt.Errorf("look whether the server is read-only: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for row := make([]driver.Value, 2); ; {
+		switch err := rows.Next(row); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("look whether the server is read-only: %w", err)
+		case !slices.Contains([]string{"OFF", "0"}, fmt.Sprintf("%s", row[1])):
+			return fmt.Errorf("%w: %s is %s", store.ErrReadOnly, row[0], row[1])
+		}
+	}
 }
 
 // open returns a pool of at most size connections, all of which are kept.

@@ -36,10 +36,13 @@
 // # What fails, what happens, who heals it
 //
 //	server gone                    ErrUnavailable within Timeout                      the pool dials again
-//	server became read-only        its connections are given up (rejectReadOnly)      the next ones find the new primary
+//	server became read-only        its connections are given up (rejectReadOnly), and the next ones find the new primary
+//	                               new ones to a read_only server are refused         (to a user whom read_only does not bind,
+//	                                                                                  only the latter)
 //	process stopped in a claim     MariaDB ends the transaction after 5 s idle,       the rows are due again
 //	                               MySQL the connection after 8 s
 //	host vanished in a claim       the same: idle is counted at the server            the rows are due again
+//	client stops reading a claim   the server gives the connection up after 5 s       the rows are due again
 //	max_allowed_packet too small   Check refuses below 1 MiB; a row that does not     an operator raises it
 //	                               fit is ErrUnavailable
 package mysql

@@ -15,7 +15,7 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 	b := bulk{DBTX: s.upkeep, part: dueOfShard, rows: len(q.Shards), args: dueArgs(q)}
 	found, err := s.q.ListDue(ctx, b, dbsqlc.ListDueParams{})
 	if err != nil {
-		return store.DuePage{}, mapError("read what is due", err)
+		return store.DuePage{}, s.mapError("read what is due", err)
 	}
 	rows := make([]store.Due, len(found))
 	for i, r := range found {
@@ -45,12 +45,12 @@ func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, li
 	numbers := idsOf(shards, func(n *int) int64 { return int64(*n) })
 	count, err := s.q.CountDue(ctx, s.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
 	if err != nil || count == 0 {
-		return o, mapError("count what is overdue", err)
+		return o, s.mapError("count what is overdue", err)
 	}
 	b := bulk{DBTX: s.upkeep, part: oldestOf, rows: len(shards), args: oldestArgs(numbers, now)}
 	oldest, err := s.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
 	if err != nil {
-		return o, mapError("look for the oldest that is overdue", err)
+		return o, s.mapError("look for the oldest that is overdue", err)
 	}
 	for _, r := range oldest {
 		if t := store.FromNull(r); o.Oldest == clock.NoInstant || t < o.Oldest {

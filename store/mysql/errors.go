@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // Numbers of the server's errors that are told apart.
@@ -27,13 +29,35 @@ func mapError(doing string, err error) error {
 	if _, mapped := errors.AsType[*clock.Error](err); mapped {
 		return err
 	}
-	return clock.Unavailable(fmt.Errorf("mysql: %s: %w", doing, err))
+	err = fmt.Errorf("mysql: %s: %w", doing, err)
+	if errors.Is(err, store.ErrReadOnly) {
+		return &clock.Error{
+			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
+			Detail: "the database is read-only: the URL leads to a replica, or the primary was changed",
+		}
+	}
+	return clock.Unavailable(err)
 }
 
-// rolledBack reports whether err is a definite rollback that a repetition may heal. A lock timeout rolls back a statement
+// mapError is mapError, and counts the error.
+func (s *Store) mapError(doing string, err error) error {
+	return s.metrics.Failed(mapError(doing, err))
+}
+
+// replayReason names a definite rollback that a repetition may heal; "" for all else. A lock timeout rolls back a statement
 // only; the transaction was then rolled back by its caller.
-func rolledBack(err error) bool {
-	return !errors.Is(err, clock.ErrUnconfirmed) && isNumber(err, errDeadlock, errLockTimeout, errRolledBackByPlugin)
+func replayReason(err error) string {
+	switch {
+	case errors.Is(err, clock.ErrUnconfirmed):
+		return ""
+	case isNumber(err, errDeadlock):
+		return store.ReplayDeadlock
+	case isNumber(err, errLockTimeout):
+		return store.ReplayLockTimeout
+	case isNumber(err, errRolledBackByPlugin):
+		return store.ReplaySerialization
+	}
+	return ""
 }
 
 // definite reports whether a COMMIT that ended in err has certainly not committed.

@@ -39,7 +39,7 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 		return nil, nil
 	}
 	ids := idsOf(due, func(d *store.Due) int64 { return d.ID })
-	err = transact(ctx, s.upkeep, "expire", func(t *tx, _ bool) error {
+	err = s.transact(ctx, s.upkeep, "expire", func(t *tx, _ bool) error {
 		rows, err := s.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now)})
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ func (s *Store) Keys(ctx context.Context, ids []int64) (map[int64]clock.Key, err
 	for chunk := range slices.Chunk(ids, store.MaxKeys) {
 		rows, err := s.q.ListKeys(ctx, s.db, chunk)
 		if err != nil {
-			return nil, mapError("read keys", err)
+			return nil, s.mapError("read keys", err)
 		}
 		for _, r := range rows {
 			keys[r.ID] = clock.Key{Application: r.Application, BusinessID: r.BusinessID}

@@ -26,8 +26,8 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, err
 		DueAfter: int64(q.DueAfter), DueBefore: int64(q.DueBefore), Limit: int32(q.Limit),
 	})
 	if err != nil {
-		return nil, mapError("list", err)
+		return nil, s.mapError("list", err)
 	}
 	alarms, err := alarmsOf(rows)
-	return alarms, mapError("list", err)
+	return alarms, s.mapError("list", err)
 }

@@ -44,7 +44,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 	applied, err := p.Up(ctx)
 	if err != nil {
-		return mapError("migrate", err)
+		return s.mapError("migrate", err)
 	}
 	for _, m := range applied {
 		s.log.Info("schema migrated", "version", m.Source.Version, "took", m.Duration.Round(time.Millisecond))
@@ -78,7 +78,7 @@ func (s *Store) provider(db *sql.DB) (*goose.Provider, error) {
 func (s *Store) makeShards(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return transact(ctx, s.upkeep, "make shards", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.upkeep, "make shards", func(t *tx, _ bool) error {
 		count, err := s.q.CountShards(ctx, t)
 		if err != nil || count > 0 {
 			return err
@@ -112,7 +112,7 @@ func (s *Store) Check(ctx context.Context) error {
 	shards, err := s.q.CountShards(ctx, s.upkeep)
 	switch {
 	case err != nil:
-		return mapError("count the shards", err)
+		return s.mapError("count the shards", err)
 	case shards == 0:
 		return errors.New("mysql: the database has no shards: run clockd migrate")
 	case s.cfg.Shards != 0 && int64(s.cfg.Shards) != shards:
@@ -129,7 +129,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) readServer(ctx context.Context) (server, error) {
 	row, err := s.q.ReadServer(ctx, s.upkeep)
 	if err != nil {
-		return server{}, mapError("read the version", err)
+		return server{}, s.mapError("read the version", err)
 	}
 	v := parseServer(row.Version)
 	v.maxPacket, v.idStep = int(row.MaxPacket), row.IDStep
@@ -157,7 +157,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	case errors.Is(err, database.ErrVersionNotFound) || isNumber(err, errNoSuchTable):
 		has = 0
 	case err != nil:
-		return mapError("read the schema's version", err)
+		return s.mapError("read the schema's version", err)
 	}
 	switch {
 	case has < want:

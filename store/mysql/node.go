@@ -15,7 +15,7 @@ func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 	defer cancel()
 	rows, err := s.q.ListCluster(ctx, s.upkeep)
 	if err != nil {
-		return store.Cluster{}, mapError("read the cluster", err)
+		return store.Cluster{}, s.mapError("read the cluster", err)
 	}
 	var c store.Cluster
 	for _, r := range rows {
@@ -28,7 +28,7 @@ func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return transact(ctx, s.upkeep, "attend", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.upkeep, "attend", func(t *tx, _ bool) error {
 		err := s.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
 			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(),
@@ -54,7 +54,7 @@ func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shard
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	err = transact(ctx, s.upkeep, "take shards", func(t *tx, _ bool) error {
+	err = s.transact(ctx, s.upkeep, "take shards", func(t *tx, _ bool) error {
 		free, err := s.q.LockFreeShards(ctx, t, dbsqlc.LockFreeShardsParams{Shards: numbersOf(shards), Now: int64(now)})
 		if taken = nil; err != nil || len(free) == 0 {
 			return err
@@ -83,7 +83,7 @@ func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) err
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return transact(ctx, s.upkeep, "yield shards", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.upkeep, "yield shards", func(t *tx, _ bool) error {
 		return s.q.YieldShards(ctx, t, dbsqlc.YieldShardsParams{Shards: numbersOf(shards), Incarnation: incarnation})
 	})
 }
@@ -92,7 +92,7 @@ func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) err
 func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return transact(ctx, s.upkeep, "leave", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.upkeep, "leave", func(t *tx, _ bool) error {
 		if err := s.q.DeleteNode(ctx, t, incarnation); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int
 	defer cancel()
 	ids, err := s.q.ListFinished(ctx, s.upkeep, dbsqlc.ListFinishedParams{Earlier: int64(before), Limit: int32(limit)})
 	if err != nil {
-		return 0, mapError("list what is to be purged", err)
+		return 0, s.mapError("list what is to be purged", err)
 	}
 	deleted := 0
 	for from := 0; from < len(ids); from += maxPurge {
@@ -31,7 +31,7 @@ func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int
 }
 
 func (s *Store) purge(ctx context.Context, before clock.Instant, ids []int64) (deleted int, err error) {
-	err = transact(ctx, s.upkeep, "purge", func(t *tx, _ bool) error {
+	err = s.transact(ctx, s.upkeep, "purge", func(t *tx, _ bool) error {
 		deleted = 0
 		free, err := s.q.LockFinished(ctx, t, dbsqlc.LockFinishedParams{Ids: ids, Earlier: int64(before)})
 		if err != nil || len(free) == 0 {

@@ -26,14 +26,14 @@ func (h *held) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate
 	}
 	if err := h.s.settle(ctx, h.tx, settled, store.Attempts(h.rings, h.before, fates, now)); err != nil {
 		h.tx.rollback(ctx)
-		return mapError("settle", err)
+		return h.s.mapError("settle", err)
 	}
-	return mapError("settle", h.tx.commit(ctx))
+	return h.s.mapError("settle", h.tx.commit(ctx))
 }
 
 // settleCommitted writes the rows that are still as the claim left them; the others were claimed again after its end, or set anew.
 func (h *held) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
-	return transact(ctx, h.s.rings, "settle", func(t *tx, _ bool) error {
+	return h.s.transact(ctx, h.s.rings, "settle", func(t *tx, _ bool) error {
 		ours, err := h.lockCommitted(ctx, t)
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func (h *held) Release(ctx context.Context) error {
 		h.tx.rollback(ctx)
 		return nil
 	}
-	return transact(ctx, h.s.rings, "release", func(t *tx, _ bool) error {
+	return h.s.transact(ctx, h.s.rings, "release", func(t *tx, _ bool) error {
 		ours, err := h.lockCommitted(ctx, t)
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
@@ -18,18 +20,20 @@ var _ store.Store = (*Store)(nil)
 
 // Deps are what a Store uses.
 type Deps struct {
-	Log *slog.Logger // nil: none
+	Log        *slog.Logger          // nil: none
+	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
 }
 
 // Store is a store.Store in MySQL or MariaDB.
 type Store struct {
-	cfg    Config
-	log    *slog.Logger
-	q      *dbsqlc.Queries
-	db     *sql.DB // requests only
-	rings  *sql.DB // claims only
-	upkeep *sql.DB // all else
-	insert optimism
+	cfg     Config
+	log     *slog.Logger
+	metrics *store.Metrics
+	q       *dbsqlc.Queries
+	db      *sql.DB // requests only
+	rings   *sql.DB // claims only
+	upkeep  *sql.DB // all else
+	insert  optimism
 
 	mu     sync.Mutex
 	server server
@@ -49,7 +53,11 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, q: dbsqlc.New()}
+	metrics, err := store.NewMetrics(deps.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New()}
 	for _, p := range []struct {
 		pool  **sql.DB
 		conns int
@@ -100,7 +108,7 @@ func (s *Store) Time(ctx context.Context) (int64, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	micros, err := s.q.ReadTime(ctx, s.upkeep)
-	return micros, mapError("read the time", err)
+	return micros, s.mapError("read the time", err)
 }
 
 // Get returns the alarm with its attempts (GetAlarm, ListAttempts).
@@ -112,15 +120,15 @@ func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 		return nil, unknownAlarm(k)
 	}
 	if err != nil {
-		return nil, mapError("get", err)
+		return nil, s.mapError("get", err)
 	}
 	a, err := alarmOf(row)
 	if err != nil {
-		return nil, mapError("get", err)
+		return nil, s.mapError("get", err)
 	}
 	attempts, err := s.q.ListAttempts(ctx, s.db, dbsqlc.ListAttemptsParams{AlarmID: a.ID, Limit: clock.MaxAttempts})
 	if err != nil {
-		return nil, mapError("get attempts", err)
+		return nil, s.mapError("get attempts", err)
 	}
 	a.Attempts = attemptsOf(attempts)
 	return &a, nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -83,9 +82,9 @@ func (t *tx) discard() { _ = t.Raw(func(any) error { return driver.ErrBadConn })
 
 // transact runs try in a transaction and commits, and again after a definite rollback; first tells try whether it is
 // the first time. The error is of a kind of package clock.
-func transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, first bool) error) error {
+func (s *Store) transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, first bool) error) error {
 	first := true
-	err := store.Replay(ctx, rolledBack, func() error {
+	err := s.metrics.Replay(ctx, replayReason, func() error {
 		t, err := begin(ctx, db)
 		if err != nil {
 			return err
@@ -98,5 +97,5 @@ func transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, fir
 		}
 		return t.commit(ctx)
 	})
-	return mapError(doing, err)
+	return s.mapError(doing, err)
 }

@@ -21,7 +21,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 		defer cancel()
 	}
 	server, shards := s.known(), s.ShardCount()
-	err = transact(ctx, s.db, "write", func(t *tx, first bool) (err error) {
+	err = s.transact(ctx, s.db, "write", func(t *tx, first bool) (err error) {
 		w := &writeTx{tx: t, s: s, server: server, first: first}
 		decisions, err = store.Write(ctx, w, r, shards)
 		return err

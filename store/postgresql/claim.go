@@ -231,7 +231,7 @@ func (c *claim) undo(i int) correction {
 // correct writes the corrections and those of the attempts whose rows were still held, and commits; afterwards the claim is over.
 func (c *claim) correct(ctx context.Context, corrections []correction, attempts []store.Attempted) error {
 	if c.t == nil {
-		return store.Replay(ctx, rolledBack, func() error { return c.correctAnew(ctx, corrections, attempts) })
+		return c.s.metrics.Replay(ctx, replayReason, func() error { return c.correctAnew(ctx, corrections, attempts) })
 	}
 	defer c.t.close(ctx)
 	if len(corrections) == 0 {

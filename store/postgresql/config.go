@@ -1,6 +1,7 @@
 package postgresql
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,7 +9,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/store"
 )
 
 // DefaultShards is the shard count of a new database where the Config names none.
@@ -24,7 +29,7 @@ const (
 	ringLockWait      = time.Second           // of a ring, which skips what is locked: a safety net
 	upkeepLockWait    = time.Second           // of what skips it as well, and of leases
 	statementTimeout  = 30 * time.Second      // of a statement whose client is gone: a safety net
-	vanishedClient    = 10 * time.Second      // until a connection without an answer is dropped
+	vanishedClient    = 8 * time.Second       // until a connection without an answer is dropped
 )
 
 // Config says where the database is and how it is used.
@@ -46,7 +51,8 @@ func DefaultConfig() Config {
 
 // Deps are what a Store uses.
 type Deps struct {
-	Log *slog.Logger // nil: none
+	Log        *slog.Logger          // nil: none
+	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -79,12 +85,25 @@ func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, er
 	p.MaxConns = int32(conns)
 	p.PingTimeout = c.PingTimeout
 	p.ConnConfig.ConnectTimeout = c.DialTimeout
+	if p.ConnConfig.ValidateConnect == nil { // the URL has no target_session_attrs
+		p.ConnConfig.ValidateConnect = writable
+	}
 	for name, value := range settings {
 		if _, given := p.ConnConfig.RuntimeParams[name]; !given {
 			p.ConnConfig.RuntimeParams[name] = value
 		}
 	}
 	return p, nil
+}
+
+// writable refuses a server that takes no writes: a standby, or one whose default is read-only transactions. Of several hosts
+// in the URL the next is tried.
+func writable(ctx context.Context, conn *pgconn.PgConn) error {
+	results, err := conn.Exec(ctx, "SHOW transaction_read_only").ReadAll()
+	if err == nil && len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) == "on" {
+		err = store.ErrReadOnly
+	}
+	return err
 }
 
 // withoutURL returns what is wrong with a URL, without the URL: it holds the password.
@@ -110,6 +129,10 @@ func session() map[string]string {
 		"jit":                           "off",
 		"statement_timeout":             millis(statementTimeout),
 		"tcp_user_timeout":              millis(vanishedClient),
+		// of a host that vanished in the middle of a pipeline, when the server waits for the rest: 4 s and 2 times 2 s
+		"tcp_keepalives_idle":     "4",
+		"tcp_keepalives_interval": "2",
+		"tcp_keepalives_count":    "2",
 		// of a node that stopped in the middle of a write or of a claim
 		"idle_in_transaction_session_timeout": millis(idleInTransaction),
 	}

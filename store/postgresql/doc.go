@@ -29,7 +29,12 @@
 //
 //	server gone                    ErrUnavailable within Timeout                          the pool dials again
 //	server became read-only        ErrUnavailable that says so; all connections are shut  the next ones find the new primary
+//	                               each asks whether it may write
 //	process stopped in a claim     the server ends the session after 5 s idle             the rows are due again
 //	host vanished in a claim       the same: idle is counted at the server                the rows are due again
+//	client stops reading a claim   the server gives the connection up after 8 s           the rows are due again
+//	process stopped between two    nobody notices before PostgreSQL 17, which has a       the process goes on, or is killed
+//	statements of one round trip   transaction_timeout
+//	connection that listens dies   Listen ends, after 10 s where the host vanished        the caller listens again; the sweep loads
 //	old snapshot held elsewhere    dead entries stay at the head of the due index         watch the oldest xmin
 package postgresql

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // SQLSTATE codes that are told apart.
@@ -31,31 +32,44 @@ var (
 	errClosed = errors.New("the connection was closed before COMMIT")
 )
 
-// mapError returns err as a kind of package clock, with what was being done.
+// mapError returns err as a kind of package clock, with what was being done, and counts it.
 func (s *Store) mapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, mapped := errors.AsType[*clock.Error](err); mapped {
-		return err
+		return s.metrics.Failed(err)
 	}
-	err = fmt.Errorf("postgresql: %s: %w", doing, err)
 	if hasCode(err, codeReadOnly) {
 		for _, p := range s.pools() {
 			p.Reset() // what is connected to a former primary stays read-only
 		}
-		return &clock.Error{
+		err = fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	}
+	err = fmt.Errorf("postgresql: %s: %w", doing, err)
+	if errors.Is(err, store.ErrReadOnly) {
+		return s.metrics.Failed(&clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
 			Detail: "the database is read-only: the URL leads to a standby, or the primary was changed",
-		}
+		})
 	}
-	return clock.Unavailable(err)
+	return s.metrics.Failed(clock.Unavailable(err))
 }
 
-// rolledBack reports whether err is a definite rollback that a repetition may heal: a deadlock, a serialization failure, a
-// key that was locked for lockWait, a statement whose table was changed by a migration.
-func rolledBack(err error) bool {
-	return hasCode(err, codeSerialization, codeDeadlock, codeLockNotAvailable, codeNotSupported)
+// replayReason names a definite rollback that a repetition may heal: a deadlock, a serialization failure, a key that was
+// locked for lockWait, a statement whose table was changed by a migration; "" for all else.
+func replayReason(err error) string {
+	switch {
+	case hasCode(err, codeSerialization):
+		return store.ReplaySerialization
+	case hasCode(err, codeDeadlock):
+		return store.ReplayDeadlock
+	case hasCode(err, codeLockNotAvailable):
+		return store.ReplayLockTimeout
+	case hasCode(err, codeNotSupported):
+		return store.ReplayMigrated
+	}
+	return ""
 }
 
 // commitError judges what a COMMIT that was sent, or a pipeline that ends with it, came to: unconfirmed unless the server

@@ -94,7 +94,7 @@ func (s *Store) Leave(ctx context.Context, incarnation string) error {
 func (s *Store) transact(ctx context.Context, doing string, try func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	err := store.Replay(ctx, rolledBack, func() error {
+	err := s.metrics.Replay(ctx, replayReason, func() error {
 		t, err := begin(ctx, s.upkeep, upkeepLockWait)
 		if err != nil {
 			return err

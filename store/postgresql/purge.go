@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -13,7 +12,7 @@ func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	var n int64
-	err := store.Replay(ctx, rolledBack, func() (err error) {
+	err := s.metrics.Replay(ctx, replayReason, func() (err error) {
 		n, err = s.q.PurgeAlarms(ctx, s.upkeep, dbsqlc.PurgeAlarmsParams{Before: int64(before), RowLimit: int32(limit)})
 		return err
 	})

@@ -20,12 +20,13 @@ var _ store.Store = (*Store)(nil)
 
 // Store is a store.Store in PostgreSQL.
 type Store struct {
-	cfg    Config
-	log    *slog.Logger
-	q      *dbsqlc.Queries
-	pool   *pgxpool.Pool // requests only
-	rings  *pgxpool.Pool // claims only
-	upkeep *pgxpool.Pool // all else
+	cfg     Config
+	log     *slog.Logger
+	metrics *store.Metrics
+	q       *dbsqlc.Queries
+	pool    *pgxpool.Pool // requests only
+	rings   *pgxpool.Pool // claims only
+	upkeep  *pgxpool.Pool // all else
 
 	mu     sync.Mutex
 	shards int
@@ -41,7 +42,11 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: cfg, log: log, q: dbsqlc.New()}
+	metrics, err := store.NewMetrics(deps.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New()}
 	for _, p := range []struct {
 		pool     **pgxpool.Pool
 		conns    int

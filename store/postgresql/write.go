@@ -22,7 +22,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 	}
 	var decisions []clock.Decision
 	lockFirst := false
-	err := store.Replay(ctx, rolledBack, func() (err error) {
+	err := s.metrics.Replay(ctx, replayReason, func() (err error) {
 		decisions, err = s.write(ctx, r, lockFirst)
 		lockFirst = lockFirst || hasCode(err, codeLockNotAvailable)
 		return err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // DefaultShards is the shard count of a new database where the Config names none.
@@ -32,7 +34,8 @@ func DefaultConfig() Config { return Config{Readers: 4, Timeout: 5 * time.Second
 
 // Deps are what a Store uses.
 type Deps struct {
-	Log *slog.Logger // nil: none
+	Log        *slog.Logger          // nil: none
+	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
 }
 
 // Validate returns the first rule that the configuration breaks.

@@ -15,19 +15,19 @@ import (
 // primaryCode masks the primary result code of an extended one.
 const primaryCode = 0xff
 
-// mapError returns err as a kind of package clock, with what was being done. An interrupted statement does not name the
+// mapError returns err as a kind of package clock, with what was being done, and counts it. An interrupted statement does not name the
 // context that ended, so it is added.
 func (s *Store) mapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, mapped := errors.AsType[*clock.Error](err); mapped {
-		return err
+		return s.metrics.Failed(err)
 	}
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = errors.Join(ended, err)
 	}
-	return clock.Unavailable(fmt.Errorf("sqlite: %s: %s: %w", s.path, doing, err))
+	return s.metrics.Failed(clock.Unavailable(fmt.Errorf("sqlite: %s: %s: %w", s.path, doing, err)))
 }
 
 // commitError judges what COMMIT came to: unconfirmed unless it is certain that nothing was committed.

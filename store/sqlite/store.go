@@ -19,12 +19,13 @@ var _ store.Store = (*Store)(nil)
 
 // Store is a store.Store in a SQLite file.
 type Store struct {
-	cfg    Config
-	log    *slog.Logger
-	path   string
-	q      *dbsqlc.Queries
-	writer *sql.DB // one connection: everything that writes
-	reader *sql.DB
+	cfg     Config
+	log     *slog.Logger
+	metrics *store.Metrics
+	path    string
+	q       *dbsqlc.Queries
+	writer  *sql.DB // one connection: everything that writes
+	reader  *sql.DB
 
 	mu     sync.Mutex
 	shards int
@@ -46,7 +47,11 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, path: path, q: dbsqlc.New(), dueScans: make(map[int]*sql.Stmt)}
+	metrics, err := store.NewMetrics(deps.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, log: log, metrics: metrics, path: path, q: dbsqlc.New(), dueScans: make(map[int]*sql.Stmt)}
 	if s.writer, err = open(path, writing, 1); err != nil {
 		return nil, err
 	}

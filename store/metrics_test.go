@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/clockd/clockd/clock"
+)
+
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, err := NewMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewMetrics(reg); err == nil {
+		t.Error("two stores in one registry")
+	}
+	deadlock, other := errors.New("deadlock"), errors.New("other")
+	reason := func(err error) string {
+		if errors.Is(err, deadlock) {
+			return ReplayDeadlock
+		}
+		return ""
+	}
+	outcomes := []error{deadlock, fmt.Errorf("written: %w", ErrReplay), deadlock, other}
+	tries := 0
+	err = m.Replay(t.Context(), reason, func() error { tries++; return outcomes[tries-1] })
+	if !errors.Is(err, other) || tries != 4 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	tries = 0
+	err = m.Replay(t.Context(), reason, func() error { tries++; return deadlock })
+	if !errors.Is(err, deadlock) || tries != maxReplays+1 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	tries = 0
+	if err := m.Replay(ended, reason, func() error { tries++; return deadlock }); !errors.Is(err, deadlock) || tries > 2 {
+		t.Errorf("after the context's end: %d tries, %v", tries, err)
+	}
+	for _, err := range []error{
+		nil, clock.Unavailable(other), clock.Unavailable(context.Canceled), clock.Unavailable(context.DeadlineExceeded),
+		clock.Unavailable(ErrReadOnly), clock.Unconfirmed(context.DeadlineExceeded),
+	} {
+		if got := m.Failed(err); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	want := `
+# HELP clockd_store_errors_total Calls of the database that failed, by kind.
+# TYPE clockd_store_errors_total counter
+clockd_store_errors_total{kind="cancelled"} 1
+clockd_store_errors_total{kind="read_only"} 1
+clockd_store_errors_total{kind="timeout"} 1
+clockd_store_errors_total{kind="unavailable"} 1
+clockd_store_errors_total{kind="unconfirmed"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "clockd_store_errors_total"); err != nil {
+		t.Error(err)
+	}
+	if n := testutil.ToFloat64(m.replays.WithLabelValues(ReplayDeadlock)); n < 2+maxReplays {
+		t.Errorf("%v replays of deadlocks", n)
+	}
+	if n := testutil.ToFloat64(m.replays.WithLabelValues(replayRowsChanged)); n != 1 {
+		t.Errorf("%v replays of changed rows", n)
+	}
+}
