@@ -149,6 +149,7 @@ type Store interface {
 	Purger
 	Gauge
 	Leaser
+	Auditor
 
 	// Migrate brings the schema up to date under a lock, so that any number of processes may start at once, and fixes
 	// the shard count of a new database.

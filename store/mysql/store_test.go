@@ -110,7 +110,27 @@ func newDatabase(tb testing.TB) *storetest.Database {
 		Open: func(tb testing.TB) store.Store { return openStore(tb, u) },
 		SQL:  a.db,
 		Kill: a.killOthers,
+
+		Server: host(tb, u),
+		Via:    func(tb testing.TB, address string) store.Store { return openStore(tb, at(tb, u, address)) },
 	}
+}
+
+// host returns the address of a URL's server.
+func host(tb testing.TB, u string) string {
+	tb.Helper()
+	parsed, err := url.Parse(u)
+	ok(tb, err, "parse the URL")
+	return parsed.Host
+}
+
+// at returns the URL with another address.
+func at(tb testing.TB, u, address string) string {
+	tb.Helper()
+	parsed, err := url.Parse(u)
+	ok(tb, err, "parse the URL")
+	parsed.Host = address
+	return parsed.String()
 }
 
 // analyst speaks to a database past the store.

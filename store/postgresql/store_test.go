@@ -81,7 +81,27 @@ func newDatabase(tb testing.TB) *storetest.Database {
 		Open: func(tb testing.TB) store.Store { return open(tb, u) },
 		SQL:  db,
 		Kill: func(tb testing.TB) { kill(tb, db) },
+
+		Server: host(tb, u),
+		Via:    func(tb testing.TB, address string) store.Store { return open(tb, at(tb, u, address)) },
 	}
+}
+
+// host returns the address of a URL's server.
+func host(tb testing.TB, u string) string {
+	tb.Helper()
+	parsed, err := url.Parse(u)
+	ok(tb, err, "parse the URL")
+	return parsed.Host
+}
+
+// at returns the URL with another address.
+func at(tb testing.TB, u, address string) string {
+	tb.Helper()
+	parsed, err := url.Parse(u)
+	ok(tb, err, "parse the URL")
+	parsed.Host = address
+	return parsed.String()
 }
 
 // kill ends the stores' sessions, told by their names, and waits until they are gone.

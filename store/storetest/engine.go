@@ -37,6 +37,9 @@ type Database struct {
 	SQL *sql.DB
 	// Kill ends all connections of stores at the server, as its restart would; nil where there is no server.
 	Kill func(tb testing.TB)
+	// Server is the server's address, and Via opens a store as Open does whose server is at the address; where there is one.
+	Server string
+	Via    func(tb testing.TB, address string) store.Store
 }
 
 // Run runs the whole suite.

@@ -67,6 +67,8 @@ func cases() []testCase {
 		{name: "attend at once", plain: testAttendAtOnce},
 		{name: "shard and node report", plain: testShardReport},
 		{name: "upkeep beside requests", needs: locksRows, plain: testUpkeep},
+		{name: "durability", plain: testDurability},
+		{name: "stopped client", needs: hasServer, plain: testStalled},
 		{name: "cancelled", plain: testCancelled},
 		{name: "settle cancelled", claims: testSettleCancelled},
 		{name: "closed", plain: testClosed},

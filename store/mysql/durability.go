@@ -1,0 +1,75 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/clockd/clockd/store"
+)
+
+// durabilityVariables are what Durability looks at, as a session that writes has them. Not every server has each: MariaDB calls
+// the isolation tx_isolation before 11.1.
+const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
+'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only')`
+
+// Durability reads the server's settings: the redo log, the binary log, torn pages, and the isolation of sessions.
+func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	v, err := s.variables(ctx, durabilityVariables)
+	if err != nil {
+		return nil, s.mapError("read how durable commits are", err)
+	}
+	return judgeVariables(v), nil
+}
+
+// variables returns the rows of a SHOW VARIABLES, the names in lower case.
+func (s *Store) variables(ctx context.Context, query string) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	v := make(map[string]string)
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		v[strings.ToLower(name)] = value
+	}
+	return v, rows.Err()
+}
+
+// judgeVariables judges what the server has; what it does not have is passed over.
+func judgeVariables(v map[string]string) []store.Finding {
+	var found []store.Finding
+	if flush, has := v["innodb_flush_log_at_trx_commit"]; has {
+		// 3 is MariaDB's: synced with a group commit
+		found = append(found, store.Judge("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
+			"a commit is on disk before it is answered",
+			"commits of the last second or so are lost when the server or its machine dies, though they were answered: set it to 1"))
+	}
+	if on(v["log_bin"]) {
+		sync := v["sync_binlog"]
+		found = append(found, store.Judge("sync_binlog", sync, sync == "1",
+			"a commit is in the synced binary log before it is answered",
+			fmt.Sprintf("the binary log is not synced with each commit (%s): after the machine dies, replicas may have other commits than the primary: set it to 1", sync)))
+	} else {
+		found = append(found, store.Finding{Name: "log_bin", Value: "OFF", Safe: true,
+			Detail: "the server has no binary log, and so no replicas: what its disk loses is lost"})
+	}
+	if double, has := v["innodb_doublewrite"]; has {
+		found = append(found, store.Judge("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
+			"a page that was half written when the machine died is repaired",
+			"a page that was half written when the machine dies is lost, with all rows on it, unless the file system writes whole pages"))
+	}
+	level := v["transaction_isolation"]
+	if level == "" {
+		level = v["tx_isolation"]
+	}
+	return append(found, store.Isolation(level))
+}
+
+func on(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }

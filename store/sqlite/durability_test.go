@@ -1,0 +1,29 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+func TestUnsafe(t *testing.T) {
+	s := newStore(t, filepath.Join(t.TempDir(), "clockd.db"))
+	for _, step := range []error{s.Migrate(t.Context()), s.Check(t.Context())} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	for pragma, unsafe := range map[string]string{"synchronous = NORMAL": "synchronous", "synchronous = FULL": ""} {
+		if _, err := s.writer.ExecContext(t.Context(), "PRAGMA "+pragma); err != nil {
+			t.Fatal(err)
+		}
+		found, err := s.Durability(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Safe != (f.Name != unsafe) {
+				t.Errorf("%s: %+v", pragma, f)
+			}
+		}
+	}
+}
