@@ -27,11 +27,12 @@ func (f *fixture) healed() {
 	f.t.Helper()
 	for range 100 {
 		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
+		_, listErr := f.List(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
 		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Lease: f.lease})
-		if readErr == nil && claimErr == nil {
+		if readErr == nil && listErr == nil && claimErr == nil {
 			return
 		}
-		if err := errors.Join(readErr, claimErr); !errors.Is(err, clock.ErrUnavailable) {
+		if err := errors.Join(readErr, listErr, claimErr); !errors.Is(err, clock.ErrUnavailable) {
 			f.t.Fatalf("after the connections were cut: %v", err)
 		}
 	}
