@@ -10,6 +10,8 @@ type metrics struct {
 	rows   prometheus.Counter
 	swept  prometheus.Counter
 	errors prometheus.Counter
+
+	wakesSent, wakesDropped, wakesReceived prometheus.Counter // in rows
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -20,8 +22,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rows:   counter("rows_total", "Rows read ahead."),
 		swept:  counter("swept_rows_total", "Overdue rows that a sweep read."),
 		errors: counter("errors_total", "Reads that failed."),
+
+		wakesSent:     counter("wakes_sent_total", "Alarms due soon of which another node was told."),
+		wakesDropped:  counter("wakes_dropped_total", "Alarms of which another node was not told, because too many waited; its sweep finds them."),
+		wakesReceived: counter("wakes_received_total", "Alarms due soon of which another node told this one."),
 	}
-	reg.MustRegister(m.rows, m.swept, m.errors)
+	reg.MustRegister(m.rows, m.swept, m.errors, m.wakesSent, m.wakesDropped, m.wakesReceived)
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,10 @@ type Deps struct {
 type Preloader struct {
 	cfg       Config
 	ownership Ownership
+	time      Time
 	loaders   []*loader
+	metrics   *metrics
+	sender    *sender // nil: other nodes are not told
 }
 
 // New returns a Preloader; nothing is read before Run.
@@ -81,8 +85,8 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Preloader{cfg: cfg, ownership: deps.Ownership}
 	m := newMetrics(deps.Registerer)
+	p := &Preloader{cfg: cfg, ownership: deps.Ownership, time: deps.Time, metrics: m}
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
@@ -94,6 +98,10 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	return p, nil
 }
 
+// SendBy has the courier tell other nodes what is committed here and is theirs to ring. To be called before Run; without it
+// they find it by their sweeps.
+func (p *Preloader) SendBy(c Courier) { p.sender = newSender(c, p.metrics) }
+
 // Run reads ahead until ctx ends.
 func (p *Preloader) Run(ctx context.Context) error {
 	changed := p.ownership.Changed()
@@ -101,6 +109,9 @@ func (p *Preloader) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, l := range p.loaders {
 		running.Go(func() { l.run(ctx) })
+	}
+	if p.sender != nil {
+		running.Go(func() { p.sender.run(ctx) })
 	}
 	defer running.Wait()
 	for {
@@ -128,41 +139,83 @@ func (p *Preloader) assign(shards []int) {
 // Owned returns the shards that this node looks after.
 func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
-// Wake takes what was just committed: it offers what lies before the watermarks, and drops what moved away.
+// Wake takes what was just committed: it offers what lies before the watermarks, drops what moved away, and tells other
+// nodes what is theirs to ring.
 func (p *Preloader) Wake(written []clock.Decision) {
-	due := make([][]store.Due, len(p.loaders))
+	due := make([]store.Due, 0, len(written))
 	gone := make([][]int64, len(p.loaders))
 	for i := range written {
 		d := &written[i]
 		if !d.Writes() {
 			continue
 		}
-		part := d.Alarm.Shard % len(p.loaders)
 		if d.Verdict != clock.Create {
+			part := d.Alarm.Shard % len(p.loaders)
 			gone[part] = append(gone[part], d.Alarm.ID)
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
-			due[part] = append(due[part], store.Due{
+			due = append(due, store.Due{
 				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Priority), Shard: d.Alarm.Shard,
 				Application: d.Alarm.Application,
 			})
 		}
 	}
-	for i, l := range p.loaders {
-		l.take(due[i], gone[i])
-	}
+	p.take(due, gone)
+	p.tell(due)
 }
 
-// Offer takes rows that are due again.
+// Offer takes rows that are due again, and tells other nodes of those that are theirs to ring.
 func (p *Preloader) Offer(rows []store.Due) {
+	p.take(rows, make([][]int64, len(p.loaders)))
+	p.tell(rows)
+}
+
+// Receive takes a wake-up that another node sent: it offers the rows that are rung here. An error says that it was none.
+func (p *Preloader) Receive(body []byte) error {
+	rows, err := decodeWake(body)
+	if err != nil {
+		return err
+	}
+	if _, here := slices.BinarySearch(p.ownership.Shards(), rows[0].Shard); here {
+		p.metrics.wakesReceived.Add(float64(len(rows)))
+		p.take(rows, make([][]int64, len(p.loaders)))
+	}
+	return nil
+}
+
+// take gives each loader its part.
+func (p *Preloader) take(rows []store.Due, gone [][]int64) {
 	due := make([][]store.Due, len(p.loaders))
 	for _, d := range rows {
 		part := d.Shard % len(p.loaders)
 		due[part] = append(due[part], d)
 	}
 	for i, l := range p.loaders {
-		l.take(due[i], nil)
+		l.take(due[i], gone[i])
 	}
+}
+
+// wakeMargin is by how much other nodes' watermarks may be further than this one's window: they know the time better, or later.
+const wakeMargin = time.Second
+
+// tell has the sender tell other nodes of the rows that they ring and may have read past.
+func (p *Preloader) tell(rows []store.Due) {
+	if p.sender == nil || len(rows) == 0 {
+		return
+	}
+	now, err := p.time.Now()
+	if err != nil {
+		return
+	}
+	horizon, owned := now.Add(p.cfg.Window+wakeMargin), p.ownership.Owned()
+	var others []store.Due
+	for _, d := range rows {
+		_, own := slices.BinarySearch(owned, d.Shard)
+		if d.NextTryTime < horizon && !(own && p.ownership.Wanted(d.Shard, d.Application)) {
+			others = append(others, d)
+		}
+	}
+	p.sender.push(others)
 }
 
 // Rewind has everything that is due read once more, for when wake-ups may have been lost.
