@@ -31,7 +31,7 @@ func (s *Store) Notify(ctx context.Context, bodies []string) error {
 func (s *Store) Listen(ctx context.Context, ready func(), heard func(body string)) error {
 	err := s.listen(ctx, ready, heard)
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // that is how it ends
 	}
 	return s.mapError("listen", err)
 }

@@ -123,13 +123,8 @@ func (f *fixture) age(locked string, p *Proxy) (time.Duration, error) {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM "+locked+" FOR UPDATE")
-	if err == nil {
-		for rows.Next() {
-		}
-		err = rows.Err()
-		_ = rows.Close()
-	}
+	var one int
+	err = tx.QueryRowContext(ctx, "SELECT 1 FROM "+locked+" FOR UPDATE").Scan(&one)
 	age := time.Since(begin)
 	switch {
 	case err != nil:
