@@ -53,9 +53,12 @@ type serveFlags struct {
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Without it rings go to the stream."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
+	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API, to be asked how safe the bound queues are."`
 
 	Listen string `env:"CLOCKD_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on for HTTP."`
 	Node   string `env:"CLOCKD_NODE" placeholder:"NAME" help:"This node's name (default: host name and process id)."`
+
+	RequireDurable bool `env:"CLOCKD_REQUIRE_DURABLE" help:"Refuse to start on a database that is set up so that commits may be lost."`
 
 	NoMigrate    bool          `env:"CLOCKD_NO_MIGRATE" help:"Do not bring the schema up to date at start."`
 	StartTimeout time.Duration `env:"CLOCKD_START_TIMEOUT" default:"60s" help:"How long to wait at start for a database that does not answer."`
@@ -98,6 +101,7 @@ func newConfig(f serveFlags) (*config, error) {
 	c.preload.Window = f.PreloadAhead
 	c.retention.Keep = f.Retention
 	c.rabbit.URL, c.rabbit.Exchange, c.rabbit.DeclareQueues = f.AMQPURL, f.AMQPExchange, f.AMQPDeclareQueues
+	c.rabbit.ManagementURL = f.AMQPManagementURL
 	c.rabbit.ConnectionName = "clockd " + c.Node
 	if err := c.check(); err != nil {
 		return nil, err
@@ -114,6 +118,8 @@ func (c *config) check() error {
 		errs = append(errs, c.rabbit.Validate())
 	} else if len(c.AMQPDeclareQueues) > 0 {
 		errs = append(errs, errors.New("queues to declare are named, but no AMQP URL is given"))
+	} else if c.AMQPManagementURL != "" {
+		errs = append(errs, errors.New("a management URL is given, but no AMQP URL"))
 	}
 	if least := c.RingWorkers * c.RingBatch; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))

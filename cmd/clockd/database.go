@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql"
@@ -19,21 +21,21 @@ import (
 var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
 // newStore returns the adapter for the URL; nothing is opened but what can be without waiting.
-func newStore(f databaseFlags, ringWorkers int, log *slog.Logger) (store.Store, error) {
+func newStore(f databaseFlags, ringWorkers int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
 	scheme, _, _ := strings.Cut(f.DatabaseURL, ":")
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
 		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
-		return mysql.New(cfg, mysql.Deps{Log: log})
+		return mysql.New(cfg, mysql.Deps{Log: log, Registerer: reg})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
 		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
-		return postgresql.New(cfg, postgresql.Deps{Log: log})
+		return postgresql.New(cfg, postgresql.Deps{Log: log, Registerer: reg})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()
 		cfg.URL, cfg.Shards = f.DatabaseURL, f.Shards
-		return sqlite.New(cfg, sqlite.Deps{Log: log})
+		return sqlite.New(cfg, sqlite.Deps{Log: log, Registerer: reg})
 	default:
 		return nil, errScheme
 	}
@@ -41,7 +43,7 @@ func newStore(f databaseFlags, ringWorkers int, log *slog.Logger) (store.Store, 
 
 // checkDatabase returns what is wrong with the flags.
 func checkDatabase(f databaseFlags, ringWorkers int) error {
-	st, err := newStore(f, ringWorkers, slog.New(slog.DiscardHandler))
+	st, err := newStore(f, ringWorkers, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}
@@ -50,14 +52,17 @@ func checkDatabase(f databaseFlags, ringWorkers int) error {
 
 // openStore opens the database, brings the schema up to date unless told not to, and checks it. A database that does not
 // answer is asked again until the start timeout.
-func openStore(ctx context.Context, cfg *config, log *slog.Logger) (store.Store, error) {
-	st, err := newStore(cfg.databaseFlags, cfg.RingWorkers, log)
+func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
+	st, err := newStore(cfg.databaseFlags, cfg.RingWorkers, log, reg)
 	if err != nil {
 		return nil, err
 	}
 	steps := []func(context.Context) error{st.Migrate, st.Check}
 	if cfg.NoMigrate {
 		steps = steps[1:]
+	}
+	if cfg.RequireDurable {
+		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
 		if err := patiently(ctx, cfg.StartTimeout, log, step); err != nil {
@@ -99,7 +104,7 @@ func (m *migrateCommand) Run() error {
 		return &configError{reasons: err}
 	}
 	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags, RingWorkers: 1}}
-	st, err := openStore(context.Background(), cfg, log)
+	st, err := openStore(context.Background(), cfg, log, nil)
 	if err != nil {
 		return err
 	}

@@ -282,3 +282,33 @@ func TestConfigurationErrorsAllAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A database that may lose what it has committed is told in readiness, the log and a metric, or refused where that is asked for.
+func TestDurabilityIsLookedAt(t *testing.T) {
+	t.Parallel()
+	databaseURL := postgres(t)
+	careless := databaseURL + "&synchronous_commit=off"
+	p := start(t, "CLOCKD_DATABASE_URL="+careless)
+	eventually(t, 20*time.Second, "readiness names the setting", func() bool {
+		for _, c := range p.must(http.StatusOK, http.MethodGet, "/readyz", nil).Checks {
+			if c.Name == "durability" && c.Status == statusWarning && strings.Contains(c.Detail, "synchronous_commit is off") {
+				return true
+			}
+		}
+		return false
+	})
+	if got := p.metric(`clockd_durability_safe{setting="synchronous_commit"}`); got != 0 {
+		t.Errorf("the metric says %v", got)
+	}
+	if got := p.metric(`clockd_durability_safe{setting="fsync"}`); got != 1 && !strings.Contains(p.log.String(), "fsync") {
+		t.Errorf("the metric of fsync says %v, and the log nothing", got)
+	}
+	if !strings.Contains(p.log.String(), "setting=synchronous_commit") {
+		t.Errorf("the log does not tell:\n%s", p.log)
+	}
+	out, err := command([]string{"CLOCKD_DATABASE_URL=" + careless, "CLOCKD_REQUIRE_DURABLE=true", "CLOCKD_LISTEN=127.0.0.1:0"}, "serve").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure || !strings.Contains(string(out), "synchronous_commit is off") {
+		t.Errorf("where durability is required: %v\n%s", err, out)
+	}
+}

@@ -26,17 +26,18 @@ type readiness struct {
 	broker   *rabbit.Session // nil where rings go to the stream
 	loop     *ring.Loop
 	keeper   *preload.Keeper
+	audit    *audit
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, tb *clock.Timebase, target ring.Target, broker *rabbit.Session, loop *ring.Loop, k *preload.Keeper) *readiness {
-	return &readiness{draining: draining, timebase: tb, target: target, broker: broker, loop: loop, keeper: k, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, tb *clock.Timebase, target ring.Target, broker *rabbit.Session, loop *ring.Loop, k *preload.Keeper, a *audit) *readiness {
+	return &readiness{draining: draining, timebase: tb, target: target, broker: broker, loop: loop, keeper: k, audit: a, node: cfg.Node}
 }
 
 // look answers /readyz. Only the database and a stop make the service unready: sets must go on while the broker is away.
 func (r *readiness) look() clockhttp.Readiness {
 	_, err := r.timebase.Now()
-	checks := []clockhttp.Check{check("database", err), check("target", r.target.Usable()), r.applications(), r.name()}
+	checks := []clockhttp.Check{check("database", err), check("target", r.target.Usable()), r.applications(), r.name(), r.audit.check()}
 	if r.broker != nil {
 		for _, w := range r.broker.Warnings() {
 			checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})

@@ -36,12 +36,13 @@ func (s *serveCommand) Run() error {
 // serve runs the service until ctx ends or a component fails.
 func serve(ctx context.Context, cfg *config, out *os.File) error {
 	log := cfg.logger().With("node", cfg.Node)
-	st, err := openStore(ctx, cfg, log)
+	reg := newRegistry()
+	st, err := openStore(ctx, cfg, log, reg)
 	if err != nil {
 		return err
 	}
 	var s *service
-	app := fx.New(options(cfg, log, st), fx.Populate(&s))
+	app := fx.New(options(cfg, log, reg, st), fx.Populate(&s))
 	if err := app.Err(); err != nil {
 		return errors.Join(err, st.Close())
 	}

@@ -41,13 +41,14 @@ type parts struct {
 	Service   *clock.Service
 	Retention *store.Retention
 	Overdue   *preload.Overdue
+	Audit     *audit
 	Answers   *rabbit.Answers
 	Server    *clockhttp.Server
 	Keeper    *preload.Keeper
 }
 
 // options joins the parts with fx.
-func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
+func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.Store) fx.Option {
 	return fx.Options(
 		fx.WithLogger(func() fxevent.Logger {
 			l := &fxevent.SlogLogger{Logger: log}
@@ -55,11 +56,11 @@ func options(cfg *config, log *slog.Logger, st store.Store) fx.Option {
 			return l
 		}),
 		fx.StartTimeout(cfg.StartTimeout+stopTimeout), fx.StopTimeout(stopTimeout),
-		fx.Supply(cfg, log),
+		fx.Supply(cfg, log, reg),
 		fx.Provide(
-			func() store.Store { return st },
-			newRegistry, newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newLoop,
-			newClockService, newAnswers, newRetention, newOverdue, newReadiness, newServer, newService,
+			func() store.Store { return st }, func() prometheus.Registerer { return reg },
+			newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newLoop,
+			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -79,6 +80,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{"writer", p.Service.Run})
 	r.own(lc, component{"retention", p.Retention.Run})
 	r.own(lc, component{"overdue", p.Overdue.Run})
+	r.own(lc, component{"audit", p.Audit.Run})
 	if p.Answers != nil {
 		r.own(lc, component{"answers", p.Answers.Run})
 	}
@@ -86,10 +88,10 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: the others ring on until somebody else has the shards
 }
 
-func newRegistry() (*prometheus.Registry, prometheus.Registerer) {
+func newRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg, reg
+	return reg
 }
 
 func newDraining() *atomic.Bool { return new(atomic.Bool) }
