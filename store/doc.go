@@ -17,7 +17,26 @@
 //  7. Locks of a client that stopped, or whose host vanished, are gone within 10 s: the server ends its session.
 //  8. A server that takes no writes is refused when it is connected to, and left when it becomes so (ErrReadOnly).
 //  9. Nothing but who loads what rests on a lease: two nodes that take themselves for a shard's owner meet in invariant 3.
-//  10. Where a transaction ends in an error, the adapter has rolled back under a context of its own.
+//  10. Due order is (next_try_time, due_rank, id) in the index, in pages and in claims, where due_rank is 9 - priority.
+//  11. An answer, a kick or a discard never rewrites payload, generation or claim_id, and is guarded by the ring_no too. What it, a
+//     failed try or an unanswered ring leaves in ring_attempt is written in the same transaction.
+//  12. What rings at most once is never taken by a claim that could take it again: its own claim (ClaimRequest.Once) commits
+//     that it has rung, in doubt, and takes it out of the due index before anything is handed over.
+//  13. Where a transaction ends in an error, the adapter has rolled back under a context of its own.
+//
+// # What claims and answers make of a row
+//
+//	            claim, confirmed                 ack
+//	scheduled ───────────────────▶ ringing ───────────────▶ rung        without ack_timeout a confirmed ring is rung at once
+//	    ▲    not confirmed, release  │ │ └─ touch: more time
+//	    └────────────────────────────┘ │
+//	                                   └── bury, or max_rings unanswered ──▶ dead
+//	scheduled ── claim with Once ──▶ rung, in doubt ── confirmed ──▶ rung
+//	    ▲                                  └── nacked, refused, no answer, the node died: stays so
+//	    └── returned, not sent ────────────┘
+//	dead, expired ── kick ──▶ scheduled; ── discard ──▶ cancelled
+//
+// A two-phase claim is ringing with rung_at NULL meanwhile: an answer to its ring waits.
 //
 // # What fails, what happens, who heals it
 //
@@ -28,6 +47,7 @@
 //	node dies with a claim     the server rolls back (5 s idle, 10 s vanished client)     the rows are due again
 //	node dies with shards      its leases end                                             others take them, with a new epoch
 //	node dies, two-phase       the row is ringing with next_try_time at the claim's end   claimed again under its number
+//	node dies, at most once    the row stays rung with in_doubt, and is in retry_report   a person, or nobody
 //	COMMIT of a claim unknown  Settle returns ErrUnconfirmed                              the sweep finds what was not committed
 //	two nodes claim one row    one conditional UPDATE meets it due, the other skips it    nobody
 package store

@@ -10,7 +10,9 @@
 //	a group of sets, all new                   3   INSERT
 //	a group of sets of existing keys           5   INSERT refused, lock, UPDATE; mostly 4, see below
 //	a group of cancels                         4   lock, UPDATE
-//	a batch of rings, all confirmed            5   lock, UPDATE, SELECT
+//	a group of answers                         4   lock, UPDATE a state and ring_no; 6 where some are kept as attempts
+//	a batch of rings, all confirmed            5   lock, UPDATE, SELECT; 7 where some were not acknowledged before
+//	a batch that rings at most once            10  lock, UPDATE, SELECT and COMMIT before it is delivered; lock, UPDATE after
 //	a batch of rings, some not                 8   the same, UPDATE, INSERT and look at their attempts
 //	what is due, of all shards                 1
 //
@@ -22,7 +24,7 @@
 // # Invariants
 //
 //  1. READ COMMITTED, whatever the server's default: set for every session.
-//  2. A claim is decided by its conditional UPDATE (TakeAlarms, LeaseAlarms); LockDue before it only avoids waiting, and
+//  2. A claim is decided by its conditional UPDATE (TakeAlarms, LeaseAlarms, TakeOnce); LockDue before it only avoids waiting, and
 //     nothing rests on SKIP LOCKED, which some relatives of MySQL accept and ignore.
 //  3. No lock is waited for longer than a second, but where a write is asked to wait.
 //  4. Rows are found to be due, over or listed without locks, and locked by primary key or by alarm_key only: entries of

@@ -11,6 +11,8 @@
 //	a group with sets of existing keys       4   BEGIN+INSERT, lock, UPDATE, COMMIT (5 where a row is held elsewhere)
 //	a batch of rings, all confirmed          3   BEGIN+lock, UPDATE RETURNING, COMMIT
 //	a batch of rings, some not               3   BEGIN+lock, UPDATE RETURNING, corrections+attempts+COMMIT
+//	a batch that rings at most once          5   BEGIN+lock, UPDATE RETURNING, COMMIT before it is delivered; corrections, COMMIT after
+//	a group of answers                       3   BEGIN+lock, UPDATE, COMMIT (5 where some are kept as attempts)
 //
 // Plans are pinned: sessions discourage sequential scans, bitmaps, hash and merge joins, because a statement that was
 // planned while the table was small would otherwise read the whole of it until the next analyze.

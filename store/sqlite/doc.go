@@ -9,7 +9,7 @@
 // commit is synced (synchronous FULL), which is why batching is worth 15 times.
 //
 // A claim that held a transaction would stop every set until the broker has answered, so HoldsClaims is false: claims are
-// two-phase. A second process on the same file is legal: the file's lock makes it wait, for 5 s at most.
+// two-phase, those of alarms that ring at most once by their nature. A second process on the same file is legal: the file's lock makes it wait, for 5 s at most.
 //
 // # Invariants
 //

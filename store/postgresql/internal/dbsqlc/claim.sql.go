@@ -227,7 +227,7 @@ FROM (SELECT unnest($1::bigint[]) AS alarm_id,
              unnest($7::varchar[]) AS error,
              unnest($8::varchar[]) AS answered_by,
              generate_subscripts($1::bigint[], 1) AS position) t
-WHERE t.alarm_id IN (SELECT settled.id FROM settled)
+WHERE (t.alarm_id IN (SELECT settled.id FROM settled)) IS TRUE
 ORDER BY t.position
 `
 
@@ -259,7 +259,7 @@ type SettleAlarmsParams struct {
 }
 
 // What became of the rings, or with Release the rows as they were; only rows that are as the claim left them, and
-// the attempts of those.
+// the attempts of those. IS TRUE has the ids looked up by hash: as a join it would be a nested loop, for others are off.
 // Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) error {
 	_, err := db.Exec(ctx, SettleAlarms,
