@@ -37,6 +37,7 @@ type parts struct {
 	Timebase  *clock.Timebase
 	Broker    *rabbit.Session
 	Loop      *ring.Loop
+	WakeUps   *wakeUps
 	Preloader *preload.Preloader
 	Service   *clock.Service
 	Retention *store.Retention
@@ -59,7 +60,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newLoop,
+			newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newWakeUps, newLoop,
 			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -76,6 +77,9 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 		r.own(lc, component{"broker", p.Broker.Run})
 	}
 	r.own(lc, component{"ring", p.Loop.Run})
+	if p.WakeUps != nil {
+		r.own(lc, component{"wake-ups", p.WakeUps.run})
+	}
 	r.own(lc, component{"preload", p.Preloader.Run})
 	r.own(lc, component{"writer", p.Service.Run})
 	r.own(lc, component{"retention", p.Retention.Run})
