@@ -312,3 +312,56 @@ func TestDurabilityIsLookedAt(t *testing.T) {
 		t.Errorf("where durability is required: %v\n%s", err, out)
 	}
 }
+
+// What asks for at most once never rings twice, also when the process dies in mid-herd: what did not arrive says that it is
+// in doubt.
+func TestAtMostOnce(t *testing.T) {
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		const count = 1000
+		env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_RING_BATCH=50"} // so that some are left when it is killed
+		if b != nil {
+			env = append(env, b.env()...)
+		}
+		p := start(t, env...)
+		got := receiveFrom(p, b, "shop")
+		due := time.Now().Add(3 * time.Second)
+		var sets []map[string]any
+		for i := range count {
+			sets = append(sets, map[string]any{
+				"business_id": fmt.Sprintf("once-%d", i), "ring_at": due.UnixMilli(), "payload": i, "delivery": "at_most_once",
+			})
+		}
+		for from := 0; from < count; from += 500 {
+			p.must(http.StatusOK, http.MethodPost, "/v1/applications/shop/alarms", map[string]any{"set": sets[from : from+500]})
+		}
+		eventually(t, time.Minute, "the herd begins to ring", func() bool { return len(got.all()) > 0 })
+		p.kill()
+		p = start(t, env...)
+		again := &receiver{}
+		if b == nil {
+			again = p.listen("shop")
+		}
+		eventually(t, time.Minute, "all are over", func() bool {
+			return p.inState("shop", "rung") == count
+		})
+		arrived := map[string]int{}
+		for _, r := range append(got.all(), again.all()...) {
+			arrived[r.businessID]++
+		}
+		lost := 0
+		for i := range count {
+			id := fmt.Sprintf("once-%d", i)
+			switch arrived[id] {
+			case 1:
+			case 0:
+				lost++
+				if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil); !a.InDoubt {
+					t.Errorf("%s did not arrive and says %+v", id, a)
+				}
+			default:
+				t.Errorf("%s rang %d times", id, arrived[id])
+			}
+		}
+		t.Logf("%d of %d did not arrive, and say so", lost, count)
+	})
+}

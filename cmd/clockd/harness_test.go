@@ -208,6 +208,7 @@ type answer struct {
 	Code       string         `json:"code"`
 	Field      string         `json:"field"`
 	LastError  string         `json:"last_error"`
+	InDoubt    bool           `json:"in_doubt"`
 	RetryTimes int            `json:"retry_times"`
 	Attempts   []any          `json:"attempts"`
 	Results    []answerResult `json:"results"`
@@ -277,6 +278,26 @@ func (p *process) must(status int, method, path string, body any) answer {
 		p.t.Fatalf("%s %s: got %+v, want status %d", method, path, a, status)
 	}
 	return a
+}
+
+// inState counts the application's alarms in a state.
+func (p *process) inState(application, state string) int {
+	p.t.Helper()
+	count, more := 0, ""
+	for {
+		var page struct {
+			Alarms []any   `json:"alarms"`
+			Cursor *string `json:"next_cursor"`
+		}
+		path := "/v1/applications/" + application + "/alarms?limit=1000&state=" + state + more
+		if res, err := p.decode(http.MethodGet, path, nil, &page); err != nil || res.StatusCode != http.StatusOK {
+			p.t.Fatalf("list: %v, %v", res, err)
+		}
+		if count += len(page.Alarms); page.Cursor == nil {
+			return count
+		}
+		more = "&cursor=" + url.QueryEscape(*page.Cursor)
+	}
 }
 
 func alarmPath(application, id string) string {
