@@ -411,6 +411,13 @@ func TestSubscribers(t *testing.T) {
 		if n[0] < 25 || n[1] < 25 || n[2] != 0 {
 			t.Errorf("what a and b subscribed: %v", n)
 		}
+		for _, m := range []*member{a, b} {
+			for _, shard := range m.Owned() {
+				if !m.Wanted(shard, "both") {
+					t.Errorf("%s has shard %d and a subscriber, and does not ring", m.cfg.Name, shard)
+				}
+			}
+		}
 		changed := a.Changed()
 		b.subscribe("both", "shop")
 		time.Sleep(300 * time.Millisecond)
