@@ -93,7 +93,8 @@ func (b *Bulletin) post(ctx context.Context) {
 				notices, failures = notices[n:], 0
 				continue
 			} else if ctx.Err() == nil {
-				b.failed("could not post wake-ups", err)
+				b.errors.Inc()
+				b.log.Warn("could not post wake-ups", "err", err)
 			}
 			b.lost(notices)
 			b.pause(ctx, &failures)
@@ -136,7 +137,8 @@ func (b *Bulletin) listen(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		if err := b.notifier.Listen(ctx, ready, b.read); err != nil && ctx.Err() == nil {
-			b.failed("could not hear other nodes' wake-ups", err)
+			b.errors.Inc()
+			b.log.Warn("could not hear other nodes' wake-ups", "err", err)
 		}
 		b.pause(ctx, &failures)
 	}
@@ -146,11 +148,6 @@ func (b *Bulletin) read(notice string) {
 	for line := range strings.SplitSeq(notice, "\n") {
 		b.heard([]byte(line))
 	}
-}
-
-func (b *Bulletin) failed(what string, err error) {
-	b.errors.Inc()
-	b.log.Warn(what, "err", err)
 }
 
 // pause waits after a failure, longer each time, or until ctx ends.

@@ -211,7 +211,7 @@ func (p *Preloader) tell(rows []store.Due) {
 	var others []store.Due
 	for _, d := range rows {
 		_, own := slices.BinarySearch(owned, d.Shard)
-		if d.NextTryTime < horizon && !(own && p.ownership.Wanted(d.Shard, d.Application)) {
+		if here := own && p.ownership.Wanted(d.Shard, d.Application); !here && d.NextTryTime < horizon {
 			others = append(others, d)
 		}
 	}

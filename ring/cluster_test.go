@@ -723,8 +723,8 @@ func (h *chaos) step() {
 	application := []string{"a", "b", "c"}[h.rnd.IntN(3)]
 	switch n := h.rnd.IntN(1000); {
 	case n < 600 && !h.down:
-		in := []time.Duration{0, 1, 30, 1000, 4000, 20_000, 31_000}[h.rnd.IntN(7)] + time.Duration(h.rnd.IntN(50))
-		h.set(h.peer(), application, id, in*time.Millisecond)
+		in := []int{0, 1, 30, 1000, 4000, 20_000, 31_000}[h.rnd.IntN(7)] + h.rnd.IntN(50)
+		h.set(h.peer(), application, id, time.Duration(in)*time.Millisecond)
 	case n < 750 && !h.down:
 		h.cancel(h.peer(), application, id)
 	case n < 960:
