@@ -18,7 +18,7 @@
 //     asked for again when there is use for it: nothing that was loaded waits for a sweep.
 //  7. A full share of the heap takes room from the application that has most in it, and what is due is popped by turns: one
 //     application's flood delays its own alarms. Of one application's alarms that are due at one instant the higher priority
-//     (the lower rank) is popped first; no priority of one application comes before another's turn.
+//     (the lower rank) is popped first, whichever loader brought them; no priority of one application comes before another's turn.
 //  8. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
 //     suspect application.
 //  9. What rings at most once is claimed apart from the others and committed as rung, in doubt, before a byte of it is written;

@@ -621,14 +621,21 @@ func TestFlood(t *testing.T) {
 
 func priority(n int) func(*clock.Set) { return func(s *clock.Set) { s.Priority = n } }
 
-// TestPriorityInFlood: what is due at one instant rings by priority, through a heap far smaller.
+// TestPriorityInFlood: what is due at one instant rings by priority: all that was loaded by then, whichever loader brought it, and
+// of one loader also a backlog through a heap far smaller.
 func TestPriorityInFlood(t *testing.T) {
 	cfg := defaultNode()
-	cfg.capacity, cfg.idle, cfg.preload.Page, cfg.preload.Loaders = 64, true, 64, 1
-	cfg.ring.Workers, cfg.ring.BatchRows = 1, 7
+	cfg.idle, cfg.ring.Workers, cfg.ring.BatchRows = true, 1, 7
+	t.Run("all loaders", func(t *testing.T) { testPriorities(t, cfg, 3*time.Second) })
+	cfg.capacity, cfg.preload.Page, cfg.preload.Loaders = 64, 64, 1
+	t.Run("small heap", func(t *testing.T) { testPriorities(t, cfg, 0) })
+}
+
+func testPriorities(t *testing.T, cfg nodeConfig, due time.Duration) {
+	t.Helper()
 	inBubble(t, cfg, func(t *testing.T, n *node) {
 		for i := range 1000 {
-			n.set("app", fmt.Sprint(i), 0, priority(i*7%10))
+			n.set("app", fmt.Sprint(i), due, priority(i*7%10))
 		}
 		time.Sleep(time.Second)
 		n.start()

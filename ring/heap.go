@@ -95,6 +95,7 @@ func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
 		flight: map[int64]flight{}, held: map[unique.Handle[string]]*allowance{},
+		order: order{peers: map[unique.Handle[string]]*peers{}},
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.order, max(1, capacity/shares))

@@ -627,6 +627,35 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 	}
 }
 
+// TestHeapRanksAcrossShares pops one application's entries in order whatever share they are in, and gives it one turn.
+func TestHeapRanksAcrossShares(t *testing.T) {
+	h := NewHeap(4, 4000)
+	for i := range 400 {
+		h.Offer(i%4, []store.Due{{ID: int64(i + 1), NextTryTime: 10, Rank: i * 7 % 10, Shard: i % 4, Application: "a"}})
+	}
+	for i := range 100 {
+		h.Offer(1, []store.Due{{ID: int64(1000 + i), NextTryTime: 10, Shard: 1, Application: "b"}})
+	}
+	var last entry
+	count := map[string]int{}
+	for len(count) == 0 || count["a"]+count["b"] < 500 {
+		for _, e := range h.pop(nil, 10, 7) {
+			count[e.application.Value()]++
+			if a, b := count["a"], count["b"]; b < 100 && (a > b+1 || b > a+1) {
+				t.Fatalf("%d of a and %d of b popped", a, b)
+			}
+			if e.application.Value() != "a" {
+				continue
+			}
+			if last.id != 0 && comesBefore(e, last) {
+				t.Fatalf("popped %+v after %+v", e, last)
+			}
+			last = e
+			h.land([]entry{e}, false)
+		}
+	}
+}
+
 // TestAgainBearsRank: what is to be rung again keeps its place among those due at one instant.
 func TestAgainBearsRank(t *testing.T) {
 	r := &result{}

@@ -8,14 +8,19 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// order is the order in which queues are popped from: those with something due by turns, the others wait for their time.
+// order is the order in which queues are popped from: those with something due by turns, the others wait for their time. The
+// queues that one application has in several shares have one turn, and the earliest of their heads is popped.
 type order struct {
 	now     clock.Instant // of the last advance
 	turn    uint64        // of the queue popped from last
 	due     line          // those whose head is due at now, by turn and then by time
 	waiting line          // the others, by time
+	peers   map[unique.Handle[string]]*peers
 	spare   []*queue
 }
+
+// peers are the queues of one application, one a share.
+type peers struct{ queues []*queue }
 
 // maxSpare bounds the queues kept for the next application that needs one.
 const maxSpare = 1024
@@ -25,12 +30,25 @@ func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
 	if n := len(o.spare); n > 0 {
 		q, o.spare = o.spare[n-1], o.spare[:n-1]
 	}
-	*q = queue{share: s, application: application, entries: q.entries[:0]}
+	p := o.peers[application]
+	if p == nil {
+		p = &peers{}
+		o.peers[application] = p
+	}
+	*q = queue{share: s, application: application, entries: q.entries[:0], peers: p}
+	for _, peer := range p.queues {
+		q.turn = max(q.turn, peer.turn)
+	}
+	p.queues = append(p.queues, q)
 	return q
 }
 
 // free takes an empty queue that is filed nowhere.
 func (o *order) free(q *queue) {
+	p := q.peers
+	if p.queues = slices.DeleteFunc(p.queues, func(peer *queue) bool { return peer == q }); len(p.queues) == 0 {
+		delete(o.peers, q.application)
+	}
 	if len(o.spare) < maxSpare && cap(q.entries) <= 64 {
 		o.spare = append(o.spare, q)
 	}
@@ -50,14 +68,20 @@ func (o *order) advance(now clock.Instant) {
 	}
 }
 
-// next returns the queue whose turn it is and counts that, nil if nothing is due.
+// next returns the queue whose turn it is, the earliest of its application's, and counts that; nil if nothing is due.
 func (o *order) next() *queue {
 	if len(o.due.queues) == 0 {
 		return nil
 	}
 	q := o.due.queues[0]
 	o.turn = q.turn
-	q.turn++
+	for _, p := range q.peers.queues { // of one turn, so that q is the earliest of them
+		if p != q { // which is filed when its head is gone
+			p.turn = o.turn + 1
+			o.file(p)
+		}
+	}
+	q.turn = o.turn + 1
 	return q
 }
 

@@ -16,9 +16,10 @@ type queue struct {
 	limit       int   // half of what there was when something was left out
 	waited      bool  // drained is to be signalled at the limit
 
-	line *line  // of the order: where the queue is filed, nil if nowhere
-	spot int    // in the line
-	turn uint64 // how often it was popped from, as fairness counts it
+	line  *line  // of the order: where the queue is filed, nil if nowhere
+	spot  int    // in the line
+	turn  uint64 // how often its application was popped from, as fairness counts it
+	peers *peers // the queues of its application, itself among them
 }
 
 // len is 0 for nil: an application without entries has no queue.

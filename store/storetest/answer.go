@@ -181,6 +181,7 @@ func testUnacknowledged(t *testing.T, f *fixture) {
 		now = cmp.Or(fate.NextTryTime, now)
 	}
 	same(t, "attempts", len(want), clock.MaxAttempts)
+	same(t, "attempts kept", f.count("ring_attempt"), clock.MaxAttempts)
 
 	f.claim(t0, id[1]).settle(t0, all(clock.Confirmed))
 	second := f.claim(t0.Add(time.Minute), id[1])
