@@ -247,12 +247,11 @@ func TestStoppedNodeComesBack(t *testing.T) {
 }
 
 // An alarm that is set on one node soon before its time rings from the node that has its shard, and is not left to the
-// sweep.
+// sweep: told over RabbitMQ, or over PostgreSQL where there is none.
 func TestSetHereRingsThere(t *testing.T) {
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.becomes("two nodes", 32, 32)
-		got := b.receive("shop")
 		v, err := two.nodes()
 		if err != nil {
 			t.Fatal(err)
@@ -261,24 +260,42 @@ func TestSetHereRingsThere(t *testing.T) {
 		for _, s := range v.Shards {
 			there[s.Shard] = s.Incarnation == v.Self
 		}
-		const count = 200
-		set := 0
-		for i := 0; set < count; i++ {
-			id := fmt.Sprintf("near-%d", i)
-			if !there[(clock.Key{Application: "shop", BusinessID: id}).Shard(64)] {
-				continue
-			}
-			set++
-			one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{"delay": 300})
-		}
-		eventually(t, time.Minute, "all ring", func() bool { d, _ := got.byID(); return len(d) == count })
-		lates := lateness(got)
-		t.Logf("set on one node, rung by the other: median %s, 99%% %s, latest %s late",
-			lates[count/2], lates[count*99/100], lates[count-1])
-		if lates[count/2] > 250*time.Millisecond {
-			t.Errorf("half of them rang more than %s late: they were left to the sweep", lates[count/2])
-		}
+		setHereRingsThere(t, one, b.receive("shop"), func(shard int) bool { return there[shard] })
 	})
+	t.Run("postgresql-stream", func(t *testing.T) {
+		t.Parallel()
+		databaseURL := postgres(t)
+		one, two := startNamed(t, "one", databaseURL, nil), startNamed(t, "two", databaseURL, nil)
+		one.becomes("two nodes", 32, 32)
+		got := two.listen("shop")
+		eventually(t, 10*time.Second, "the node knows of the subscriber", func() bool {
+			v, err := one.nodes()
+			return err == nil && slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") })
+		})
+		setHereRingsThere(t, one, got, func(int) bool { return true })
+	})
+}
+
+// setHereRingsThere sets alarms of the shards through p, and looks how late they ring.
+func setHereRingsThere(t *testing.T, p *process, got *receiver, there func(shard int) bool) {
+	t.Helper()
+	const count = 200
+	set := 0
+	for i := 0; set < count; i++ {
+		id := fmt.Sprintf("near-%d", i)
+		if !there((clock.Key{Application: "shop", BusinessID: id}).Shard(64)) {
+			continue
+		}
+		set++
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{"delay": 300})
+	}
+	eventually(t, time.Minute, "all ring", func() bool { d, _ := got.byID(); return len(d) == count })
+	lates := lateness(got)
+	t.Logf("set on one node, rung by the other: median %s, 99%% %s, latest %s late",
+		lates[count/2], lates[count*99/100], lates[count-1])
+	if lates[count/2] > 250*time.Millisecond {
+		t.Errorf("half of them rang more than %s late: they were left to the sweep", lates[count/2])
+	}
 }
 
 // Broker and database go away under two nodes and come back: nothing is lost, and the shares are even again.
