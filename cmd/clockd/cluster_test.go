@@ -46,9 +46,9 @@ type nodeView struct {
 // nodes asks the process who shares the work.
 func (p *process) nodes() (nodesView, error) {
 	var v nodesView
-	res, err := p.decode(http.MethodGet, "/v1/nodes", nil, &v)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET /v1/nodes answers %s", res.Status)
+	status, _, err := p.decode(http.MethodGet, "/v1/nodes", nil, &v)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET /v1/nodes answers %d", status)
 	}
 	return v, err
 }

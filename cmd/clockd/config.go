@@ -114,11 +114,12 @@ func (c *config) check() error {
 		checkDatabase(c.databaseFlags, c.RingWorkers), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
 		c.retention.Validate(),
 	}
-	if c.usesBroker() {
+	switch {
+	case c.usesBroker():
 		errs = append(errs, c.rabbit.Validate())
-	} else if len(c.AMQPDeclareQueues) > 0 {
+	case len(c.AMQPDeclareQueues) > 0:
 		errs = append(errs, errors.New("queues to declare are named, but no AMQP URL is given"))
-	} else if c.AMQPManagementURL != "" {
+	case c.AMQPManagementURL != "":
 		errs = append(errs, errors.New("a management URL is given, but no AMQP URL"))
 	}
 	if least := c.RingWorkers * c.RingBatch; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {

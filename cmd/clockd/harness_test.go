@@ -230,41 +230,39 @@ type answerResult struct {
 // do sends a request; body may be nil or anything that JSON can say.
 func (p *process) do(method, path string, body any) (answer, error) {
 	var a answer
-	res, err := p.decode(method, path, body, &a)
-	if res != nil {
-		a.Status, a.RetryAfter = res.StatusCode, res.Header.Get("Retry-After")
-	}
+	status, header, err := p.decode(method, path, body, &a)
+	a.Status, a.RetryAfter = status, header.Get("Retry-After")
 	return a, err
 }
 
-// decode sends a request and reads the JSON of its answer into out; the response's body is read and closed.
-func (p *process) decode(method, path string, body, out any) (*http.Response, error) {
+// decode sends a request and reads the JSON of its answer into out.
+func (p *process) decode(method, path string, body, out any) (status int, header http.Header, err error) {
 	var content io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		content = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, p.url+path, content)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
-		return res, err
+		return res.StatusCode, res.Header, err
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return res, fmt.Errorf("%s %s answered %q: %w", method, path, b, err)
+		return res.StatusCode, res.Header, fmt.Errorf("%s %s answered %q: %w", method, path, b, err)
 	}
-	return res, nil
+	return res.StatusCode, res.Header, nil
 }
 
 // must is do for requests that have to be answered with the status.
@@ -290,8 +288,8 @@ func (p *process) inState(application, state string) int {
 			Cursor *string `json:"next_cursor"`
 		}
 		path := "/v1/applications/" + application + "/alarms?limit=1000&state=" + state + more
-		if res, err := p.decode(http.MethodGet, path, nil, &page); err != nil || res.StatusCode != http.StatusOK {
-			p.t.Fatalf("list: %v, %v", res, err)
+		if status, _, err := p.decode(http.MethodGet, path, nil, &page); err != nil || status != http.StatusOK {
+			p.t.Fatalf("list: %d, %v", status, err)
 		}
 		if count += len(page.Alarms); page.Cursor == nil {
 			return count

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -132,7 +131,7 @@ func TestSoakLargePayloadsAreBound(t *testing.T) {
 
 // residentBytes returns the process's resident set.
 func residentBytes(pid int) float64 {
-	status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
