@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,8 +37,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asClockd) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set("test.parallel", waiting)
+	}
 	os.Exit(m.Run())
 }
+
+// waiting is how many tests run at once where nothing else is asked for: most of their time they wait for processes.
+const waiting = "8"
 
 // setting returns an environment variable or the default that deploy/services starts with.
 func setting(name, fallback string) string {

@@ -17,7 +17,7 @@ import (
 func TestSoakFloodOfAnother(t *testing.T) {
 	for _, e := range engines[:2] { // one after the other: they share the machine
 		t.Run(e.name, func(t *testing.T) {
-			smallFlood(t, e.open(t), dialBroker(t, amqpURL()), 1_000_000, time.Second)
+			smallFlood(t, e.open(t), dialBroker(t, amqpURL()), 1_000_000, 30, time.Second)
 		})
 	}
 }
