@@ -228,7 +228,7 @@ func TestUnroutableIsHeldAndExplained(t *testing.T) {
 				tried := 0
 				for i := range count {
 					a := p.must(http.StatusOK, http.MethodGet, alarmPath("nobody", fmt.Sprintf("lost-%d", i)), nil)
-					if told := strings.Contains(a.LastError, "NO_ROUTE"); a.RetryTimes > 0 != told || told != (len(a.Attempts) > 0) {
+					if told := strings.Contains(a.LastError, "NO_ROUTE"); a.RetryTimes > 0 != told || told && len(a.Attempts) == 0 {
 						t.Fatalf("an unroutable alarm says %+v", a)
 					}
 					tried += a.RetryTimes
