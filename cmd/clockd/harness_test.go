@@ -366,9 +366,9 @@ func (r *receiver) byID() (distinct, copies map[string]int) {
 }
 
 // lateness returns how late each ring was, sorted.
-func lateness(got *receiver) []time.Duration {
+func lateness(rings []ringing) []time.Duration {
 	var lates []time.Duration
-	for _, r := range got.all() {
+	for _, r := range rings {
 		lates = append(lates, r.arrived.Sub(r.target).Round(100*time.Microsecond))
 	}
 	slices.Sort(lates)

@@ -75,7 +75,7 @@ func smallFlood(t *testing.T, databaseURL string, b *testBroker, count, seconds 
 		return len(d) == perSecond*seconds
 	})
 	during := flood.Load()
-	lates := lateness(few)
+	lates := lateness(few.all())
 	p99 := lates[len(lates)*99/100]
 	t.Logf("%d of %d of the flood rung when all of the few were; the few were late by: median %s, 99%% %s, most %s",
 		during, count, lates[len(lates)/2], p99, lates[len(lates)-1])
@@ -110,7 +110,7 @@ func unroutable(t *testing.T, databaseURL string, b *testBroker, count int) {
 	got := b.receive("well")
 	p.set("well", "d", 100, func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*10*time.Millisecond) })
 	eventually(t, time.Minute, "another application rings", func() bool { d, _ := got.byID(); return len(d) == 100 })
-	t.Logf("another application's rings were late by %s at most", lateness(got)[99])
+	t.Logf("another application's rings were late by %s at most", lateness(got.all())[99])
 }
 
 func TestUnroutableCostAProbe(t *testing.T) {
