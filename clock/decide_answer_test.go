@@ -129,7 +129,7 @@ func TestWhatAnswersDo(t *testing.T) {
 			a.State, a.NextTryTime, a.FinishedAt, a.LastError = Dead, NoInstant, tableNow, "buried"
 		}},
 		"bury with a reason": {answer: Answer{Kind: Bury, Reason: long}, outcome: Buried, want: func(a *Alarm) {
-			a.State, a.NextTryTime, a.FinishedAt, a.LastError = Dead, NoInstant, tableNow, "buried: "+long[:maxReason-8]
+			a.State, a.NextTryTime, a.FinishedAt, a.LastError = Dead, NoInstant, tableNow, "buried: "+long[:MaxReason-8]
 		}},
 		"touch": {answer: Answer{Kind: Touch, Reason: "not looked at"}, want: func(a *Alarm) {
 			a.State, a.NextTryTime = Ringing, tableNow+60_000

@@ -97,8 +97,8 @@ type Fate struct {
 	FinishedAt  Instant
 }
 
-// maxReason bounds last_error, in bytes.
-const maxReason = 500
+// MaxReason bounds last_error, in bytes.
+const MaxReason = 500
 
 // Settle returns the fate of a ring after its try; now is the database's time after it. Doubtful and unsent rings are
 // due again at once, as soon as the target is usable. The next try never lies beyond LatestRingAt, even when that has passed:
@@ -141,8 +141,8 @@ func (o Outcome) mayHaveArrived() bool {
 	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
 }
 
-// bounded cuts s to maxReason bytes of valid UTF-8 without NUL, which not every engine stores.
-func bounded(s string) string { return cut(s, maxReason) }
+// bounded cuts s to MaxReason bytes of valid UTF-8 without NUL, which not every engine stores.
+func bounded(s string) string { return cut(s, MaxReason) }
 
 // cut is bounded for any limit, in bytes.
 func cut(s string, limit int) string {

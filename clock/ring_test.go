@@ -118,8 +118,8 @@ func TestSettleBoundsTheReason(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", ""},
 		{"no queue", "no queue"},
-		{strings.Repeat("x", maxReason+1), strings.Repeat("x", maxReason)},
-		{strings.Repeat("x", maxReason-1) + "ø", strings.Repeat("x", maxReason-1)},
+		{strings.Repeat("x", MaxReason+1), strings.Repeat("x", MaxReason)},
+		{strings.Repeat("x", MaxReason-1) + "ø", strings.Repeat("x", MaxReason-1)},
 		{"a\xffb\x00c", "abc"},
 	} {
 		got := Settle(testRing(), Outcome{Kind: Nacked, Reason: c.in}, 51_000).LastError

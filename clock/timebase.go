@@ -53,16 +53,20 @@ type sample struct {
 
 // at returns the lower bound that s gives for the local time, in microseconds.
 func (s sample) at(local time.Time) int64 {
-	age := local.Sub(s.received).Microseconds()
-	drift := (max(age, -age)*driftPPM + 999_999) / 1_000_000
+	age, drift := s.age(local)
 	return s.database + age - drift
 }
 
 // latest returns how late the database's clock may be at the local time, in microseconds.
 func (s sample) latest(local time.Time) int64 {
-	age := local.Sub(s.received).Microseconds()
-	drift := (max(age, -age)*driftPPM + 999_999) / 1_000_000
+	age, drift := s.age(local)
 	return s.database + s.took.Microseconds() + 1 + age + drift
+}
+
+// age returns how old s is at the local time, and how much the two clocks may have drifted apart since, in microseconds.
+func (s sample) age(local time.Time) (age, drift int64) {
+	age = local.Sub(s.received).Microseconds()
+	return age, (max(age, -age)*driftPPM + 999_999) / 1_000_000
 }
 
 // notableStep is more than clocks differ by being slewed.
@@ -133,17 +137,21 @@ func (t *Timebase) Now() (Instant, error) {
 	defer t.mu.RUnlock()
 	us, ok := t.micros(time.Now())
 	if !ok {
-		return NoInstant, &Error{
-			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
-			Detail: "the database's clock is not known", Cause: errNoSample,
-		}
+		return NoInstant, t.unknown()
 	}
 	return Instant(us / 1000), nil
 }
 
+// unknown is the error of a time that is not known.
+func (t *Timebase) unknown() error {
+	return &Error{
+		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
+		Detail: "the database's clock is not known", Cause: errNoSample,
+	}
+}
+
 // TimeView is what a Timebase knows, for people.
 type TimeView struct {
-	Now         Instant       // the lower bound
 	Uncertainty time.Duration // so much later the database's clock may be
 	Offset      time.Duration // the lower bound less this machine's clock
 	Age         time.Duration // of the newest sample
@@ -151,19 +159,15 @@ type TimeView struct {
 
 // View returns what is known now; the error is Now's.
 func (t *Timebase) View() (TimeView, error) {
-	now, err := t.Now()
-	if err != nil {
-		return TimeView{}, err
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	local := time.Now()
 	us, ok := t.micros(local)
 	if !ok {
-		return TimeView{}, errNoSample
+		return TimeView{}, t.unknown()
 	}
 	v := TimeView{
-		Now: now, Offset: time.Duration(us-local.UnixMicro()) * time.Microsecond, Age: local.Sub(t.samples[len(t.samples)-1].received),
+		Offset: time.Duration(us-local.UnixMicro()) * time.Microsecond, Age: local.Sub(t.samples[len(t.samples)-1].received),
 		Uncertainty: math.MaxInt64,
 	}
 	for _, s := range t.samples {

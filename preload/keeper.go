@@ -307,7 +307,7 @@ func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
 	shared := false
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if n.Name != k.cfg.Name || n.Incarnation == k.cfg.Incarnation || n.Expires <= now {
+		if n.Name != k.cfg.Name || n.Incarnation == k.cfg.Incarnation || !n.Alive(now) {
 			continue
 		}
 		first, known := k.namesakes[n.Incarnation]

@@ -34,7 +34,7 @@ func draw(c store.Cluster, self string, streams bool, subscribed []string, held 
 	}
 	p.there = map[string][]string{}
 	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Incarnation != self && n.Expires > now {
+		if n := &c.Nodes[i]; n.Incarnation != self && n.Alive(now) {
 			for _, a := range n.Applications {
 				p.there[a] = append(p.there[a], n.Incarnation)
 			}

@@ -39,7 +39,7 @@ func plan(c store.Cluster, self string, now clock.Instant) (take, yield []int) {
 func living(c store.Cluster, self string, now clock.Instant) []string {
 	nodes := []string{self}
 	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Incarnation != self && n.Expires > now {
+		if n := &c.Nodes[i]; n.Incarnation != self && n.Alive(now) {
 			nodes = append(nodes, n.Incarnation)
 		}
 	}

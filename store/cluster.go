@@ -18,6 +18,9 @@ type Node struct {
 	Applications []string      // with a subscriber of their stream there; sorted, nil where rings go to a broker
 }
 
+// Alive reports whether the node lives at now.
+func (n *Node) Alive(now clock.Instant) bool { return n.Expires > now }
+
 // Lease is who has a shard. One that nobody has is empty but for Shard and Epoch.
 type Lease struct {
 	Shard       int

@@ -11,12 +11,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-const (
-	// smallBytes caps the body of an answer or a kick: a reason and a name may be written with six bytes a character.
-	smallBytes = 16 << 10
-	// maxReason bounds a reason, in bytes.
-	maxReason = 500
-)
+// smallBytes caps the body of an answer or a kick: a reason and a name may be written with six bytes a character.
+const smallBytes = 16 << 10
 
 // answerFields are the fields that the body of each answer may have.
 var answerFields = map[clock.AnswerKind][]string{
@@ -94,8 +90,8 @@ func decodeReason(raw []byte, into *string) error {
 	if err := decodeString(raw, "reason", into); err != nil {
 		return err
 	}
-	if len(*into) > maxReason {
-		return clock.Invalid(clock.CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", maxReason, len(*into)))
+	if len(*into) > clock.MaxReason {
+		return clock.Invalid(clock.CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", clock.MaxReason, len(*into)))
 	}
 	return nil
 }
@@ -113,22 +109,11 @@ func decodeOptional(body []byte, fields []string, decode func(name string, raw [
 	if !ok {
 		return clock.Invalid(clock.CodeInvalidValue, "", "the body must be an object or empty, not "+kindOf(body))
 	}
-	seen := map[string]bool{}
-	for key, value, more := ms.next(); more; key, value, more = ms.next() {
-		name, err := unquote(key)
-		if err != nil {
-			name = string(key[1 : len(key)-1])
-		}
-		switch {
-		case !slices.Contains(fields, name):
+	_, err := ms.each("", func(name string, value []byte) error {
+		if !slices.Contains(fields, name) {
 			return unknownField("", name, slices.Clone(fields))
-		case seen[name]:
-			return duplicateField(name)
 		}
-		seen[name] = true
-		if err := decode(name, value); err != nil {
-			return err
-		}
-	}
-	return nil
+		return decode(name, value)
+	})
+	return err
 }

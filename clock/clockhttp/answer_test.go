@@ -215,7 +215,7 @@ func FuzzAnswerBody(f *testing.F) {
 					t.Fatalf("%s %q: %s was passed over", kind, body, name)
 				}
 			}
-			if len(a.Reason) > maxReason || !utf8.ValidString(a.Reason) || !utf8.ValidString(a.By) || a.Delay.Given && kind != clock.Release && kind != clock.Touch {
+			if len(a.Reason) > clock.MaxReason || !utf8.ValidString(a.Reason) || !utf8.ValidString(a.By) || a.Delay.Given && kind != clock.Release && kind != clock.Touch {
 				t.Fatalf("%s %q is read as %+v", kind, body, a)
 			}
 		}

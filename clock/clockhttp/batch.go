@@ -156,21 +156,8 @@ func cutBatch(body []byte) (batchLists, error) {
 	if !ok {
 		return lists, clock.Invalid(clock.CodeInvalidValue, "", `a batch must be an object like {"set": [...], "cancel": [...]}, not `+kindOf(body))
 	}
-	seen := map[string]bool{}
-	for key, value, more := ms.next(); more; key, value, more = ms.next() {
-		name, err := unquote(key)
-		if err != nil {
-			name = string(key[1 : len(key)-1])
-		}
-		if seen[name] {
-			return lists, duplicateField(name)
-		}
-		seen[name] = true
-		if err := lists.take(name, value); err != nil {
-			return lists, err
-		}
-	}
-	return lists, nil
+	_, err := ms.each("", lists.take)
+	return lists, err
 }
 
 func (l *batchLists) take(name string, value []byte) error {

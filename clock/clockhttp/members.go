@@ -28,6 +28,32 @@ func (m *members) next() (key, value []byte, ok bool) {
 	return key, value, true
 }
 
+// each hands all members to decode, by name, and returns the names. It ends at the first error, decode's or that of a name that
+// stands twice, which is told below parent ("retry.", or empty).
+func (m *members) each(parent string, decode func(name string, value []byte) error) (seen map[string]bool, err error) {
+	seen = map[string]bool{}
+	for key, value, more := m.next(); more; key, value, more = m.next() {
+		name := nameOf(key)
+		if seen[name] {
+			return seen, duplicateField(parent + name)
+		}
+		seen[name] = true
+		if err := decode(name, value); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// nameOf returns a key as a name; one that cannot be unquoted as it is written.
+func nameOf(key []byte) string {
+	name, err := unquote(key)
+	if err != nil {
+		return string(key[1 : len(key)-1])
+	}
+	return name
+}
+
 // elements walks over the elements of a JSON array in the same way.
 type elements struct {
 	rest []byte

@@ -18,19 +18,9 @@ func (d *setDecoder) retry(raw []byte) error {
 	if !ok {
 		return wrongType("retry", `an object like {"initial": "1s", "factor": 2, "cap": "30s", "limit": null}`, raw)
 	}
-	seen := map[string]bool{}
-	for key, value, more := ms.next(); more; key, value, more = ms.next() {
-		name, err := unquote(key)
-		if err != nil {
-			name = string(key[1 : len(key)-1])
-		}
-		if seen[name] {
-			return duplicateField("retry." + name)
-		}
-		seen[name] = true
-		if err := decodeRetryField(&d.body.set.Retry, name, value); err != nil {
-			return err
-		}
+	seen, err := ms.each("retry.", func(name string, value []byte) error { return decodeRetryField(&d.body.set.Retry, name, value) })
+	if err != nil {
+		return err
 	}
 	return checkCap(d.body.set.Retry, seen["cap"])
 }

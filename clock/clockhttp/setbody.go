@@ -132,10 +132,7 @@ func (d *setDecoder) member(key, value []byte) error {
 
 // unusualMember takes a name that is written with escapes, or refuses it.
 func (d *setDecoder) unusualMember(key, value []byte) error {
-	name, err := unquote(key)
-	if err != nil {
-		name = string(key[1 : len(key)-1])
-	}
+	name := nameOf(key)
 	f, known := setFields[name]
 	switch {
 	case known && f.kind <= d.kind:

@@ -20,17 +20,21 @@ import (
 // errScheme is a database URL that names no engine we have.
 var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
+// spareRingConns are connections for rings beside one a worker: the worker for applications that are not well, and one to spare
+// while another is being replaced.
+const spareRingConns = 2
+
 // newStore returns the adapter for the URL; nothing is opened but what can be without waiting.
 func newStore(f databaseFlags, ringWorkers int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
 	scheme, _, _ := strings.Cut(f.DatabaseURL, ":")
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
+		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+spareRingConns
 		return mysql.New(cfg, mysql.Deps{Log: log, Registerer: reg})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+2
+		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+spareRingConns
 		return postgresql.New(cfg, postgresql.Deps{Log: log, Registerer: reg})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()

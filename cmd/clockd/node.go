@@ -60,13 +60,13 @@ func (c *cluster) look(ctx context.Context) (clockhttp.NodesView, error) {
 	}
 	names := map[string]int{}
 	for i := range seen.Nodes {
-		if n := &seen.Nodes[i]; n.Expires > now {
+		if n := &seen.Nodes[i]; n.Alive(now) {
 			names[n.Name]++
 		}
 	}
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
-		alive := n.Expires > now
+		alive := n.Alive(now)
 		v.Nodes = append(v.Nodes, clockhttp.NodeView{
 			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started, ExpiresAt: n.Expires,
 			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: n.Applications,
