@@ -39,13 +39,16 @@ const maxRingNo = 1<<31 - 1
 
 // String returns the message id.
 func (r RingID) String() string {
-	b := make([]byte, 0, 32)
+	return string(r.Append(make([]byte, 0, 32)))
+}
+
+// Append appends the message id to b.
+func (r RingID) Append(b []byte) []byte {
 	b = strconv.AppendInt(b, r.AlarmID, 10)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, r.Generation, 10)
 	b = append(b, '.')
-	b = strconv.AppendInt(b, int64(r.RingNo), 10)
-	return string(b)
+	return strconv.AppendInt(b, int64(r.RingNo), 10)
 }
 
 // AnswerKind is what an application says of a ring that waits for its acknowledgement. The numbers are stored.

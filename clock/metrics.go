@@ -8,6 +8,4 @@ type Metrics struct {
 	Write func(ops int, took time.Duration, err error)
 	// Op is called once an op that was valid, with what became of it and how long it took from submission.
 	Op func(op Op, verdict Verdict, took time.Duration, err error)
-	// Queued is called with the ops and bytes queued or in work, after every change, by many goroutines at once.
-	Queued func(ops, bytes int)
 }

@@ -20,7 +20,8 @@ type modelStore struct {
 	mu     sync.Mutex
 	rows   map[Key]*Alarm
 	locked map[Key]time.Time // rows held by somebody else, until then
-	twice  bool              // a group had a key twice
+	under  map[Key]bool      // keys of transactions that are under way
+	twice  bool              // a group had a key twice, or two groups at once
 	groups []WriteRequest    // all transactions, in the order of their beginning
 	nextID int64
 
@@ -31,13 +32,12 @@ type modelStore struct {
 var _ Store = (*modelStore)(nil)
 
 func newModelStore() *modelStore {
-	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{}}
+	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{}, under: map[Key]bool{}}
 }
 
 func (m *modelStore) Write(ctx context.Context, r WriteRequest) ([]Decision, error) {
-	m.mu.Lock()
-	m.groups = append(m.groups, r)
-	m.mu.Unlock()
+	m.begin(r)
+	defer m.end(r)
 	if m.fail != nil {
 		if err := m.fail(r); err != nil {
 			return nil, err
@@ -54,6 +54,24 @@ func (m *modelStore) Write(ctx context.Context, r WriteRequest) ([]Decision, err
 	return m.apply(r), nil
 }
 
+func (m *modelStore) begin(r WriteRequest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups = append(m.groups, r)
+	for _, op := range r.Ops {
+		m.twice = m.twice || m.under[op.Key()]
+		m.under[op.Key()] = true
+	}
+}
+
+func (m *modelStore) end(r WriteRequest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, op := range r.Ops {
+		delete(m.under, op.Key())
+	}
+}
+
 func (m *modelStore) lockedFor(k Key) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,10 +82,7 @@ func (m *modelStore) apply(r WriteRequest) []Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ds := make([]Decision, len(r.Ops))
-	seen := map[Key]bool{}
 	for i, op := range r.Ops {
-		m.twice = m.twice || seen[op.Key()]
-		seen[op.Key()] = true
 		row := m.rows[op.Key()]
 		if time.Now().Before(m.locked[op.Key()]) {
 			ds[i].Verdict = Wait
@@ -209,7 +224,7 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		stop()
 		<-s.ended
 		if st.twice {
-			t.Error("a group had a key twice")
+			t.Error("a key was written twice at once")
 		}
 		if s.writer.ops.Load() != 0 || s.writer.bytes.Load() != 0 {
 			t.Errorf("%d ops and %d bytes are still counted as queued", s.writer.ops.Load(), s.writer.bytes.Load())
@@ -242,7 +257,7 @@ func must(t *testing.T, p *Pending) Decision {
 	if err != nil {
 		t.Fatalf("answered with %v", err)
 	}
-	return d
+	return *d
 }
 
 // codeOf waits for the answer and returns its error's code.

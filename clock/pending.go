@@ -9,30 +9,30 @@ import (
 type Pending struct {
 	op   Op
 	size int
-	done chan struct{} // closed when decision and err are set
+	done chan struct{} // closed when decision is set
 
 	submitted time.Time
 	held      time.Time // since when it has waited for its row, or behind another that does
 
 	decision Decision
-	err      error
 }
 
 func newPending(op Op) *Pending {
 	return &Pending{op: op, size: op.Size(), done: make(chan struct{})}
 }
 
-// failed returns a Pending that is already answered with err.
-func failed(op Op, err error) *Pending {
+// Answered returns a Pending that has its answer: of who decides at once.
+func Answered(op Op, d Decision) *Pending {
 	p := newPending(op)
-	p.fail(err)
+	p.answer(&d)
 	return p
 }
 
-func (p *Pending) fail(err error) { p.answer(Decision{Verdict: Refuse, Err: err}) }
+// failed returns a Pending that is already answered with err.
+func failed(op Op, err error) *Pending { return Answered(op, Decision{Verdict: Refuse, Err: err}) }
 
-func (p *Pending) answer(d Decision) {
-	p.decision, p.err = d, d.Err
+func (p *Pending) answer(d *Decision) {
+	p.decision = *d // a copy: the decisions of a group must not live as long as the last of its waiters
 	close(p.done)
 }
 
@@ -40,17 +40,25 @@ func (p *Pending) answer(d Decision) {
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
 // Wait returns the decision once it is committed, or an error: the decision's own, or ErrUnconfirmed when ctx ends before
-// the answer: the op may still be applied.
-func (p *Pending) Wait(ctx context.Context) (Decision, error) {
+// the answer: the op may still be applied. The decision is shared and must not be changed.
+func (p *Pending) Wait(ctx context.Context) (*Decision, error) {
+	if !p.answered() {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+		}
+	}
+	if !p.answered() { // if it has been meanwhile, the answer is worth more
+		return new(Decision), Unconfirmed(ctx.Err())
+	}
+	return &p.decision, p.decision.Err
+}
+
+func (p *Pending) answered() bool {
 	select {
 	case <-p.done:
-		return p.decision, p.err
-	case <-ctx.Done():
-	}
-	select {
-	case <-p.done: // both: the answer is worth more
-		return p.decision, p.err
+		return true
 	default:
-		return Decision{}, Unconfirmed(ctx.Err())
+		return false
 	}
 }

@@ -59,6 +59,11 @@ func NewService(cfg ServiceConfig, st Store, tb *Timebase, waker Waker, m *Metri
 // Run writes what is submitted until ctx ends and everything submitted by then is answered.
 func (s *Service) Run(ctx context.Context) error { return s.writer.Run(ctx) }
 
+// Queued returns how many ops are queued or being written, and the bytes that they hold.
+func (s *Service) Queued() (ops, bytes int) {
+	return int(s.writer.ops.Load()), int(s.writer.bytes.Load())
+}
+
 // Submit validates the op and queues it; it never blocks. Ops on one key take effect in the order of their submission.
 // Every failure is in the Pending. What op points to must not be changed afterwards, and is not changed by this.
 func (s *Service) Submit(op Op) *Pending {

@@ -20,7 +20,8 @@ type Delay struct {
 // Cancel asks that an alarm does not ring.
 type Cancel struct {
 	Key
-	If Condition // AnyRow or AtGeneration
+	If    Condition // AnyRow or AtGeneration
+	Brief bool      // who asks needs no more of the alarm than key, id, shard, state and generation: a store may leave out the rest
 }
 
 // ConditionKind is what a request demands of the row that it meets.

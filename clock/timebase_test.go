@@ -194,12 +194,12 @@ func TestTimebaseFollowsAClockSetForward(t *testing.T) {
 func TestTimebaseAgesOutAndRecovers(t *testing.T) {
 	down := errors.New("down")
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond)
 		c.set(func(c *remoteClock) { c.err = down })
 		time.Sleep(14 * time.Second)
 		checkBound(t, c, tb, 10*time.Millisecond)
 		before := c.asked.Load()
-		time.Sleep(time.Second) // 15.5 s since the last sample
+		time.Sleep(time.Second) // 15.1 s since the last sample
 		if now, err := tb.Now(); !errors.Is(err, ErrUnavailable) || now != NoInstant {
 			t.Fatalf("after 15 s without a sample: %s, %v", now, err)
 		}

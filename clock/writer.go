@@ -11,7 +11,7 @@ import (
 
 // WriterConfig bounds the group commit of sets and cancels.
 type WriterConfig struct {
-	Lanes      int           // write transactions at once, over disjoint keys; default 2
+	Lanes      int           // write transactions at once, over disjoint keys, where many ops wait; default 2
 	GroupOps   int           // ops a transaction, at most; default 500
 	GroupBytes int           // bytes a transaction, at most; default 4 MiB
 	QueueBytes int           // bytes queued or in work, beyond which requests are refused; default 16 MiB
@@ -55,16 +55,16 @@ func (c WriterConfig) Validate() error {
 const writeTimeout = Patience
 
 // Writer writes concurrent ops together: while one transaction is on its way the next group collects, so that an idle
-// service adds no wait and a busy one shares each commit among hundreds. Every key belongs to one lane, so ops on one key
-// apply in order of arrival. A key whose row is held by a ring leaves its lane for one of its own, and the ops that follow on
-// it queue there.
+// service adds no wait and a busy one shares each commit among hundreds. A second transaction goes beside it only for many
+// ops, or where it takes long. No key is in two at once, so ops on one key apply in order of arrival. A key whose row is held by a
+// ring gets a lane of its own, and the ops that follow on it queue there.
 type Writer struct {
 	cfg     WriterConfig
 	store   Store
 	time    *Timebase
 	waker   Waker
 	metrics Metrics
-	lanes   []*writeLane
+	queue   *writeQueue
 	ops     atomic.Int64
 	bytes   atomic.Int64
 	held    chan struct{} // a token a transaction that may wait; the others wait their turn
@@ -75,13 +75,11 @@ func newWriter(cfg WriterConfig, st Store, tb *Timebase, waker Waker, m *Metrics
 	if m != nil {
 		w.metrics = *m
 	}
-	for range cfg.Lanes {
-		w.lanes = append(w.lanes, &writeLane{w: w, wake: make(chan struct{}, 1), held: map[Key][]*Pending{}})
-	}
+	w.queue = newWriteQueue(w)
 	return w
 }
 
-// submit queues p in its key's lane, or answers it with the reason why not.
+// submit queues p, or answers it with the reason why not.
 func (w *Writer) submit(p *Pending) {
 	p.submitted = time.Now()
 	w.ops.Add(1)
@@ -89,40 +87,33 @@ func (w *Writer) submit(p *Pending) {
 		w.refuse(p, CodeOverloaded, "too many requests are queued; repeat later")
 		return
 	}
-	w.countQueued()
-	key := p.op.Key()
-	w.lanes[key.Shard(len(w.lanes))].enqueue(p)
+	w.queue.enqueue(p)
 }
 
 // refuse answers p, of which nothing was written.
 func (w *Writer) refuse(p *Pending, code, detail string) {
-	w.finish(p, Decision{Verdict: Refuse, Err: &Error{Kind: ErrUnavailable, Code: code, RetryAfter: time.Second, Detail: detail}})
+	e := &Error{Kind: ErrUnavailable, Code: code, RetryAfter: time.Second, Detail: detail}
+	w.finish(p, &Decision{Verdict: Refuse, Err: e}, time.Now())
 }
 
 // finish answers p and gives its place in the queue free.
-func (w *Writer) finish(p *Pending, d Decision) {
+func (w *Writer) finish(p *Pending, d *Decision, now time.Time) {
 	w.ops.Add(-1)
 	w.bytes.Add(-int64(p.size))
-	w.countQueued()
 	if w.metrics.Op != nil {
-		w.metrics.Op(p.op, d.Verdict, time.Since(p.submitted), d.Err)
+		w.metrics.Op(p.op, d.Verdict, now.Sub(p.submitted), d.Err)
 	}
 	p.answer(d)
-}
-
-func (w *Writer) countQueued() {
-	if w.metrics.Queued != nil {
-		w.metrics.Queued(int(w.ops.Load()), int(w.bytes.Load()))
-	}
 }
 
 // Run writes until ctx ends and the queues are empty. What is submitted afterwards is refused.
 func (w *Writer) Run(ctx context.Context) error {
 	var lanes sync.WaitGroup
-	for _, l := range w.lanes {
-		lanes.Go(func() { l.run(ctx) })
+	for range w.cfg.Lanes {
+		lanes.Go(func() { w.queue.run(ctx) })
 	}
 	lanes.Wait()
+	w.queue.drain(context.WithoutCancel(ctx))
 	return nil
 }
 

@@ -47,6 +47,60 @@ func TestWriterGroupsConcurrentRequests(t *testing.T) {
 	})
 }
 
+// Few wait for the transaction under way, many do not.
+func TestWriterWritesManyBesideAnother(t *testing.T) {
+	twoLanes := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Lanes = 2 }
+	withService(t, twoLanes, func(t *testing.T, s *testService) {
+		all := []*Pending{s.set("first")}
+		underWay := func(want ...int) {
+			t.Helper()
+			synctest.Wait() // no time passes
+			if got := s.store.transactions(); !slices.Equal(got, want) {
+				t.Errorf("after %d sets transactions of %d ops, want %d", len(all), got, want)
+			}
+		}
+		underWay(1)
+		for i := range besideOps - 1 {
+			all = append(all, s.set(fmt.Sprint(i)))
+		}
+		underWay(1)
+		all = append(all, s.set("enough"))
+		underWay(1, besideOps)
+		all = append(all, s.set("one more"))
+		underWay(1, besideOps)
+		for _, p := range all {
+			must(t, p)
+		}
+		underWay(1, besideOps, 1)
+	})
+}
+
+// Who waits for many, one after the other, is woken once a group, not once an op.
+func TestWriterAnswersTheFirstOfAGroupLast(t *testing.T) {
+	oneLane := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Lanes = 1 }
+	withService(t, oneLane, func(t *testing.T, s *testService) {
+		group, answered := make([]*Pending, 100), 0
+		s.writer.metrics.Op = func(op Op, _ Verdict, _ time.Duration, _ error) { // right before each is answered
+			if op.Key().BusinessID == "before" {
+				return
+			}
+			if group[0].answered() {
+				t.Errorf("the first is answered after %d of %d", answered, len(group))
+			}
+			answered++
+		}
+		s.set("before")
+		synctest.Wait() // its transaction is under way
+		for i := range group {
+			group[i] = s.set(fmt.Sprint(i))
+		}
+		must(t, group[0])
+		if answered != len(group) {
+			t.Errorf("%d of %d are answered with the first", answered, len(group))
+		}
+	})
+}
+
 func TestWriterRespectsTheBytesOfAGroup(t *testing.T) {
 	configure := func(cfg *ServiceConfig, _ *modelStore) {
 		cfg.MaxPayload, cfg.Writer.GroupBytes = 32<<10, 64<<10
@@ -133,6 +187,33 @@ func TestWriterKeepsAHeldKeyFromDelayingOthers(t *testing.T) {
 		must(t, s.cancel("held")) // it is back in its lane
 		if took := time.Since(begun); took != s.store.latency {
 			t.Errorf("afterwards it took %s", took)
+		}
+	})
+}
+
+// A transaction without an answer keeps what comes behind it waiting for a moment only, however little that is.
+func TestWriterGoesOnBesideAGroupWithoutAnswer(t *testing.T) {
+	hang := func(r WriteRequest) error {
+		if r.Ops[0].Key().BusinessID == "hangs" {
+			time.Sleep(10 * time.Second)
+		}
+		return nil
+	}
+	withService(t, func(cfg *ServiceConfig, st *modelStore) { cfg.Writer.Lanes, st.fail = 2, hang }, func(t *testing.T, s *testService) {
+		begun := time.Now()
+		slow := s.set("hangs")
+		time.Sleep(time.Millisecond)
+		for i, want := range []time.Duration{besideAfter + s.store.latency, besideAfter + 2*s.store.latency} {
+			must(t, s.set(fmt.Sprint(i)))
+			if took := time.Since(begun); took != want {
+				t.Errorf("set %d was answered after %s, want %s", i, took, want)
+			}
+		}
+		must(t, slow)
+		begun = time.Now()
+		must(t, s.set("afterwards"))
+		if took := time.Since(begun); took != s.store.latency {
+			t.Errorf("afterwards a set took %s", took)
 		}
 	})
 }
@@ -402,7 +483,7 @@ func TestPendingWait(t *testing.T) {
 	if _, err := p.Wait(ended); !errors.Is(err, ErrUnconfirmed) || !errors.Is(err, context.Canceled) {
 		t.Errorf("without an answer: %v", err)
 	}
-	p.answer(Decision{Verdict: Create})
+	p.answer(&Decision{Verdict: Create})
 	for range 100 {
 		if d, err := p.Wait(ended); err != nil || d.Verdict != Create {
 			t.Fatalf("with an answer: %v, %v", d.Verdict, err)
@@ -484,7 +565,7 @@ func checkSequential(t *testing.T, key Key, ps []*Pending) {
 	t.Helper()
 	var row *Alarm
 	for i, p := range ps {
-		if errors.Is(p.err, ErrUnavailable) {
+		if errors.Is(p.decision.Err, ErrUnavailable) {
 			continue
 		}
 		want := p.op.Decide(row, 0)

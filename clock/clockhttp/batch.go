@@ -67,7 +67,7 @@ func await(items []item, results []result) *problem {
 	var whole *problem
 	for i := range items {
 		d, err := items[i].outcomeWithin(ctx)
-		results[i] = resultOf(&items[i], &d, err)
+		results[i] = resultOf(&items[i], d, err)
 		if p := results[i].problem; p != nil && p.serverFault() {
 			whole = worse(whole, p)
 		}
@@ -141,7 +141,7 @@ func (s *Server) submitCancel(raw []byte, app string) item {
 	if err := key.Validate(); err != nil {
 		return refusedItem(id, err)
 	}
-	return item{businessID: id, pending: s.alarms.Submit(clock.Op{Cancel: &clock.Cancel{Key: key}})}
+	return item{businessID: id, pending: s.alarms.Submit(clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}})}
 }
 
 // batchLists are the items of a batch as they are written.

@@ -35,10 +35,12 @@ func (b *budget) give(n int64) { b.left.Add(n) }
 // firstBuffer is what a body gets before any of it has arrived: a client's word on its length is not memory yet.
 const firstBuffer = 4 << 10
 
+// growth is how many times larger a full buffer becomes, but never larger than the length that was announced.
+const growth = 4
+
 // body is a request's body, read whole. Its memory belongs to the budget until release.
 type body struct {
 	bytes  []byte
-	first  int // size of the first buffer
 	taken  int64
 	budget *budget
 }
@@ -50,7 +52,7 @@ func (b *body) release() {
 
 // grow makes room for at least one byte, for at most limit in all.
 func (b *body) grow(limit int) bool {
-	size := min(max(b.first, 2*cap(b.bytes)), limit)
+	size := min(max(firstBuffer, growth*cap(b.bytes)), limit)
 	if !b.budget.take(int64(size)) {
 		return false
 	}
@@ -74,10 +76,10 @@ func (s *Server) readBody(c echo.Context, limit int) (*body, error) {
 	if r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
-	b := &body{budget: &s.bodies, first: firstBuffer}
-	if n := r.ContentLength; n >= 0 && n < firstBuffer {
-		b.first = int(n) + 1 // room to read the end, too
+	if r.ContentLength >= 0 {
+		limit = int(r.ContentLength) // more does not come
 	}
+	b := &body{budget: &s.bodies}
 	if err := b.read(s.timedBody(c, time.Now().Add(s.cfg.BodyTimeout)), limit); err != nil {
 		b.release()
 		return nil, err
@@ -87,7 +89,7 @@ func (s *Server) readBody(c echo.Context, limit int) (*body, error) {
 
 func (b *body) read(from io.Reader, limit int) error {
 	for {
-		if len(b.bytes) == cap(b.bytes) && !b.grow(limit+1) {
+		if len(b.bytes) == cap(b.bytes) && !b.grow(limit+1) { // room to read the end, too
 			return &clock.Error{
 				Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
 				Detail: "too many large requests at once; repeat later",

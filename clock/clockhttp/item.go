@@ -36,16 +36,16 @@ func (it *item) ready() bool {
 	}
 }
 
-func (it *item) outcome() (clock.Decision, error) {
+func (it *item) outcome() (*clock.Decision, error) {
 	if it.pending == nil {
-		return clock.Decision{}, it.err
+		return nil, it.err
 	}
 	return outcome(it.pending)
 }
 
-func (it *item) outcomeWithin(ctx context.Context) (clock.Decision, error) {
+func (it *item) outcomeWithin(ctx context.Context) (*clock.Decision, error) {
 	if it.pending == nil {
-		return clock.Decision{}, it.err
+		return nil, it.err
 	}
 	return it.pending.Wait(ctx)
 }

@@ -179,7 +179,7 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 		return op, set.BusinessID, err
 	}
 	if decoded.isCancel {
-		return clock.Op{Cancel: &clock.Cancel{Key: set.Key}}, set.BusinessID, nil
+		return clock.Op{Cancel: &clock.Cancel{Key: set.Key, Brief: true}}, set.BusinessID, nil
 	}
 	return clock.Op{Set: set}, set.BusinessID, nil
 }
@@ -229,7 +229,7 @@ func (st *lineStream) answerAll() (err error) {
 			}
 		}
 		d, err := w.outcome()
-		out = st.appendResult(out, &w, &d, err)
+		out = st.appendResult(out, &w, d, err)
 		st.bytes.Release(w.size)
 		if len(out) < answerBytes && len(st.window) > 0 {
 			continue

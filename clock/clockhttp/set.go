@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -68,16 +69,23 @@ func setStatus(v clock.Verdict) int {
 
 // outcome waits for p, as long as an outcome may take. It does not end with the client's connection: a client that
 // has closed its sending half still reads.
-func outcome(p *clock.Pending) (clock.Decision, error) {
+func outcome(p *clock.Pending) (*clock.Decision, error) {
 	select {
 	case <-p.Done():
-		return p.Wait(context.Background())
+		return p.Wait(late)
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clock.Patience)
-	defer cancel()
-	return p.Wait(ctx)
+	timer := time.NewTimer(clock.Patience) // costs less than a context
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+	case <-timer.C:
+	}
+	return p.Wait(late)
 }
+
+// late is a context that ended of its time.
+var late, _ = context.WithDeadline(context.Background(), time.Time{})
 
 // answerAlarm answers with the alarm and its generation as ETag.
 func (s *Server) answerAlarm(c echo.Context, status int, a *clock.Alarm) error {

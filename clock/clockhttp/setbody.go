@@ -74,9 +74,9 @@ type setDecoder struct {
 // decodeSet reads a set. A body that is not JSON is a 400 problem, everything else that is wrong an ErrInvalid with the
 // field. What it returns shares no memory with body. On an error setBody holds what was read before it, for the sake of
 // business_id.
-func decodeSet(body []byte, kind bodyKind) (setBody, error) {
+func decodeSet(body []byte, kind bodyKind) (*setBody, error) {
 	if err := checkJSON(body); err != nil {
-		return setBody{}, err
+		return new(setBody), err
 	}
 	return decodeValidSet(body, kind)
 }
@@ -106,20 +106,20 @@ func whyNotJSON(body []byte) string {
 }
 
 // decodeValidSet is decodeSet for a value that has been found to be JSON.
-func decodeValidSet(body []byte, kind bodyKind) (setBody, error) {
-	d := setDecoder{kind: kind}
+func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
+	d := &setDecoder{kind: kind}
 	d.body.set.RingAt, d.body.set.LatestRingAt = clock.NoInstant, clock.NoInstant
 	d.body.set.Retry, d.body.set.MaxRings = clock.DefaultRetryPolicy(), clock.DefaultMaxRings
 	ms, ok := objectMembers(body)
 	if !ok {
-		return d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
+		return &d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
 	}
 	for key, value, more := ms.next(); more; key, value, more = ms.next() {
 		if err := d.member(key, value); err != nil {
-			return d.body, err
+			return &d.body, err
 		}
 	}
-	return d.body, d.finish()
+	return &d.body, d.finish()
 }
 
 func (d *setDecoder) member(key, value []byte) error {

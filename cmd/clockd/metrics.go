@@ -22,9 +22,7 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 	ops := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "clockd_clock_op_seconds", Help: "From a set's, cancel's or answer's submission to what became of it, by that.", Buckets: buckets,
 	}, []string{"op", "verdict"})
-	queuedOps := prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers queued or being written."})
-	queuedBytes := prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_clock_queued_bytes", Help: "What they hold in memory."})
-	reg.MustRegister(transactions, group, ops, queuedOps, queuedBytes)
+	reg.MustRegister(transactions, group, ops)
 	return &clock.Metrics{
 		Write: func(n int, took time.Duration, err error) {
 			transactions.WithLabelValues(writeResult(err)).Observe(took.Seconds())
@@ -33,11 +31,25 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 		Op: func(op clock.Op, v clock.Verdict, took time.Duration, _ error) {
 			ops.WithLabelValues(op.Name(), v.String()).Observe(took.Seconds())
 		},
-		Queued: func(n, bytes int) {
-			queuedOps.Set(float64(n))
-			queuedBytes.Set(float64(bytes))
-		},
 	}
+}
+
+// watchQueue exports what waits to be written.
+func watchQueue(reg prometheus.Registerer, s *clock.Service) {
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers queued or being written.",
+		}, func() float64 {
+			ops, _ := s.Queued()
+			return float64(ops)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_queued_bytes", Help: "What they hold in memory.",
+		}, func() float64 {
+			_, bytes := s.Queued()
+			return float64(bytes)
+		}),
+	)
 }
 
 // watchTime exports what this node knows of the database's clock.

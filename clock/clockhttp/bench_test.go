@@ -1,0 +1,119 @@
+package clockhttp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// freeStore writes nothing, at once: what is left is the cost of a request here and in the domain.
+type freeStore struct{ clock.Store }
+
+func (freeStore) Write(_ context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+	ds := make([]clock.Decision, len(r.Ops))
+	for i, op := range r.Ops {
+		ds[i] = op.Decide(freeRow(op), r.Now)
+	}
+	return ds, nil
+}
+
+// freeRow is what a cancel meets.
+func freeRow(op clock.Op) *clock.Alarm {
+	if op.Cancel == nil {
+		return nil
+	}
+	return &clock.Alarm{
+		Key: op.Key(), State: clock.Scheduled, Generation: 1, RungAt: clock.NoInstant, FinishedAt: clock.NoInstant, AnsweredAt: clock.NoInstant,
+		Content: clock.Content{
+			RingAt: 1_900_000_000_000, LatestRingAt: clock.NoInstant, PayloadKind: clock.JSON, Payload: benchPayload,
+			ContentType: "application/json", Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
+		},
+		NextTryTime: 1_900_000_000_000, CreateTime: 1_800_000_000_000, UpdateTime: 1_800_000_000_000,
+	}
+}
+
+var benchPayload = fmt.Appendf(nil, `{"order":"order-00004711","note":"%s"}`, bytes.Repeat([]byte("clockd "), 23))
+
+// discard is the writer of an answer that nobody reads.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header              { return d.header }
+func (discard) WriteHeader(int)                    {}
+func (discard) Write(b []byte) (int, error)        { return len(b), nil }
+func (discard) Flush()                             {}
+func (discard) EnableFullDuplex() error            { return nil }
+func (discard) SetReadDeadline(_ time.Time) error  { return nil }
+func (discard) SetWriteDeadline(_ time.Time) error { return nil }
+
+// BenchmarkRequest is what a request costs without a network and a database: to parse, to decide, and to answer.
+func BenchmarkRequest(b *testing.B) {
+	const items = 500
+	var sets, ids, setLines, cancelLines bytes.Buffer
+	for i := range items {
+		comma := ","
+		if i == 0 {
+			comma = ""
+		}
+		set := fmt.Sprintf(`{"business_id":"order-%08d","ring_at":1900000000000,"payload":%s}`, i, benchPayload)
+		fmt.Fprintf(&sets, "%s%s", comma, set)
+		fmt.Fprintf(&ids, `%s"order-%08d"`, comma, i)
+		fmt.Fprintf(&setLines, "%s\n", set)
+		fmt.Fprintf(&cancelLines, `{"cancel":"order-%08d"}`+"\n", i)
+	}
+	for _, bm := range []struct {
+		name, method, path, contentType string
+		body                            []byte
+		alarms                          int
+	}{
+		{"set", http.MethodPut, alarms + "/order-4711", "application/json", fmt.Appendf(nil, `{"ring_at":1900000000000,"payload":%s}`, benchPayload), 1},
+		{"cancel", http.MethodDelete, alarms + "/order-4711", "", nil, 1},
+		{"set array", http.MethodPost, alarms, "application/json", fmt.Appendf(nil, `{"set":[%s]}`, &sets), items},
+		{"cancel array", http.MethodPost, alarms, "application/json", fmt.Appendf(nil, `{"cancel":[%s]}`, &ids), items},
+		{"set lines", http.MethodPost, alarms, ndjsonType, setLines.Bytes(), items},
+		{"cancel lines", http.MethodPost, alarms, ndjsonType, cancelLines.Bytes(), items},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			server := benchServer(b)
+			template := httptest.NewRequestWithContext(b.Context(), bm.method, bm.path, bytes.NewReader(bm.body))
+			template.Header.Set("Content-Type", bm.contentType)
+			b.ReportAllocs()
+			for b.Loop() {
+				request, url := *template, *template.URL
+				request.URL, request.Body = &url, io.NopCloser(bytes.NewReader(bm.body))
+				server.ServeHTTP(discard{header: http.Header{}}, &request)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bm.alarms), "ns/alarm")
+		})
+	}
+}
+
+// benchServer is a server over a real clock.Service on a store that costs nothing.
+func benchServer(b *testing.B) *Server {
+	b.Helper()
+	tb := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Hour, MaxAge: 3 * time.Hour}, newMemoryStore(), quiet())
+	if err := tb.Sample(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	service, err := clock.NewService(clock.DefaultServiceConfig(), freeStore{}, tb, newMemoryStore(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	background(b, service.Run)
+	reg := prometheus.NewRegistry()
+	server, err := New(DefaultConfig(), Deps{
+		Alarms: service, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return server
+}
