@@ -65,7 +65,7 @@ type Judged struct {
 // that are not clock.AtMostOnce.
 func (r *ClaimRequest) Judge(candidates []Candidate) Judged {
 	slices.SortFunc(candidates, func(a, b Candidate) int {
-		return comparePositions(a.Position(), b.Position())
+		return a.Position().Compare(b.Position())
 	})
 	var j Judged
 	size := 0
@@ -168,7 +168,12 @@ func LeftBy(r *ClaimRequest, before *Candidate) Left {
 	if r.Once {
 		return Left{State: clock.Rung, NextTryTime: clock.NoInstant, RungAt: r.Now, ClaimID: r.ClaimID}
 	}
-	return Left{State: clock.Ringing, NextTryTime: r.Now.Add(r.Lease), RungAt: clock.NoInstant, ClaimID: before.ClaimID}
+	return Left{State: clock.Ringing, NextTryTime: r.LeaseEnd(), RungAt: clock.NoInstant, ClaimID: before.ClaimID}
+}
+
+// AllConfirmed reports whether every ring was confirmed without a word.
+func AllConfirmed(fates []clock.Fate) bool {
+	return !slices.ContainsFunc(fates, func(f clock.Fate) bool { return f.Outcome.Kind != clock.Confirmed || f.LastError != "" })
 }
 
 // Attempted is an attempt with the alarm that it belongs to.

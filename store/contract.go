@@ -32,9 +32,10 @@ type Position struct {
 }
 
 // Before reports whether p comes before q.
-func (p Position) Before(q Position) bool { return comparePositions(p, q) < 0 }
+func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
-func comparePositions(p, q Position) int {
+// Compare returns a negative number where p comes before q, a positive one where it comes after.
+func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Time, q.Time), cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.ID, q.ID))
 }
 
@@ -69,6 +70,9 @@ type ClaimRequest struct {
 	Once  bool
 	Lease time.Duration // 0: hold a transaction until Settle; else two-phase: commit the claim, which ends at Now+Lease
 }
+
+// LeaseEnd returns when a two-phase claim ends.
+func (r *ClaimRequest) LeaseEnd() clock.Instant { return r.Now.Add(r.Lease) }
 
 // Claim is what a ClaimRequest took.
 type Claim struct {

@@ -5,7 +5,8 @@
 // # Invariants
 //
 //  1. A write is decided by clock.Op.Decide over rows that the transaction has locked, and guarded again by generation and
-//     state in its WHERE: right even on an engine that ignores SKIP LOCKED.
+//     state in its WHERE: right even on an engine that ignores SKIP LOCKED. A cancel of a scheduled alarm may be decided by a
+//     conditional UPDATE alone (WriteTx.Cancel), whose condition leaves Decide no other verdict.
 //  2. A write never waits for a row that somebody else holds, unless it is asked to (WriteRequest.Wait).
 //  3. A claim is decided by its conditional UPDATE alone; locking before it only avoids waiting. A claim never takes
 //     an id that it was not given, nor a row that is not due at ClaimRequest.Now.

@@ -15,7 +15,8 @@ const (
 	ReplayDeadlock      = "deadlock"
 	ReplaySerialization = "serialization" // also a conflict at COMMIT in a cluster
 	ReplayLockTimeout   = "lock_timeout"
-	ReplayMigrated      = "migrated" // a prepared statement whose table was migrated under it
+	ReplayKeyExists     = "key_exists" // it was inserted elsewhere meanwhile
+	ReplayMigrated      = "migrated"   // a prepared statement whose table was migrated under it
 	replayRowsChanged   = "rows_changed"
 )
 
@@ -47,7 +48,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "clockd_store_errors_total", Help: "Calls of the database that failed, by kind.",
 		}, []string{"kind"}),
 	}
-	for _, reason := range []string{ReplayDeadlock, ReplaySerialization, ReplayLockTimeout, ReplayMigrated, replayRowsChanged} {
+	for _, reason := range []string{ReplayDeadlock, ReplaySerialization, ReplayLockTimeout, ReplayKeyExists, ReplayMigrated, replayRowsChanged} {
 		m.replays.WithLabelValues(reason)
 	}
 	for _, kind := range []string{kindUnavailable, kindUnconfirmed, kindTimeout, kindReadOnly, kindCancelled} {

@@ -19,7 +19,7 @@ func NewDuePage(q DueQuery, rows []Due) DuePage {
 	}
 	page.Rows = slices.DeleteFunc(rows, func(d Due) bool { return !d.Position().Before(page.Complete) })
 	slices.SortFunc(page.Rows, func(a, b Due) int {
-		return comparePositions(a.Position(), b.Position())
+		return a.Position().Compare(b.Position())
 	})
 	return page
 }

@@ -43,9 +43,13 @@ type WriteTx interface {
 	// a row that is locked elsewhere. absent says that the keys were read as absent just now: an insert is then
 	// likely to succeed.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
+	// Cancel stops at now those rows of the keys that are scheduled, free and not in doubt, and returns them as they are then, in
+	// any order. It may leave any of them to Lock and Update, which an engine that gains nothing here does with all.
+	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error)
 	// Lock returns, locked, those rows of the keys that exist and are free, in any order; with wait > 0 it waits that long
-	// for rows locked elsewhere.
-	Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error)
+	// for rows locked elsewhere. Of rows that are asked for briefly it may leave out what no cancel is decided by: all but key, id, shard,
+	// state, generation, next_try_time, last_error, in_doubt and rung_at.
+	Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error)
 	// Read returns those rows of the keys that exist, as last committed, without locking.
 	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
 	// Update rewrites the rows, each only while it still has Old's id, generation and state, and one that was answered, kicked
@@ -55,12 +59,15 @@ type WriteTx interface {
 }
 
 // Write applies a group of ops within tx: the plan that all engines share. Sets are first inserted as if all keys were
-// new, the common case, in one statement; what exists is then locked, decided and rewritten. The caller commits, or rolls
-// back on an error; on ErrReplay it begins again.
+// new, and cancels made as if all their alarms were scheduled, the common cases, in one statement each; what is left is then
+// locked, decided and rewritten. The caller commits, or rolls back on an error; on ErrReplay it begins again.
 func Write(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
 	w := write{tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops))}
 	if r.Wait == 0 {
 		if err := w.insertFirst(ctx); err != nil {
+			return nil, err
+		}
+		if err := w.cancelFirst(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -93,43 +100,64 @@ func (w *write) insertFirst(ctx context.Context) error {
 	return err
 }
 
-// create inserts the rows of the ops at the indexes, and decides those that were inserted.
-func (w *write) create(ctx context.Context, at []int, absent bool) error {
-	if len(at) == 0 {
-		return nil
+// cancelFirst makes the cancels that need no more than a scheduled alarm. Its answer is what clock.Op.Decide says of such a row.
+func (w *write) cancelFirst(ctx context.Context) error {
+	var keys []clock.Key
+	for _, op := range w.Ops {
+		if plainCancel(op) {
+			keys = append(keys, op.Key())
+		}
 	}
-	decisions := make([]clock.Decision, len(at))
-	rows := make([]*clock.Alarm, len(at))
-	for i, k := range at {
-		decisions[i] = w.Ops[k].Decide(nil, w.Now)
-		rows[i] = &decisions[i].Alarm
-		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
-	}
-	ids, err := w.tx.Insert(ctx, rows, absent)
+	stopped, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now) })
 	if err != nil {
 		return err
 	}
-	for i, k := range at {
-		if ids[i] != 0 {
-			decisions[i].Alarm.ID = ids[i]
-			w.decisions[k] = decisions[i]
+	for i, op := range w.Ops {
+		if row := stopped[op.Key()]; row != nil && plainCancel(op) {
+			w.decisions[i] = clock.Decision{Verdict: clock.Stop, Alarm: *row}
 		}
 	}
 	return nil
 }
 
+func plainCancel(op clock.Op) bool { return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow }
+
+// create inserts the rows of the ops at the indexes, and decides those that were inserted.
+func (w *write) create(ctx context.Context, at []int, absent bool) error {
+	if len(at) == 0 {
+		return nil
+	}
+	rows := make([]*clock.Alarm, len(at))
+	for i, k := range at {
+		w.decisions[k] = w.Ops[k].Decide(nil, w.Now)
+		rows[i] = &w.decisions[k].Alarm
+		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
+	}
+	ids, err := w.tx.Insert(ctx, rows, absent)
+	for i, k := range at {
+		if err != nil || ids[i] == 0 {
+			w.decisions[k] = clock.Decision{}
+			continue
+		}
+		rows[i].ID = ids[i]
+	}
+	return err
+}
+
 // decideRest locks what the remaining ops are about, decides and writes.
 func (w *write) decideRest(ctx context.Context) error {
 	var keys []clock.Key
+	briefly := true
 	for i, op := range w.Ops {
 		if w.decisions[i].Verdict == 0 {
 			keys = append(keys, op.Key())
+			briefly = briefly && op.Cancel != nil && op.Cancel.Brief
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	locked, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait) })
+	locked, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait, briefly) })
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type table struct {
 	last    int64
 	refuses bool                // Insert says ErrKeyExists where a key exists, as MySQL does
 	appears map[clock.Key]bool  // keys that another transaction creates after they were read as absent
+	leaves  bool                // Cancel leaves all to Lock, as MySQL does
 	changes func(c Change) bool // whether the row is still as it was locked; nil: all are
 	calls   []string
 	locked  []clock.Key
@@ -50,11 +51,27 @@ func (m *table) Insert(_ context.Context, rows []*clock.Alarm, absent bool) ([]i
 	return ids, nil
 }
 
-func (m *table) Lock(_ context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error) {
+func (m *table) Cancel(_ context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error) {
+	m.calls = append(m.calls, fmt.Sprintf("cancel %d", len(keys)))
+	var rows []clock.Alarm
+	for _, k := range keys {
+		if row, is := m.rows[k]; is && row.State == clock.Scheduled && !row.InDoubt && !m.held[k] && !m.leaves {
+			row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = clock.Cancelled, clock.NoInstant, now, now
+			m.rows[k] = row
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func (m *table) Lock(_ context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
 	m.calls = append(m.calls, fmt.Sprintf("lock %d %s", len(keys), wait))
 	var rows []clock.Alarm
 	for _, k := range slices.Backward(keys) { // in any order
 		if row, is := m.rows[k]; is && !m.held[k] {
+			if briefly {
+				row.Content, row.Traceparent = clock.Content{}, ""
+			}
 			rows = append(rows, row)
 			m.locked = append(m.locked, k)
 		}
@@ -81,7 +98,11 @@ func (m *table) Update(_ context.Context, changes []Change) (int, error) {
 			return 0, fmt.Errorf("%s is rewritten without a lock", c.Old.BusinessID)
 		}
 		if m.changes == nil || m.changes(c) {
-			m.rows[c.New.Key] = *c.New
+			row := *c.New
+			if c.New.Generation == c.Old.Generation {
+				row.Content, row.Traceparent = m.rows[c.New.Key].Content, m.rows[c.New.Key].Traceparent
+			}
+			m.rows[c.New.Key] = row
 			n++
 		}
 	}
@@ -102,6 +123,14 @@ func set(id string, at clock.Instant) clock.Op {
 
 func cancel(id string) clock.Op { return clock.Op{Cancel: &clock.Cancel{Key: k(id)}} }
 
+func briefCancel(id string) clock.Op {
+	return clock.Op{Cancel: &clock.Cancel{Key: k(id), Brief: true}}
+}
+
+func cancelAt(id string, generation int64) clock.Op {
+	return clock.Op{Cancel: &clock.Cancel{Key: k(id), If: clock.Condition{Kind: clock.AtGeneration, Generation: generation}}}
+}
+
 func (m *table) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []clock.Decision {
 	m.calls, m.locked = nil, nil
 	d, err := Write(context.Background(), m, clock.WriteRequest{Now: now, Ops: ops}, 64)
@@ -121,8 +150,10 @@ func TestWriteStatements(t *testing.T) {
 	}{
 		{"all new", []clock.Op{set("a", 1), set("b", 1)}, []string{"insert 2 false"}},
 		{"all the same", []clock.Op{set("a", 1), set("b", 1)}, []string{"insert 2 false", "lock 2 0s"}},
-		{"new, moved, cancelled", []clock.Op{set("c", 1), set("a", 2), cancel("b")}, []string{"insert 2 false", "lock 2 0s", "update 2"}},
-		{"cancels only", []clock.Op{cancel("a"), cancel("nobody")}, []string{"lock 2 0s", "read 1", "update 1"}},
+		{"new, moved, cancelled", []clock.Op{set("c", 1), set("a", 2), cancel("b")}, []string{"insert 2 false", "cancel 1", "lock 1 0s", "update 1"}},
+		{"cancels only", []clock.Op{cancel("a"), cancel("c")}, []string{"cancel 2"}},
+		{"cancels of nothing", []clock.Op{cancel("a"), cancel("nobody")}, []string{"cancel 2", "lock 2 0s", "read 1"}},
+		{"a conditional cancel", []clock.Op{cancelAt("b", 1)}, []string{"lock 1 0s"}},
 	} {
 		m.write(t, c.ops...)
 		if !slices.Equal(m.calls, c.want) {
@@ -199,6 +230,7 @@ func TestWriteDoesWhatDecideSays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newTable()
 		m.refuses = rapid.Bool().Draw(rt, "refuses")
+		m.leaves = rapid.Bool().Draw(rt, "leaves")
 		ids := []string{"a", "b", "c", "d", "e"}
 		for range rapid.IntRange(1, 8).Draw(rt, "groups") {
 			before := make(map[clock.Key]clock.Alarm)
@@ -208,8 +240,15 @@ func TestWriteDoesWhatDecideSays(t *testing.T) {
 			var ops []clock.Op
 			for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 1, len(ids), rapid.ID).Draw(rt, "keys") {
 				m.held[k(id)] = rapid.IntRange(0, 4).Draw(rt, "held") == 0
-				if rapid.Bool().Draw(rt, "cancel") {
+				switch rapid.IntRange(0, 4).Draw(rt, "cancel") {
+				case 0:
 					ops = append(ops, cancel(id))
+					continue
+				case 1:
+					ops = append(ops, cancelAt(id, 1))
+					continue
+				case 2:
+					ops = append(ops, briefCancel(id))
 					continue
 				}
 				op := set(id, clock.Instant(rapid.IntRange(1, 3).Draw(rt, "at")))

@@ -15,6 +15,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED;
 
+-- name: LockAlarmsBriefly :many
+-- As LockAlarms, without what a set says: all that a cancel is decided by.
+-- Index: alarm_key. Rows: up to a group.
+SELECT id, application, business_id, shard, state, generation, next_try_time, last_error, in_doubt, rung_at
+FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+ORDER BY application, business_id FOR UPDATE SKIP LOCKED;
+
 -- name: LockAlarmsWaiting :many
 -- As LockAlarms, waiting for rows that are locked elsewhere, at most innodb_lock_wait_timeout.
 -- Index: alarm_key. Rows: one, mostly.

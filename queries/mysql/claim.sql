@@ -1,12 +1,22 @@
 -- name: LockDue :many
--- The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
+-- The rows of a claim that are free and due, locked in the order of id, with all that their rings need: what TakeAlarms,
+-- LeaseAlarms or TakeOnce will write is known. A row is one value, as packed.go reads it: each text after its length in bytes, -1 for
+-- NULL. The payload is missing where it is longer than inline_bytes: ListPayloads reads it.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
-       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
+SELECT CONCAT_WS(' ', id, shard, state, generation, ring_no, retry_times, max_rings, ack_timeout, delivery, priority, target_ring_at,
+                 COALESCE(latest_ring_at, -1), next_try_time, in_doubt, COALESCE(rung_at, -1), update_time, LENGTH(application), application,
+                 LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
+                 LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
+                 payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(sqlc.arg(inline_bytes) AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
+
+-- name: ListPayloads :many
+-- The payloads that LockDue left out; their rows are locked.
+-- Index: primary key. Rows: few.
+SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) ORDER BY id;
 
 -- name: TakeAlarms :execrows
 -- The confirmed outcome, ahead of the ring.
@@ -28,11 +38,6 @@ SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND delivery = 1 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
--- name: ListTaken :many
--- What TakeAlarms or TakeOnce took.
--- Index: primary key. Rows: a batch of rings.
-SELECT * FROM alarm WHERE id IN (sqlc.slice(ids)) AND claim_id = sqlc.arg(claim_id) ORDER BY id;
-
 -- name: LeaseAlarms :execrows
 -- A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
 -- in_doubt comes first: it looks at what the later assignments change.
@@ -44,12 +49,15 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
 
--- name: ListLeased :many
--- What LeaseAlarms took; a later claim has a later end.
+-- name: FinishAlarms :execrows
+-- The confirmed outcome of a two-phase claim, of the rows that are still as LeaseAlarms left them.
 -- Index: primary key. Rows: a batch of rings.
-SELECT * FROM alarm
-WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
-ORDER BY id;
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(rung_at) AS SIGNED) + ack_timeout, NULL),
+    ring_no = ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(rung_at) AS SIGNED),
+    update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(rung_at) AS SIGNED))
+WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
+  AND state = 2 AND rung_at IS NULL;
 
 -- name: LockOnce :many
 -- The rows that are still as TakeOnce left them, locked in the order of id.

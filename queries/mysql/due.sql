@@ -1,8 +1,9 @@
 -- name: ListDue :many
 -- What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
--- that order. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
+-- that order, each as one value, as packed.go reads it. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be
+-- planned over the whole shard.
 -- Index: alarm_due alone, as a range. Rows: up to the limit a shard.
-(SELECT shard, next_try_time, due_rank, id, application FROM alarm FORCE INDEX (alarm_due)
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND (due_rank < ? OR due_rank = ? AND id < ?))
  ORDER BY next_try_time, due_rank, id LIMIT ?);

@@ -24,6 +24,52 @@ WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_tr
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING *;
 
+-- name: TakeFresh :many
+-- TakeAlarms of rows that are as they were set, of short payloads, if nobody has locked or changed them since they were written: xmax = 0. So
+-- none is waited for, and none is locked in a step before, which would write it twice. What is known of a fresh row is not read, and -1
+-- stands for NULL: each text and each value that may be NULL is an allocation.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm
+SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN ack_timeout > 0 THEN sqlc.arg(now)::bigint + ack_timeout END,
+    ring_no = 1, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint, update_time = sqlc.arg(now)::bigint,
+    finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
+  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND xmax = 0
+RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
+          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
+          create_time;
+
+-- name: LeaseFresh :many
+-- LeaseAlarms of the same rows.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm
+SET state = 2, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
+  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND xmax = 0
+RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
+          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
+          create_time;
+
+-- name: FinishAlarms :exec
+-- The confirmed outcome of a two-phase claim, of the rows that are still as it left them: SettleAlarms where all is well.
+-- Index: primary key. Rows: a batch of rings.
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN sqlc.arg(rung_at)::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(rung_at)::bigint,
+    update_time = sqlc.arg(now)::bigint,
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE sqlc.arg(rung_at)::bigint END
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(generations)::bigint[]) AS generation) r
+WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
+  AND coalesce(a.next_try_time = sqlc.arg(claim_end)::bigint, FALSE);
+
 -- name: TakeOnce :many
 -- Rung at most once: said before it is handed over, in doubt until its outcome is known.
 -- Index: primary key. Rows: a batch of rings.

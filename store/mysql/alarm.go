@@ -23,6 +23,19 @@ func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
 	return alarms, nil
 }
 
+// briefAlarmsOf returns what a cancel is decided by; the rest of the alarms is zero.
+func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) ([]clock.Alarm, error) {
+	alarms := make([]clock.Alarm, len(rows))
+	for i, r := range rows {
+		alarms[i] = clock.Alarm{
+			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Shard: int(r.Shard),
+			State: clock.State(r.State), Generation: r.Generation, NextTryTime: store.FromNull(r.NextTryTime),
+			LastError: r.LastError, InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt),
+		}
+	}
+	return alarms, nil
+}
+
 func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	attempts := make([]clock.Attempt, len(rows))
 	for i, r := range rows {

@@ -68,11 +68,11 @@ func bareInsert(b *testing.B, s *Store, ops []clock.Op) {
 func bareClaim(b *testing.B, s *Store, ids []int64) {
 	b.Helper()
 	ctx := context.Background()
-	t, err := begin(ctx, s.rings)
+	t, err := s.begin(ctx, s.rings)
 	ok(b, err, "begin")
 	_, err = s.q.TakeAlarms(ctx, t, dbsqlc.TakeAlarmsParams{Now: int64(t0), ClaimID: "c", Ids: ids})
 	ok(b, err, "take")
-	rows, err := s.q.ListTaken(ctx, t, dbsqlc.ListTakenParams{ClaimID: "c", Ids: ids})
+	rows, err := s.q.ListPayloads(ctx, t, ids)
 	ok(b, err, "list")
 	if len(rows) != len(ids) {
 		b.Fatalf("%d taken of %d", len(rows), len(ids))

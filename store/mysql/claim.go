@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
+	"sort"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -9,8 +11,11 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// Claim takes alarms that are due: LockDue passes over what is locked, TakeAlarms, LeaseAlarms or TakeOnce decides, ListTaken
-// or ListLeased tells what was taken.
+// inlineBytes is the longest payload that LockDue reads: of the others nobody knows yet whether they fit into the claim.
+const inlineBytes = 4 << 10
+
+// Claim takes alarms that are due: LockDue passes over what is locked and reads the rings, ListPayloads what is long of them;
+// TakeAlarms, LeaseAlarms or TakeOnce decides.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -41,7 +46,7 @@ type held struct {
 // claim does all of it in a transaction, which stays open where the claim is to hold it.
 func (h *held) claim(ctx context.Context) (err error) {
 	h.rings, h.before, h.left, h.once = nil, nil, nil, nil
-	if h.tx, err = begin(ctx, h.s.rings); err != nil {
+	if h.tx, err = h.s.begin(ctx, h.s.rings); err != nil {
 		return err
 	}
 	if err := h.take(ctx); err != nil {
@@ -58,25 +63,32 @@ func (h *held) claim(ctx context.Context) (err error) {
 
 // take does what is in the transaction.
 func (h *held) take(ctx context.Context) error {
-	candidates, err := h.lock(ctx)
+	rows, candidates, err := h.lock(ctx)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
-	return h.ring(ctx, candidates)
+	if err := h.write(ctx, candidates); err != nil {
+		return err
+	}
+	return h.ring(ctx, rows, candidates)
 }
 
 // lock locks what is to be rung, and nothing else when it returns. What is over is committed first, so that it is over
 // whatever becomes of the rings; where something is left, all locks are given up and the others locked again. All of it is rare.
-func (h *held) lock(ctx context.Context) ([]store.Candidate, error) {
+// The rows come in the order of their ids, the candidates in due order.
+func (h *held) lock(ctx context.Context) ([]dueRow, []store.Candidate, error) {
 	ids := h.IDs
 	for {
-		rows, err := h.s.q.LockDue(ctx, h.tx, dbsqlc.LockDueParams{Ids: ids, Now: int64(h.Now)})
+		found, err := h.s.q.LockDue(ctx, h.tx, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: ids, Now: int64(h.Now)})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		candidates := make([]store.Candidate, len(rows))
-		for i := range rows {
-			candidates[i] = candidateOf(&rows[i])
+		rows, candidates := make([]dueRow, len(found)), make([]store.Candidate, len(found))
+		for i := range found {
+			if rows[i], err = unpackDue(found[i]); err != nil {
+				return nil, nil, err
+			}
+			candidates[i] = rows[i].Candidate
 		}
 		judged := h.Judge(candidates)
 		switch {
@@ -84,13 +96,13 @@ func (h *held) lock(ctx context.Context) ([]store.Candidate, error) {
 			err = h.end(ctx, &judged)
 		case len(judged.Left)+len(judged.Once) > 0:
 			h.left, h.once = append(h.left, judged.Left...), append(h.once, judged.Once...)
-			ids = idsOf(judged.Taken, func(c *store.Candidate) int64 { return c.ID })
+			ids = idsOf(judged.Taken, idOfCandidate)
 			err = h.tx.rollbackAndBegin(ctx)
 		default:
-			return judged.Taken, nil
+			return rows, judged.Taken, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -107,15 +119,52 @@ func (h *held) end(ctx context.Context, judged *store.Judged) error {
 	return nil
 }
 
-func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {
-	return store.Candidate{
-		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, State: clock.State(r.State),
-		Generation: r.Generation, RingNo: int(r.RingNo), MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond,
-		Delivery: clock.DeliveryMode(r.Delivery), LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime),
-		Rank: int(r.DueRank), LastError: r.LastError,
-		InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
-		PayloadLength: int(r.PayloadLength),
+// dueRow is a row of LockDue: the candidate, and what else its ring needs.
+type dueRow struct {
+	store.Candidate
+	shard       int
+	retryTimes  int
+	priority    int
+	ringAt      clock.Instant
+	retryPolicy string
+	traceparent string
+	contentType string
+	payloadKind clock.PayloadKind
+	payload     []byte // nil where it is longer than inlineBytes
+}
+
+// unpackDue reads a row in the order of LockDue. The texts share its memory.
+func unpackDue(row string) (r dueRow, err error) {
+	p := packed{rest: row}
+	r.ID = p.number()
+	r.shard = int(p.number())
+	r.State = clock.State(p.number())
+	r.Generation = p.number()
+	r.RingNo = int(p.number())
+	r.retryTimes = int(p.number())
+	r.MaxRings = int(p.number())
+	r.AckTimeout = time.Duration(p.number()) * time.Millisecond
+	r.Delivery = clock.DeliveryMode(p.number())
+	r.priority = int(p.number())
+	r.ringAt = clock.Instant(p.number())
+	r.LatestRingAt = clock.Instant(p.number())
+	r.NextTryTime = clock.Instant(p.number())
+	r.InDoubt = p.number() != 0
+	r.RungAt = clock.Instant(p.number())
+	r.UpdateTime = clock.Instant(p.number())
+	r.Application, r.BusinessID = p.text(), p.text()
+	r.LastError = p.text()
+	r.ClaimID = p.text()
+	r.retryPolicy = p.text()
+	r.traceparent = p.text()
+	r.contentType = p.text()
+	r.payloadKind = clock.PayloadKind(p.number())
+	r.PayloadLength = int(p.number())
+	if r.PayloadLength <= inlineBytes {
+		r.payload = []byte(p.bytes(r.PayloadLength))
 	}
+	r.Rank = store.Rank(r.priority)
+	return r, p.err
 }
 
 // end writes what ended without a ring (ExpireAlarms, KillAlarms), with its attempts.
@@ -145,60 +194,76 @@ func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store
 	return s.addAttempts(ctx, t, judged.Attempts)
 }
 
-// ring takes the candidates and reads what was taken, in their order.
-func (h *held) ring(ctx context.Context, candidates []store.Candidate) error {
-	ids := idsOf(candidates, func(c *store.Candidate) int64 { return c.ID })
-	rows, err := h.write(ctx, ids)
+// write is the conditional UPDATE that decides the claim.
+func (h *held) write(ctx context.Context, candidates []store.Candidate) error {
+	q, now, ids := h.s.q, int64(h.Now), idsOf(candidates, idOfCandidate)
+	var n int64
+	var err error
+	switch {
+	case h.Once:
+		n, err = q.TakeOnce(ctx, h.tx, dbsqlc.TakeOnceParams{ClaimID: h.ClaimID, Now: now, Ids: ids})
+	case h.Lease > 0:
+		n, err = q.LeaseAlarms(ctx, h.tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(h.LeaseEnd()), Now: now, Ids: ids})
+	default:
+		n, err = q.TakeAlarms(ctx, h.tx, dbsqlc.TakeAlarmsParams{Now: now, ClaimID: h.ClaimID, Ids: ids})
+	}
+	if err == nil && int(n) != len(ids) {
+		err = store.ErrReplay // somebody changed them although they are locked: an engine that ignores SKIP LOCKED
+	}
+	return err
+}
+
+// ring makes the rings of the candidates.
+func (h *held) ring(ctx context.Context, rows []dueRow, candidates []store.Candidate) error {
+	long, err := h.longPayloads(ctx, candidates)
 	if err != nil {
 		return err
 	}
-	alarms, err := alarmsOf(rows)
-	if err != nil {
-		return err
-	}
-	taken := make(map[int64]*clock.Alarm, len(alarms))
-	for i := range alarms {
-		taken[alarms[i].ID] = &alarms[i]
-	}
+	h.rings, h.before = make([]clock.Ring, len(candidates)), candidates
 	for i := range candidates {
-		if a := taken[candidates[i].ID]; a != nil {
-			h.rings = append(h.rings, h.ringOf(a, &candidates[i]))
-			h.before = append(h.before, candidates[i])
+		c := &candidates[i]
+		at, _ := sort.Find(len(rows), func(n int) int { return cmp.Compare(c.ID, rows[n].ID) })
+		if h.rings[i], err = h.ringOf(&rows[at]); err != nil {
+			return err
+		}
+		if c.PayloadLength > inlineBytes {
+			h.rings[i].Payload = long[c.ID]
 		}
 	}
 	return nil
 }
 
-func (h *held) write(ctx context.Context, ids []int64) ([]dbsqlc.Alarm, error) {
-	q, now := h.s.q, int64(h.Now)
-	if h.Once {
-		if _, err := q.TakeOnce(ctx, h.tx, dbsqlc.TakeOnceParams{ClaimID: h.ClaimID, Now: now, Ids: ids}); err != nil {
-			return nil, err
+// longPayloads reads the payloads that LockDue left out.
+func (h *held) longPayloads(ctx context.Context, candidates []store.Candidate) (map[int64][]byte, error) {
+	var ids []int64
+	for i := range candidates {
+		if candidates[i].PayloadLength > inlineBytes {
+			ids = append(ids, candidates[i].ID)
 		}
-		return q.ListTaken(ctx, h.tx, dbsqlc.ListTakenParams{Ids: ids, ClaimID: h.ClaimID})
 	}
-	if h.Lease == 0 {
-		if _, err := q.TakeAlarms(ctx, h.tx, dbsqlc.TakeAlarmsParams{Now: now, ClaimID: h.ClaimID, Ids: ids}); err != nil {
-			return nil, err
-		}
-		return q.ListTaken(ctx, h.tx, dbsqlc.ListTakenParams{Ids: ids, ClaimID: h.ClaimID})
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	end := int64(h.claimEnd())
-	if _, err := q.LeaseAlarms(ctx, h.tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: end, Now: now, Ids: ids}); err != nil {
+	rows, err := h.s.q.ListPayloads(ctx, h.tx, ids)
+	if err != nil {
 		return nil, err
 	}
-	return q.ListLeased(ctx, h.tx, dbsqlc.ListLeasedParams{Ids: ids, ClaimEnd: end})
-}
-
-// claimEnd returns when a two-phase claim ends.
-func (h *held) claimEnd() clock.Instant { return h.Now.Add(h.Lease) }
-
-// ringOf returns the ring of an alarm that was taken.
-func (h *held) ringOf(a *clock.Alarm, before *store.Candidate) clock.Ring {
-	return clock.Ring{
-		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: before.RingNo + 1, RetryTimes: a.RetryTimes,
-		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: h.Now, ClaimID: h.ClaimID, Payload: a.Payload,
-		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
-		Priority: a.Priority, Delivery: a.Delivery, Traceparent: a.Traceparent, InDoubt: before.InDoubt || before.Claimed(),
+	payloads := make(map[int64][]byte, len(rows))
+	for i := range rows {
+		payloads[rows[i].ID] = rows[i].Payload
 	}
+	return payloads, nil
 }
+
+// ringOf returns the ring of a row, with its payload where LockDue read it. The error is a retry policy that cannot be read.
+func (h *held) ringOf(row *dueRow) (clock.Ring, error) {
+	retry, err := clock.DecodeRetryPolicy(row.retryPolicy)
+	return clock.Ring{
+		AlarmID: row.ID, Key: row.Key, Shard: row.shard, Generation: row.Generation, RingNo: row.RingNo + 1, RetryTimes: row.retryTimes,
+		RingAt: row.ringAt, LatestRingAt: row.LatestRingAt, RungAt: h.Now, ClaimID: h.ClaimID, Payload: row.payload,
+		PayloadKind: row.payloadKind, ContentType: row.contentType, Retry: retry, AckTimeout: row.AckTimeout, MaxRings: row.MaxRings,
+		Priority: row.priority, Delivery: row.Delivery, Traceparent: row.traceparent, InDoubt: row.InDoubt || row.Claimed(),
+	}, err
+}
+
+func idOfCandidate(c *store.Candidate) int64 { return c.ID }

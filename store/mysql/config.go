@@ -21,7 +21,8 @@ const maxShards = 1 << 15
 type Config struct {
 	URL         string        // mysql://user:password@host:3306/database?...; parameters as go-sql-driver/mysql reads them
 	Shards      int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Conns       int           // connections for requests, at least 2; default 16
+	Conns       int           // connections for requests that read; default 6
+	WriteConns  int           // connections for requests that write, one a transaction at once, at least 2; default 10
 	RingConns   int           // connections that only rings use, one a ring worker; default 4
 	UpkeepConns int           // connections for what must go on beside requests: loading, purging, leases, the time; default 6
 	Timeout     time.Duration // of a call whose context has no deadline; default 5 s
@@ -30,7 +31,7 @@ type Config struct {
 
 // DefaultConfig returns a Config that lacks nothing but the URL.
 func DefaultConfig() Config {
-	return Config{Conns: 16, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
+	return Config{Conns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -40,8 +41,10 @@ func (c Config) Validate() error {
 		return errors.New("mysql: the database URL is empty")
 	case c.Shards < 0 || c.Shards > maxShards:
 		return fmt.Errorf("mysql: shards must be from 1 to %d, or 0", maxShards)
-	case c.Conns < 2:
-		return errors.New("mysql: conns must be at least 2: a write that waits for a locked row must not stop the others")
+	case c.Conns < 1:
+		return errors.New("mysql: conns must be at least 1: nothing could be read")
+	case c.WriteConns < 2:
+		return errors.New("mysql: write conns must be at least 2: a write that waits for a locked row must not stop the others")
 	case c.RingConns < 1:
 		return errors.New("mysql: ring conns must be at least 1: a claim holds a connection until it is settled")
 	case c.UpkeepConns < 1:

@@ -45,11 +45,12 @@ func TestConfigHidesPassword(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"url":        func(c *Config) { c.URL = "" },
-		"shards":     func(c *Config) { c.Shards = -1 },
-		"conns":      func(c *Config) { c.Conns = 1 },
-		"ring conns": func(c *Config) { c.RingConns = 0 },
-		"timeout":    func(c *Config) { c.Timeout = 0 },
+		"url":         func(c *Config) { c.URL = "" },
+		"shards":      func(c *Config) { c.Shards = -1 },
+		"conns":       func(c *Config) { c.Conns = 0 },
+		"write conns": func(c *Config) { c.WriteConns = 1 },
+		"ring conns":  func(c *Config) { c.RingConns = 0 },
+		"timeout":     func(c *Config) { c.Timeout = 0 },
 	} {
 		cfg := DefaultConfig()
 		cfg.URL = "mysql://host/db"

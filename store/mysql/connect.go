@@ -21,7 +21,7 @@ import (
 // kept idle that long). A client that stops reading is given up after 5 s. MariaDB would turn lists of 1,000 values and more into joins; here they are ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-	prepareSession = `SET SESSION innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = 1
+	prepareSession = `SET SESSION innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %d
 /*M!100300 , idle_transaction_timeout = 5, in_predicate_conversion_threshold = 0 */
 /*!80000 , wait_timeout = 8 */`
 )
@@ -33,7 +33,8 @@ const maxIdle = 5 * time.Second
 // takes the connection and does not answer would be waited for without end.
 type connector struct {
 	driver.Connector
-	timeout time.Duration
+	timeout    time.Duration
+	autocommit bool
 }
 
 // Connect dials and prepares the session.
@@ -48,7 +49,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
 	}
-	for _, statement := range []string{isolateSession, prepareSession} {
+	for _, statement := range []string{isolateSession, fmt.Sprintf(prepareSession, bit(c.autocommit))} {
 		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("prepare the session: %w", err)
@@ -87,13 +88,14 @@ func writable(ctx context.Context, conn driver.Conn) error {
 	}
 }
 
-// open returns a pool of at most size connections, all of which are kept.
-func open(d *mysql.Config, size int) (*sql.DB, error) {
+// open returns a pool of at most size connections, all of which are kept. Without autocommit every statement is in a
+// transaction, which the first one begins.
+func open(d *mysql.Config, size int, autocommit bool) (*sql.DB, error) {
 	c, err := mysql.NewConnector(d)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	db := sql.OpenDB(connector{Connector: c, timeout: d.Timeout})
+	db := sql.OpenDB(connector{Connector: c, timeout: d.Timeout, autocommit: autocommit})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db, nil

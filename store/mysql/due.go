@@ -18,12 +18,20 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error
 		return store.DuePage{}, s.mapError("read what is due", err)
 	}
 	rows := make([]store.Due, len(found))
-	for i, r := range found {
-		rows[i] = store.Due{
-			ID: r.ID, NextTryTime: store.FromNull(r.NextTryTime), Rank: int(r.DueRank), Shard: int(r.Shard), Application: r.Application,
+	for i := range found {
+		if rows[i], err = unpackEntry(found[i]); err != nil {
+			return store.DuePage{}, s.mapError("read what is due", err)
 		}
 	}
 	return store.NewDuePage(q, rows), nil
+}
+
+// unpackEntry reads an entry in the order of ListDue.
+func unpackEntry(entry string) (store.Due, error) {
+	p := packed{rest: entry}
+	d := store.Due{Shard: int(p.number()), NextTryTime: clock.Instant(p.number()), Rank: int(p.number()), ID: p.number()}
+	d.Application = p.rest
+	return d, p.err
 }
 
 // dueArgs returns the arguments of ListDue.

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"database/sql"
 	"errors"
 	"net/url"
 	"os"
@@ -26,6 +27,40 @@ func TestSessions(t *testing.T) {
 			t.Errorf("pool %d: %d %d %d %s", i, idle, write, lock, mode)
 		}
 	}
+}
+
+// TestSessionsWithoutAutocommit commit nothing by themselves, and hold no transaction between writes and claims, which the server
+// would end.
+func TestSessionsWithoutAutocommit(t *testing.T) {
+	s := migrated(t)
+	look := func(when string) {
+		t.Helper()
+		for name, pool := range map[string]*sql.DB{"writes": s.writes, "rings": s.rings} {
+			pool.SetMaxOpenConns(1)
+			var autocommit, open int
+			ok(t, pool.QueryRowContext(t.Context(), "SELECT @@autocommit, @@in_transaction").Scan(&autocommit, &open), when)
+			if autocommit != 0 || open != 0 {
+				t.Errorf("%s, %s: autocommit %d, in a transaction %d", name, when, autocommit, open)
+			}
+		}
+	}
+	look("connected")
+	ids := write(t, s, clock.Create, setsOf("ring", 2, t0, nil))
+	claimAndSettle(t, s, ids, clock.Returned)
+	look("settled")
+	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: t0 - 1, ClaimID: "c", MaxBytes: 1})
+	ok(t, err, "claim what is not due")
+	if len(c.Rings) != 0 {
+		t.Fatalf("%d rings", len(c.Rings))
+	}
+	look("nothing was due")
+	write(t, s, clock.Keep, setsOf("ring", 2, t0, nil))
+	look("nothing was written")
+	_, err = s.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: setsOf(strings.Repeat("long", 100), 1, t0, nil)})
+	if !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("a business id that the column does not hold: %v", err)
+	}
+	look("the server refused a statement")
 }
 
 // private starts a server of the test's own, so that it may change settings that are everybody's.

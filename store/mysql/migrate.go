@@ -59,7 +59,7 @@ func (s *Store) openForMigration() (*sql.DB, error) {
 		return nil, err
 	}
 	d.ParseTime = true
-	return open(d, 2)
+	return open(d, 2, true)
 }
 
 func (s *Store) provider(db *sql.DB) (*goose.Provider, error) {

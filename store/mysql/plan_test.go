@@ -63,8 +63,12 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c"})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"claim: list taken", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
-			_, err := s.q.ListTaken(ctx, db, dbsqlc.ListTakenParams{Ids: ids, ClaimID: "c"})
+		{"claim: payloads", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.ListPayloads(ctx, db, ids)
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"settle: finish", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.FinishAlarms(ctx, db, dbsqlc.FinishAlarmsParams{RungAt: 1, ClaimID: "c", Now: 1, Ids: ids, Generation: 1, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: lease", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
@@ -109,6 +113,10 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Ids: ids, Earlier: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
+		{"lock briefly", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+			_, err := s.q.LockAlarmsBriefly(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			return err
+		}, "alarm_key", false, len(keys)},
 		{"wait", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			_, err := s.q.LockAlarmsWaiting(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
 			return err
@@ -190,7 +198,7 @@ func TestPlansOfSmallTable(t *testing.T) {
 
 func (h hotStatement) check(t *testing.T, s *Store) {
 	ctx := t.Context()
-	tx, err := begin(ctx, s.db)
+	tx, err := s.begin(ctx, s.writes)
 	ok(t, err, "begin")
 	defer tx.rollback(ctx)
 	e := &explainer{DBTX: tx}

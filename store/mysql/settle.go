@@ -2,6 +2,8 @@ package mysql
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -33,7 +35,12 @@ func (h *held) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate
 
 // settleCommitted writes the rows that are still as the claim left them; the others were claimed again after its end, or set anew.
 func (h *held) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
+	all := store.Attempts(h.rings, h.before, fates, now)
+	finishes := !h.Once && len(all) == 0 && store.AllConfirmed(fates)
 	return h.s.transact(ctx, h.s.rings, "settle", func(t *tx, _ bool) error {
+		if finishes {
+			return h.finish(ctx, t, now)
+		}
 		ours, err := h.lockCommitted(ctx, t)
 		if err != nil {
 			return err
@@ -45,13 +52,32 @@ func (h *held) settleCommitted(ctx context.Context, now clock.Instant, fates []c
 			}
 		}
 		var attempts []store.Attempted
-		for _, a := range store.Attempts(h.rings, h.before, fates, now) {
+		for _, a := range all {
 			if ours[a.AlarmID] {
 				attempts = append(attempts, a)
 			}
 		}
 		return h.s.settle(ctx, t, settled, attempts)
 	})
+}
+
+// finish writes the confirmed outcome of a two-phase claim, a statement for each generation, of which there are few (FinishAlarms).
+func (h *held) finish(ctx context.Context, t *tx, now clock.Instant) error {
+	ids := make(map[int64][]int64) // by generation
+	for i := range h.rings {
+		r := &h.rings[i]
+		ids[r.Generation] = append(ids[r.Generation], r.AlarmID)
+	}
+	for _, generation := range slices.Sorted(maps.Keys(ids)) {
+		_, err := h.s.q.FinishAlarms(ctx, t, dbsqlc.FinishAlarmsParams{
+			RungAt: int64(h.Now), ClaimID: h.ClaimID, Now: int64(now), Ids: ids[generation], Generation: generation,
+			ClaimEnd: int64(h.LeaseEnd()),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Release gives the rings back: a rollback, or what the rows were before.
@@ -85,7 +111,7 @@ func (h *held) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error)
 	if h.Once {
 		found, err = h.s.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: h.ClaimID})
 	} else {
-		found, err = h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.claimEnd())})
+		found, err = h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.LeaseEnd())})
 	}
 	ours := make(map[int64]bool, len(found))
 	for _, id := range found {

@@ -30,7 +30,8 @@ type Store struct {
 	log     *slog.Logger
 	metrics *store.Metrics
 	q       *dbsqlc.Queries
-	db      *sql.DB // requests only
+	db      *sql.DB // requests that read
+	writes  *sql.DB // requests that write
 	rings   *sql.DB // claims only
 	upkeep  *sql.DB // all else
 	insert  optimism
@@ -59,10 +60,11 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New()}
 	for _, p := range []struct {
-		pool  **sql.DB
-		conns int
-	}{{&s.db, cfg.Conns}, {&s.rings, cfg.RingConns}, {&s.upkeep, cfg.UpkeepConns}} {
-		if *p.pool, err = open(d, p.conns); err != nil {
+		pool       **sql.DB
+		conns      int
+		autocommit bool
+	}{{&s.db, cfg.Conns, true}, {&s.writes, cfg.WriteConns, false}, {&s.rings, cfg.RingConns, false}, {&s.upkeep, cfg.UpkeepConns, true}} {
+		if *p.pool, err = open(d, p.conns, p.autocommit); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -71,7 +73,7 @@ func New(cfg Config, deps Deps) (*Store, error) {
 
 // pools returns those that are open.
 func (s *Store) pools() []*sql.DB {
-	return slices.DeleteFunc([]*sql.DB{s.rings, s.upkeep, s.db}, func(p *sql.DB) bool { return p == nil })
+	return slices.DeleteFunc([]*sql.DB{s.rings, s.upkeep, s.writes, s.db}, func(p *sql.DB) bool { return p == nil })
 }
 
 // Close shuts all connections that are idle, and the others when their calls and claims end.

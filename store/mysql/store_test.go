@@ -54,7 +54,7 @@ func (s asMySQL) Check(ctx context.Context) error {
 
 func engine() storetest.Engine {
 	return storetest.Engine{
-		Dialect: goose.DialectMySQL, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans,
+		Dialect: goose.DialectMySQL, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans, Allocations: 10,
 	}
 }
 
@@ -86,7 +86,7 @@ func newURL(tb testing.TB) string {
 	cfg.URL = serverURL()
 	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(tb, err, "read CLOCKD_TEST_MYSQL_URL")
-	admin, err := open(d, 1)
+	admin, err := open(d, 1, true)
 	ok(tb, err, "open")
 	if err := admin.PingContext(ctx); err != nil {
 		tb.Fatalf("MariaDB does not answer: start it with \"make up\" (%v)", err)

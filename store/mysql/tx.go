@@ -18,12 +18,16 @@ var _ dbsqlc.DBTX = (*tx)(nil)
 // context bounds that one's COMMIT. It ends with commit or rollback.
 type tx struct{ *sql.Conn }
 
-// begin opens a transaction. Connections that died in the pool are passed over.
-func begin(ctx context.Context, db *sql.DB) (*tx, error) {
+// begin opens a transaction; with the first statement in the pools of writes and of rings, whose sessions do not commit by
+// themselves: a round trip less. Connections that died in the pool are passed over.
+func (s *Store) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	for tries := 1; ; tries++ {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("get a connection: %w", err)
+		}
+		if db == s.writes || db == s.rings {
+			return &tx{conn}, nil
 		}
 		_, err = conn.ExecContext(ctx, "START TRANSACTION")
 		if err == nil {
@@ -85,7 +89,7 @@ func (t *tx) discard() { _ = t.Raw(func(any) error { return driver.ErrBadConn })
 func (s *Store) transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, first bool) error) error {
 	first := true
 	err := s.metrics.Replay(ctx, replayReason, func() error {
-		t, err := begin(ctx, db)
+		t, err := s.begin(ctx, db)
 		if err != nil {
 			return err
 		}

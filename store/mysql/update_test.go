@@ -24,7 +24,7 @@ func TestAmendGuards(t *testing.T) {
 		read(&old)
 		changed := old
 		changed.Answer = clock.Ack
-		tx, err := begin(t.Context(), s.db)
+		tx, err := s.begin(t.Context(), s.writes)
 		ok(t, err, "begin")
 		n, err := (&writeTx{tx: tx, s: s, server: s.known()}).Update(t.Context(), []store.Change{{Old: &old, New: &changed}})
 		tx.rollback(t.Context())

@@ -21,7 +21,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 		defer cancel()
 	}
 	server, shards := s.known(), s.ShardCount()
-	err = s.transact(ctx, s.db, "write", func(t *tx, first bool) (err error) {
+	err = s.transact(ctx, s.writes, "write", func(t *tx, first bool) (err error) {
 		w := &writeTx{tx: t, s: s, server: server, first: first}
 		decisions, err = store.Write(ctx, w, r, shards)
 		return err
@@ -150,13 +150,21 @@ func sizeOf(a *clock.Alarm) int {
 	return numbers + 2*(len(a.Application)+len(a.BusinessID)+len(a.Payload)+len(a.ContentType)+len(a.LastError)+len(a.Traceparent))
 }
 
-// Lock returns the free rows of the keys, locked (LockAlarms, LockAlarmsWaiting).
-func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error) {
+// Cancel leaves all to Lock: no UPDATE here tells which rows it met.
+func (w *writeTx) Cancel(context.Context, []clock.Key, clock.Instant) ([]clock.Alarm, error) {
+	return nil, nil
+}
+
+// Lock returns the free rows of the keys, locked (LockAlarms, LockAlarmsBriefly, LockAlarmsWaiting).
+func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
 	if wait > 0 {
 		rows, err := w.lockWaiting(ctx, keys, int((wait+time.Second-1)/time.Second))
 		if !isNumber(err, errLockTimeout) {
 			return rows, err
 		}
+	}
+	if briefly {
+		return readKeys(ctx, w, keys, "", w.s.q.LockAlarmsBriefly, briefAlarmsOf)
 	}
 	return w.readKeys(ctx, keys, "", w.s.q.LockAlarms)
 }
@@ -187,13 +195,20 @@ func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 	return w.readKeys(ctx, keys, "", w.s.q.ReadAlarms)
 }
 
-type readAlarms func(ctx context.Context, db dbsqlc.DBTX) ([]dbsqlc.Alarm, error)
+// readRows is a query of key pairs.
+type readRows[R any] func(ctx context.Context, db dbsqlc.DBTX) ([]R, error)
 
-// readKeys runs a query of key pairs.
-func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string, query readAlarms) ([]clock.Alarm, error) {
+func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string, query readRows[dbsqlc.Alarm]) ([]clock.Alarm, error) {
+	return readKeys(ctx, w, keys, prefix, query, alarmsOf)
+}
+
+// readKeys runs a query of key pairs, and returns its rows in the words of the domain.
+func readKeys[R any](
+	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) ([]clock.Alarm, error),
+) ([]clock.Alarm, error) {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, compareKeys)
-	rows := make([]dbsqlc.Alarm, 0, len(keys))
+	rows := make([]R, 0, len(keys))
 	size := func(int) int { return 2 * (clock.MaxApplication + clock.MaxBusinessID) }
 	err := chunks(len(keys), w.server.maxStatement(), size, func(from, to int) error {
 		found, err := query(ctx, bulk{DBTX: w.tx, part: keyPair, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})

@@ -3,6 +3,7 @@ package postgresql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -10,8 +11,8 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// Claim takes what is free and due of the ids: LockDue to avoid waiting and to judge, then the conditional TakeAlarms (LeaseAlarms,
-// TakeOnce), which decides.
+// Claim takes what is free and due of the ids. What is as it was set is taken at once (TakeFresh, LeaseFresh); of the rest LockDue
+// avoids waiting and tells what to judge, then the conditional TakeAlarms (LeaseAlarms, TakeOnce) decides.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -43,6 +44,7 @@ type claim struct {
 	s       *Store
 	t       *tx // open, with the locks; nil of a two-phase claim
 	request store.ClaimRequest
+	fresh   []dbsqlc.TakeFreshRow // taken as they were set, in the open transaction
 	rings   []clock.Ring
 	before  []store.Candidate // in the order of rings
 	held    []store.Left      // in the order of rings
@@ -53,36 +55,98 @@ var _ store.Settler = (*claim)(nil)
 // holds reports whether the claim is to keep its transaction.
 func (c *claim) holds() bool { return len(c.rings) > 0 && c.request.Lease == 0 && !c.request.Once }
 
-// take locks, judges and writes.
+// take takes what is fresh, and locks, judges and writes the rest.
 func (c *claim) take(ctx context.Context) (*store.Claim, error) {
+	if err := c.takeFresh(ctx); err != nil {
+		return nil, fmt.Errorf("take: %w", err)
+	}
 	judged, err := c.judge(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(judged.Taken) > 0 {
-		rows, err := c.write(ctx, idsOfCandidates(judged.Taken))
-		if err != nil {
+	taken := judged.Taken
+	var written []dbsqlc.Alarm
+	if len(taken) > 0 {
+		if written, err = c.write(ctx, idsOfCandidates(taken)); err != nil {
 			return nil, fmt.Errorf("take: %w", err)
 		}
-		if err := c.collect(judged.Taken, rows); err != nil {
-			return nil, err
-		}
+	}
+	taken = append(taken, column(c.fresh, freshCandidate)...)
+	slices.SortFunc(taken, func(a, b store.Candidate) int { return a.Position().Compare(b.Position()) })
+	if err := c.collect(taken, written); err != nil {
+		return nil, err
 	}
 	return &store.Claim{Rings: c.rings, Ended: judged.Ended, Left: judged.Left, Once: judged.Once}, nil
 }
 
-// judge locks what is to be taken and nothing else. Where rows are to be ended, that is committed first, so that they are over
-// whatever becomes of the rings; where rows are left, all locks are given up and the others locked again. All of it happens
-// seldom.
+// takeFresh takes the rows that are as they were set and that nobody holds, none with more than its part of MaxBytes. One that
+// somebody takes in just this instant is waited for, for ringLockWait at most: then there are none.
+func (c *claim) takeFresh(ctx context.Context) (err error) {
+	r := &c.request
+	if r.Once || len(r.IDs) == 0 {
+		return nil
+	}
+	maxPayload := int64(r.MaxBytes / len(r.IDs))
+	if r.Lease > 0 {
+		var leased []dbsqlc.LeaseFreshRow
+		leased, err = c.s.q.LeaseFresh(ctx, c.t, dbsqlc.LeaseFreshParams{
+			ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: maxPayload,
+		})
+		c.fresh = column(leased, func(row *dbsqlc.LeaseFreshRow) dbsqlc.TakeFreshRow { return dbsqlc.TakeFreshRow(*row) })
+	} else {
+		c.fresh, err = c.s.q.TakeFresh(ctx, c.t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: maxPayload})
+	}
+	if hasCode(err, codeLockNotAvailable) {
+		return c.giveUpFresh(ctx)
+	}
+	return err
+}
+
+// giveUpFresh leaves what was fresh to be judged with the others.
+func (c *claim) giveUpFresh(ctx context.Context) error {
+	c.fresh = nil
+	return c.t.rollback(ctx)
+}
+
+// freshCandidate returns what a row of TakeFresh or LeaseFresh was before.
+func freshCandidate(row *dbsqlc.TakeFreshRow) store.Candidate {
+	return store.Candidate{
+		ID: row.ID, Key: clock.Key{Application: row.Application, BusinessID: row.BusinessID}, State: clock.Scheduled,
+		Generation: row.Generation, MaxRings: int(row.MaxRings), AckTimeout: time.Duration(row.AckTimeout) * time.Millisecond,
+		LatestRingAt: clock.Instant(row.LatestRingAt), NextTryTime: clock.Instant(row.TargetRingAt), Rank: int(row.DueRank),
+		RungAt: clock.NoInstant, UpdateTime: clock.Instant(row.CreateTime), PayloadLength: len(row.Payload),
+	}
+}
+
+// notFresh returns the ids that takeFresh did not take.
+func (c *claim) notFresh() []int64 {
+	switch len(c.fresh) {
+	case 0:
+		return c.request.IDs
+	case len(c.request.IDs):
+		return nil
+	}
+	taken := make(map[int64]bool, len(c.fresh))
+	for i := range c.fresh {
+		taken[c.fresh[i].ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(c.request.IDs), func(id int64) bool { return taken[id] })
+}
+
+// judge locks what is to be taken and is not fresh, and nothing else. Where rows are to be ended, that is committed first, so
+// that they are over whatever becomes of the rings; where rows are left, all locks are given up and the others locked again; in
+// both cases what was fresh is given up before and judged, too. All of it happens seldom.
 func (c *claim) judge(ctx context.Context) (all store.Judged, err error) {
-	ids := c.request.IDs
-	for {
+	ids := c.notFresh()
+	for len(ids) > 0 {
 		locked, err := c.s.q.LockDue(ctx, c.t, dbsqlc.LockDueParams{Ids: ids, Now: int64(c.request.Now)})
 		if err != nil {
 			return all, fmt.Errorf("lock: %w", err)
 		}
 		judged := c.request.Judge(column(locked, candidateOf))
 		switch {
+		case len(c.fresh) > 0 && len(judged.Ended)+len(judged.Left)+len(judged.Once) > 0:
+			ids, err = c.request.IDs, c.giveUpFresh(ctx)
 		case len(judged.Ended) > 0:
 			err = c.end(ctx, &judged)
 			all.Ended = append(all.Ended, judged.Ended...)
@@ -98,6 +162,7 @@ func (c *claim) judge(ctx context.Context) (all store.Judged, err error) {
 			return all, err
 		}
 	}
+	return all, nil
 }
 
 // end writes what ended, with its attempts, and commits, in one round trip; the next statement begins anew.
@@ -146,32 +211,80 @@ func (c *claim) write(ctx context.Context, ids []int64) ([]dbsqlc.Alarm, error) 
 	}
 	if c.request.Lease > 0 {
 		return c.s.q.LeaseAlarms(ctx, c.t, dbsqlc.LeaseAlarmsParams{
-			ClaimEnd: int64(now.Add(c.request.Lease)), Now: int64(now), Ids: ids,
+			ClaimEnd: int64(c.request.LeaseEnd()), Now: int64(now), Ids: ids,
 		})
 	}
 	return c.s.q.TakeAlarms(ctx, c.t, dbsqlc.TakeAlarmsParams{Now: int64(now), ClaimID: c.request.ClaimID, Ids: ids})
 }
 
-// collect makes the rings of the rows that were written, in the order in which they were judged.
-func (c *claim) collect(taken []store.Candidate, rows []dbsqlc.Alarm) error {
-	byID := make(map[int64]*dbsqlc.Alarm, len(rows))
-	for i := range rows {
-		byID[rows[i].ID] = &rows[i]
+// collect makes the rings of what was taken, in the order in which it was judged, of its rows: those written and the fresh ones.
+func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
+	byID := make(map[int64]*dbsqlc.Alarm, len(written))
+	for i := range written {
+		byID[written[i].ID] = &written[i]
 	}
-	for _, before := range taken {
-		row := byID[before.ID]
-		if row == nil {
-			continue // it changed between the statements, on a server that does not lock
-		}
-		a, err := alarmOf(*row)
+	fresh := make(map[int64]*dbsqlc.TakeFreshRow, len(c.fresh))
+	for i := range c.fresh {
+		fresh[c.fresh[i].ID] = &c.fresh[i]
+	}
+	c.rings = make([]clock.Ring, 0, len(taken))
+	c.before, c.held = make([]store.Candidate, 0, len(taken)), make([]store.Left, 0, len(taken))
+	for i := range taken {
+		var err error
+		before := &taken[i]
+		if row := fresh[before.ID]; row != nil {
+			err = c.addFresh(row, before)
+		} else if row := byID[before.ID]; row != nil {
+			err = c.addWritten(row, before)
+		} // else it changed between the statements, on a server that does not lock
 		if err != nil {
 			return err
 		}
-		c.rings = append(c.rings, ringOf(&a, &before, &c.request))
-		c.before = append(c.before, before)
-		c.held = append(c.held, store.Left{State: a.State, NextTryTime: a.NextTryTime, RungAt: a.RungAt, ClaimID: a.ClaimID})
 	}
 	return nil
+}
+
+func (c *claim) add(ring clock.Ring, before *store.Candidate, held store.Left) {
+	c.rings, c.before, c.held = append(c.rings, ring), append(c.before, *before), append(c.held, held)
+}
+
+// addWritten adds the ring of a row that LockDue told of.
+func (c *claim) addWritten(row *dbsqlc.Alarm, before *store.Candidate) error {
+	a, err := alarmOf(*row)
+	if err != nil {
+		return err
+	}
+	c.add(ringOf(&a, before, &c.request), before,
+		store.Left{State: a.State, NextTryTime: a.NextTryTime, RungAt: a.RungAt, ClaimID: a.ClaimID})
+	return nil
+}
+
+// addFresh adds the ring of a row that was as it was set.
+func (c *claim) addFresh(row *dbsqlc.TakeFreshRow, before *store.Candidate) error {
+	retry, err := clock.DecodeRetryPolicy(row.RetryPolicy)
+	if err != nil {
+		return err
+	}
+	c.add(clock.Ring{
+		AlarmID: row.ID, Key: before.Key, Shard: int(row.Shard), Generation: row.Generation, RingNo: 1,
+		RingAt: clock.Instant(row.TargetRingAt), LatestRingAt: before.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID,
+		Payload: row.Payload, PayloadKind: clock.PayloadKind(row.PayloadKind), ContentType: row.ContentType, Retry: retry,
+		AckTimeout: before.AckTimeout, MaxRings: before.MaxRings, Priority: int(row.Priority), Traceparent: row.Traceparent,
+	}, before, c.freshLeft(before))
+	return nil
+}
+
+// freshLeft returns what TakeFresh or LeaseFresh made of a row.
+func (c *claim) freshLeft(before *store.Candidate) store.Left {
+	r := &c.request
+	left := store.Left{State: clock.Rung, NextTryTime: clock.NoInstant, RungAt: r.Now, ClaimID: r.ClaimID}
+	switch {
+	case r.Lease > 0:
+		left = store.LeftBy(r, before)
+	case before.AckTimeout > 0:
+		left.State, left.NextTryTime = clock.Ringing, r.Now.Add(before.AckTimeout)
+	}
+	return left
 }
 
 // Settle writes what did not come out as claimed (of a two-phase claim, everything) and what has attempts, and commits, in one
@@ -187,6 +300,9 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 	for i := range attempts {
 		tried[attempts[i].AlarmID] = true
 	}
+	if c.t == nil && !c.request.Once && len(attempts) == 0 && store.AllConfirmed(fates) {
+		return c.s.mapError("settle", c.finish(ctx, now))
+	}
 	var corrections []correction
 	for i := range fates {
 		if c.t == nil || fates[i].Outcome.Kind != clock.Confirmed || tried[c.rings[i].AlarmID] {
@@ -194,6 +310,18 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 		}
 	}
 	return c.s.mapError("settle", c.correct(ctx, corrections, attempts))
+}
+
+// finish writes the confirmed outcome of a two-phase claim (FinishAlarms).
+func (c *claim) finish(ctx context.Context, now clock.Instant) error {
+	p := dbsqlc.FinishAlarmsParams{
+		RungAt: int64(c.request.Now), ClaimID: c.request.ClaimID, Now: int64(now), ClaimEnd: int64(c.request.LeaseEnd()),
+		Ids:         column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID }),
+		Generations: column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
+	}
+	return c.s.metrics.Replay(ctx, replayReason, func() error {
+		return c.inOneTrip(ctx, func(db *pipeline) error { return c.s.q.FinishAlarms(ctx, db, p) })
+	})
 }
 
 // Release rolls back; a two-phase claim's rows are written as they were.
@@ -231,7 +359,9 @@ func (c *claim) undo(i int) correction {
 // correct writes the corrections and those of the attempts whose rows were still held, and commits; afterwards the claim is over.
 func (c *claim) correct(ctx context.Context, corrections []correction, attempts []store.Attempted) error {
 	if c.t == nil {
-		return c.s.metrics.Replay(ctx, replayReason, func() error { return c.correctAnew(ctx, corrections, attempts) })
+		return c.s.metrics.Replay(ctx, replayReason, func() error {
+			return c.inOneTrip(ctx, func(p *pipeline) error { return c.writeCorrections(ctx, p, corrections, attempts) })
+		})
 	}
 	defer c.t.close(ctx)
 	if len(corrections) == 0 {
@@ -244,17 +374,19 @@ func (c *claim) correct(ctx context.Context, corrections []correction, attempts 
 	return c.t.send(ctx, &p)
 }
 
-// correctAnew writes the corrections in a transaction of its own.
-func (c *claim) correctAnew(ctx context.Context, corrections []correction, attempts []store.Attempted) error {
+// inOneTrip does what write queues in a transaction of its own, in one round trip.
+func (c *claim) inOneTrip(ctx context.Context, write func(p *pipeline) error) error {
 	t, err := begin(ctx, c.s.rings, 0)
 	if err != nil {
 		return err
 	}
 	defer t.close(ctx)
-	if err := c.writeCorrections(ctx, t, corrections, attempts); err != nil {
+	var p pipeline
+	p.Queue(sqlBegin)
+	if err := write(&p); err != nil {
 		return err
 	}
-	return t.commit(ctx)
+	return t.send(ctx, &p)
 }
 
 func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, corrections []correction, attempts []store.Attempted) error {

@@ -20,6 +20,7 @@ const (
 	codeIdleTransaction  = "25P03" // the server ended a session idle in its transaction
 	codeNotSupported     = "0A000" // a prepared statement whose table was migrated under it; pgx prepares it anew
 	codeUndefinedTable   = "42P01"
+	codeKeyExists        = "23505"
 )
 
 // severityError is an error that ended the transaction and not the session.
@@ -57,7 +58,7 @@ func (s *Store) mapError(doing string, err error) error {
 }
 
 // replayReason names a definite rollback that a repetition may heal: a deadlock, a serialization failure, a key that was
-// locked for lockWait, a statement whose table was changed by a migration; "" for all else.
+// locked for lockWait or inserted meanwhile, a statement whose table was changed by a migration; "" for all else.
 func replayReason(err error) string {
 	switch {
 	case hasCode(err, codeSerialization):
@@ -66,6 +67,8 @@ func replayReason(err error) string {
 		return store.ReplayDeadlock
 	case hasCode(err, codeLockNotAvailable):
 		return store.ReplayLockTimeout
+	case hasCode(err, codeKeyExists):
+		return store.ReplayKeyExists
 	case hasCode(err, codeNotSupported):
 		return store.ReplayMigrated
 	}

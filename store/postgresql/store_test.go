@@ -25,7 +25,7 @@ func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, engine()) }
 
 func engine() storetest.Engine {
 	return storetest.Engine{
-		Dialect: goose.DialectPostgres, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans,
+		Dialect: goose.DialectPostgres, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans, Allocations: 10,
 	}
 }
 

@@ -78,15 +78,24 @@ func TestRoundTrips(t *testing.T) {
 				ids = append(ids, d.Alarm.ID)
 			}
 		})
-		want("a new set beside a moved one", 4, func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
-		want("cancel", 3, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Stop) })
-		want("claim of nothing", 2, func() { claimed(t, s) })
-		want("returned", 3, func() {
+		want("a new set beside a moved one", 5, func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
+		want("cancel", 2, func() { write(t, s, []clock.Op{cancelOp(id("d"))}, clock.Stop) })
+		want("cancel of a moved one", 4, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Stop) })
+		want("claim of nothing", 0, func() { claimed(t, s) })
+		want("returned, as they were set", 2, func() {
 			c := claimed(t, s, ids[1:]...)
 			ok(t, c.Settler.Settle(t.Context(), testNow-5000, fates(c, clock.Doubtful)), "settle")
 		})
-		want("confirmed", 3, func() {
+		want("confirmed, tried before", 4, func() {
 			c := claimed(t, s, ids[1:]...)
+			ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)), "settle")
+		})
+		again := write(t, s, []clock.Op{setOp(id("e")), setOp(id("f"))}, clock.Create, clock.Create)
+		want("two-phase, confirmed", 3, func() {
+			c, err := s.Claim(t.Context(), store.ClaimRequest{
+				IDs: []int64{again[0].Alarm.ID, again[1].Alarm.ID}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Lease: time.Second,
+			})
+			ok(t, err, "claim")
 			ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)), "settle")
 		})
 		want("due", 1, func() {
@@ -146,6 +155,65 @@ func TestInsertDoesNotWait(t *testing.T) {
 	}
 }
 
+// TestCancelDoesNotWait cancels beside rows that a ring transaction has updated and that somebody has merely locked: at once,
+// without running into lock_timeout.
+func TestCancelDoesNotWait(t *testing.T) {
+	s := migrated(t)
+	ops := []clock.Op{setOp("claimed"), setOp("locked"), setOp("free")}
+	d := write(t, s, ops, clock.Create, clock.Create, clock.Create)
+	c := claimed(t, s, d[0].Alarm.ID)
+	defer func() { _ = c.Settler.Release(t.Context()) }()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	keys := make([]clock.Key, len(ops))
+	for i, op := range ops {
+		keys[i] = op.Key()
+	}
+	locker, err := begin(ctx, s.pool, 0)
+	ok(t, err, "begin")
+	defer locker.close(ctx)
+	locked, err := (&writeTx{tx: locker, q: s.q}).Lock(ctx, keys[1:2], 0, false)
+	if ok(t, err, "lock"); len(locked) != 1 {
+		t.Fatalf("%d rows locked", len(locked))
+	}
+	tx, err := begin(ctx, s.pool, time.Minute)
+	ok(t, err, "begin")
+	defer tx.close(ctx)
+	stopped, err := (&writeTx{tx: tx, q: s.q}).Cancel(ctx, keys, testNow)
+	ok(t, err, "cancel")
+	if len(stopped) != 1 || stopped[0].Key != keys[2] || stopped[0].State != clock.Cancelled {
+		t.Fatalf("stopped %v", stopped)
+	}
+}
+
+// TestClaimDoesNotWait claims beside a row that a write transaction has locked: it is passed over at once, without running into
+// lock_timeout, which would give up what is fresh.
+func TestClaimDoesNotWait(t *testing.T) {
+	s := migrated(t)
+	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create, clock.Create)
+	locker, err := begin(t.Context(), s.pool, 0)
+	ok(t, err, "begin")
+	defer locker.close(t.Context())
+	locked, err := (&writeTx{tx: locker, q: s.q}).Lock(t.Context(), []clock.Key{setOp("locked").Key()}, 0, false)
+	if ok(t, err, "lock"); len(locked) != 1 {
+		t.Fatalf("%d rows locked", len(locked))
+	}
+	for free, lease := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
+		tx, err := begin(t.Context(), s.rings, time.Minute)
+		ok(t, err, "begin")
+		c := &claim{s: s, t: tx, request: store.ClaimRequest{
+			IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Lease: lease,
+		}}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		err = c.takeFresh(ctx)
+		stop()
+		tx.close(t.Context())
+		if ok(t, err, "take"); len(c.fresh) != 1 || c.fresh[0].ID != free {
+			t.Errorf("taken %v", c.fresh)
+		}
+	}
+}
+
 // TestKeyInsertedElsewhere meets a key that another transaction has inserted and not committed: the group does not wait for it
 // but begins again, and is right whatever becomes of it.
 func TestKeyInsertedElsewhere(t *testing.T) {
@@ -187,6 +255,36 @@ func TestKeyInsertedElsewhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKeyCommittedElsewhere meets a key that was not there when the INSERT began and is when it comes to it: a definite
+// rollback, after which the group begins again.
+func TestKeyCommittedElsewhere(t *testing.T) {
+	s := migrated(t)
+	row := setOp("a").Decide(nil, testNow).Alarm
+	other, err := begin(t.Context(), s.pool, 0)
+	ok(t, err, "begin")
+	defer other.close(t.Context())
+	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+	ok(t, err, "insert")
+	inserted := make(chan error, 1)
+	go func() {
+		tx, err := begin(t.Context(), s.pool, time.Minute)
+		if err == nil {
+			_, err = (&writeTx{tx: tx, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+			tx.close(t.Context())
+		}
+		inserted <- err
+	}()
+	for waiting := false; !waiting; {
+		const look = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+		ok(t, s.upkeep.QueryRow(t.Context(), look).Scan(&waiting), "look whether it waits")
+	}
+	ok(t, other.commit(t.Context()), "commit")
+	if err := <-inserted; replayReason(err) != store.ReplayKeyExists {
+		t.Fatalf("insert: %v", err)
+	}
+	write(t, s, []clock.Op{setOp("a")}, clock.Keep)
 }
 
 // TestKeyHeldElsewhere meets a key that stays inserted and not committed: a definite failure, long before the deadline.

@@ -51,10 +51,10 @@ func (s *Store) write(ctx context.Context, r clock.WriteRequest, lockFirst bool)
 type writeTx struct {
 	*tx
 	q         *dbsqlc.Queries
-	lockFirst bool // an insert of this group met a locked key: lock before inserting
+	lockFirst bool // an insert or a cancel of this group met a locked key: lock before
 }
 
-// Insert adds the rows whose keys are new (InsertAlarms).
+// Insert adds the rows whose keys are new (InsertAlarms). A key that was inserted elsewhere meanwhile ends the transaction.
 func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if t.lockFirst && !absent {
 		return nil, store.ErrKeyExists
@@ -64,28 +64,46 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return compareKeys(a.Key, b.Key) })
 	}
 	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(ordered))
-	if err != nil {
-		return nil, err
+	if err != nil || len(inserted) == len(rows) && !t.lockFirst {
+		return inserted, err
 	}
-	return idsOf(rows, inserted), nil
+	return t.idsOf(ctx, rows, inserted)
 }
 
-// idsOf returns the ids of the rows that were inserted, in the order of rows, 0 for the others.
-func idsOf(rows []*clock.Alarm, inserted []dbsqlc.InsertAlarmsRow) []int64 {
-	byKey := make(map[clock.Key]int64, len(inserted))
-	for _, r := range inserted {
+// idsOf returns the ids of the rows that were inserted, in the order of rows, 0 for the others (ListKeys).
+func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int64) ([]int64, error) {
+	ids := make([]int64, len(rows))
+	if len(inserted) == 0 {
+		return ids, nil
+	}
+	keys, err := t.q.ListKeys(ctx, t, inserted)
+	byKey := make(map[clock.Key]int64, len(keys))
+	for _, r := range keys {
 		byKey[clock.Key{Application: r.Application, BusinessID: r.BusinessID}] = r.ID
 	}
-	ids := make([]int64, len(rows))
 	for i, a := range rows {
 		ids[i] = byKey[a.Key]
 	}
-	return ids
+	return ids, err
+}
+
+// Cancel stops the rows of the keys that nobody has touched since they were written (CancelScheduled). A row that somebody
+// takes in just this instant is waited for, for lockWait at most: then the group begins again and locks first.
+func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error) {
+	if t.lockFirst {
+		return nil, nil
+	}
+	applications, businessIDs := split(keys)
+	rows, err := t.q.CancelScheduled(ctx, t, dbsqlc.CancelScheduledParams{Now: int64(now), Applications: applications, BusinessIds: businessIDs})
+	if err != nil {
+		return nil, err
+	}
+	return alarmsOf(rows)
 }
 
 // Lock returns the free rows of the keys, locked (LockAlarms). What is still held after the wait (LockAlarmsWaiting) has ended
 // the transaction, in which nothing was written; the free ones are then locked in a new one.
-func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration) ([]clock.Alarm, error) {
+func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, _ bool) ([]clock.Alarm, error) {
 	applications, businessIDs := split(keys)
 	if wait > 0 && !t.begun {
 		rows, err := t.q.LockAlarmsWaiting(ctx, t, dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
@@ -145,11 +163,7 @@ func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, erro
 // split returns the keys, sorted, as two columns.
 func split(keys []clock.Key) (applications, businessIDs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), compareKeys)
-	for _, k := range sorted {
-		applications = append(applications, k.Application)
-		businessIDs = append(businessIDs, k.BusinessID)
-	}
-	return applications, businessIDs
+	return column(sorted, func(k *clock.Key) string { return k.Application }), column(sorted, func(k *clock.Key) string { return k.BusinessID })
 }
 
 func compareKeys(a, b clock.Key) int {

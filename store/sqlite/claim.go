@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -35,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		if err := s.end(ctx, tx, r.Now, judged); err != nil {
 			return err
 		}
-		c.Rings, err = s.take(ctx, tx, r, taken)
+		c.Rings, err = s.take(ctx, tx, r, rows, taken)
 		return err
 	})
 	if err != nil {
@@ -61,8 +63,10 @@ func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged 
 	return tx.addAttempts(ctx, judged.Attempts)
 }
 
-// take takes the candidates and returns their rings, in the same order.
-func (s *Store) take(ctx context.Context, tx *writeTx, r store.ClaimRequest, taken []store.Candidate) ([]clock.Ring, error) {
+// take takes the candidates, which are of the rows, and returns their rings, in the same order.
+func (s *Store) take(
+	ctx context.Context, tx *writeTx, r store.ClaimRequest, rows []dbsqlc.LockDueRow, taken []store.Candidate,
+) ([]clock.Ring, error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
@@ -70,39 +74,47 @@ func (s *Store) take(ctx context.Context, tx *writeTx, r store.ClaimRequest, tak
 	for i := range taken {
 		ids[i] = taken[i].ID
 	}
-	rows, err := s.writeClaim(ctx, tx, r, list(ids))
+	payloads, err := s.writeClaim(ctx, tx, r, list(ids))
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) != len(taken) {
-		return nil, fmt.Errorf("%d of %d rows taken: %w", len(rows), len(taken), store.ErrReplay)
+	if len(payloads) != len(taken) {
+		return nil, fmt.Errorf("%d of %d rows taken: %w", len(payloads), len(taken), store.ErrReplay)
 	}
-	byID := make(map[int64]clock.Alarm, len(rows))
-	for _, row := range rows {
-		a, err := alarmOf(row)
-		if err != nil {
+	rings := make([]clock.Ring, len(taken))
+	for i := range taken {
+		at, _ := slices.BinarySearchFunc(rows, ids[i], func(row dbsqlc.LockDueRow, id int64) int { return cmp.Compare(row.ID, id) })
+		if rings[i], err = ringOf(&rows[at], &taken[i], &r); err != nil {
 			return nil, err
 		}
-		byID[a.ID] = a
-	}
-	rings := make([]clock.Ring, len(ids))
-	for i, id := range ids {
-		a := byID[id]
-		rings[i] = ringOf(&a, &r)
+		rings[i].Payload = payloads[ids[i]]
 	}
 	return rings, nil
 }
 
-func (s *Store) writeClaim(ctx context.Context, tx *writeTx, r store.ClaimRequest, ids string) ([]dbsqlc.Alarm, error) {
+// writeClaim takes the ids and returns the payloads of those that it took.
+func (s *Store) writeClaim(ctx context.Context, tx *writeTx, r store.ClaimRequest, ids string) (map[int64][]byte, error) {
 	if r.Once {
-		return s.q.TakeOnce(ctx, tx, dbsqlc.TakeOnceParams{ClaimID: r.ClaimID, Now: int64(r.Now), Ids: ids})
+		rows, err := s.q.TakeOnce(ctx, tx, dbsqlc.TakeOnceParams{ClaimID: r.ClaimID, Now: int64(r.Now), Ids: ids})
+		return payloadsOf(rows), err
 	}
-	return s.q.LeaseAlarms(ctx, tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(r.Now.Add(r.Lease)), Now: int64(r.Now), Ids: ids})
+	rows, err := s.q.LeaseAlarms(ctx, tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: ids})
+	return payloadsOf(rows), err
+}
+
+func payloadsOf[Row dbsqlc.LeaseAlarmsRow | dbsqlc.TakeOnceRow](rows []Row) map[int64][]byte {
+	payloads := make(map[int64][]byte, len(rows))
+	for _, r := range rows {
+		row := dbsqlc.LeaseAlarmsRow(r)
+		payloads[row.ID] = row.Payload
+	}
+	return payloads
 }
 
 func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 	candidates := make([]store.Candidate, len(rows))
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		candidates[i] = store.Candidate{
 			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, State: clock.State(r.State),
 			Generation: r.Generation, RingNo: int(r.RingNo), MaxRings: int(r.MaxRings),
@@ -115,14 +127,16 @@ func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 	return candidates
 }
 
-// ringOf returns the ring of an alarm that was taken. Before TakeOnce none is in doubt.
-func ringOf(a *clock.Alarm, r *store.ClaimRequest) clock.Ring {
+// ringOf returns the ring of a row that was taken, without its payload. Before TakeOnce none is in doubt.
+func ringOf(r *dbsqlc.LockDueRow, c *store.Candidate, request *store.ClaimRequest) (clock.Ring, error) {
+	retry, err := clock.DecodeRetryPolicy(r.RetryPolicy)
 	return clock.Ring{
-		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
-		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: r.Now, ClaimID: r.ClaimID, Payload: a.Payload,
-		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
-		Priority: a.Priority, Delivery: a.Delivery, Traceparent: a.Traceparent, InDoubt: a.InDoubt && !r.Once,
-	}
+		AlarmID: c.ID, Key: c.Key, Shard: int(r.Shard), Generation: c.Generation, RingNo: c.RingNo + 1, RetryTimes: int(r.RetryTimes),
+		RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: c.LatestRingAt, RungAt: request.Now, ClaimID: request.ClaimID,
+		PayloadKind: clock.PayloadKind(r.PayloadKind), ContentType: r.ContentType, Retry: retry, AckTimeout: c.AckTimeout,
+		MaxRings: c.MaxRings, Priority: int(r.Priority), Delivery: c.Delivery, Traceparent: r.Traceparent,
+		InDoubt: (c.InDoubt || c.Claimed()) && !request.Once,
+	}, err
 }
 
 // settler finishes a two-phase claim.
@@ -139,35 +153,61 @@ func (c *settler) Settle(ctx context.Context, now clock.Instant, fates []clock.F
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
 	err := c.s.write(ctx, func(tx *writeTx) error {
+		alike := make(map[settlement][]int64, 1)
 		for i := range fates {
-			w := store.Settled(&c.rings[i], &c.before[i], &fates[i])
-			held, err := c.settle(ctx, tx, i, &w, now)
+			w := c.settlement(i, store.Settled(&c.rings[i], &c.before[i], &fates[i]), now)
+			attempts := store.Attempts(c.rings[i:i+1], c.before[i:i+1], fates[i:i+1], now)
+			if len(attempts) == 0 {
+				alike[w] = append(alike[w], c.rings[i].AlarmID)
+				continue
+			}
+			held, err := tx.settle(ctx, &w, []int64{c.rings[i].AlarmID})
 			if err != nil {
 				return err
 			}
-			if !held {
+			if held == 0 {
 				continue
 			}
-			if err := tx.addAttempts(ctx, store.Attempts(c.rings[i:i+1], c.before[i:i+1], fates[i:i+1], now)); err != nil {
+			if err := tx.addAttempts(ctx, attempts); err != nil {
 				return err
 			}
 		}
-		return nil
+		return tx.settleAlike(ctx, alike)
 	})
 	return c.s.mapError(ctx, "settle", err)
 }
 
-// settle writes the row of ring i and reports whether the claim still held it.
-func (c *settler) settle(ctx context.Context, tx *writeTx, i int, w *store.Settlement, updated clock.Instant) (held bool, err error) {
-	left := store.LeftBy(&c.request, &c.before[i])
-	n, err := tx.q.SettleAlarms(ctx, tx, dbsqlc.SettleAlarmsParams{
+// settlement is all that SettleAlarms is told of a ring but the id: most rings of a batch have the same.
+type settlement struct {
+	store.Settlement // without the ID
+	left             store.Left
+	updated          clock.Instant
+}
+
+// settlement returns what to write to the row of ring i.
+func (c *settler) settlement(i int, w store.Settlement, updated clock.Instant) settlement {
+	w.ID = 0
+	return settlement{Settlement: w, left: store.LeftBy(&c.request, &c.before[i]), updated: updated}
+}
+
+func (t *writeTx) settleAlike(ctx context.Context, alike map[settlement][]int64) error {
+	for w, ids := range alike {
+		if _, err := t.settle(ctx, &w, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle writes the rows of the ids and returns of how many of them the claim still held.
+func (t *writeTx) settle(ctx context.Context, w *settlement, ids []int64) (held int64, err error) {
+	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
 		State: int64(w.State), NextTryTime: store.ToNull(w.NextTryTime), RingNo: int64(w.RingNo), RetryTimes: int64(w.RetryTimes),
 		LastError: w.LastError, InDoubt: flag(w.InDoubt), ClaimID: w.ClaimID, RungAt: store.ToNull(w.RungAt),
-		UpdateTime: int64(updated), FinishedAt: store.ToNull(w.FinishedAt),
-		ID: w.ID, Generation: w.Generation, HeldState: int64(left.State), HeldClaimID: left.ClaimID,
-		HeldNextTryTime: store.ToNull(left.NextTryTime), HeldRungAt: store.ToNull(left.RungAt),
+		UpdateTime: int64(w.updated), FinishedAt: store.ToNull(w.FinishedAt),
+		Ids: list(ids), Generation: w.Generation, HeldState: int64(w.left.State), HeldClaimID: w.left.ClaimID,
+		HeldNextTryTime: store.ToNull(w.left.NextTryTime), HeldRungAt: store.ToNull(w.left.RungAt),
 	})
-	return n == 1, err
 }
 
 // addAttempts adds attempts and keeps the newest of each alarm (InsertAttempts, PruneAttempts).
@@ -191,14 +231,11 @@ func (t *writeTx) addAttempts(ctx context.Context, attempts []store.Attempted) e
 func (c *settler) Release(ctx context.Context) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	err := c.s.write(ctx, func(tx *writeTx) error {
-		for i := range c.rings {
-			w := store.Undone(&c.rings[i], &c.before[i])
-			if _, err := c.settle(ctx, tx, i, &w, c.before[i].UpdateTime); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	alike := make(map[settlement][]int64, 1)
+	for i := range c.rings {
+		w := c.settlement(i, store.Undone(&c.rings[i], &c.before[i]), c.before[i].UpdateTime)
+		alike[w] = append(alike[w], c.rings[i].AlarmID)
+	}
+	err := c.s.write(ctx, func(tx *writeTx) error { return tx.settleAlike(ctx, alike) })
 	return c.s.mapError(ctx, "release", err)
 }

@@ -22,8 +22,9 @@ func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, engine()) }
 
 func engine() storetest.Engine {
 	return storetest.Engine{
-		Dialect:    goose.DialectSQLite3,
-		Migrations: migrations(),
+		Dialect:     goose.DialectSQLite3,
+		Migrations:  migrations(),
+		Allocations: 18,
 		New: func(tb testing.TB) *storetest.Database {
 			path := filepath.Join(tb.TempDir(), "clockd test 100%.db")
 			return &storetest.Database{

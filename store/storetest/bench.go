@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"math"
+	"runtime"
 	"testing"
 
 	"github.com/clockd/clockd/clock"
@@ -19,17 +21,22 @@ func Benchmark(b *testing.B, e Engine) {
 	if !s.HoldsClaims() {
 		f.lease = defaultLease
 	}
-	b.Run("write 500 new", f.benchNew)
+	for _, n := range []int{benchGroup, benchSmall} {
+		b.Run(fmt.Sprintf("write %d new", n), func(b *testing.B) { f.benchNew(b, n) })
+		b.Run(fmt.Sprintf("cancel %d", n), func(b *testing.B) { f.benchCancel(b, n) })
+	}
 	b.Run("write 500 moved", f.benchMoved)
-	b.Run("cancel 500", f.benchCancel)
 	b.Run("due", f.benchDue)
 	b.Run("claim and settle 300 confirmed", func(b *testing.B) { f.benchRing(b, all(clock.Confirmed)) })
 	b.Run("claim and settle 300 returned", func(b *testing.B) { f.benchRing(b, all(clock.Returned)) })
 }
 
 const (
-	benchGroup = 500
+	benchGroup = 500 // of sets in bulk
+	benchSmall = 30  // of single sets that came together
 	benchClaim = 300
+
+	benchDueRows = 1000
 )
 
 var benchRound int
@@ -48,12 +55,16 @@ func (f *fixture) on(b *testing.B) *fixture {
 
 func rate(b *testing.B, n int) { b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s") }
 
-func (f *fixture) benchNew(b *testing.B) {
+func (f *fixture) benchNew(b *testing.B, n int) {
+	b.ReportAllocs()
 	f = f.on(b)
 	for b.Loop() {
-		f.set(t0, benchSets(benchGroup)...)
+		b.StopTimer()
+		ops := benchSets(n)
+		b.StartTimer()
+		f.set(t0, ops...)
 	}
-	rate(b, benchGroup)
+	rate(b, n)
 }
 
 func (f *fixture) benchMoved(b *testing.B) {
@@ -69,32 +80,60 @@ func (f *fixture) benchMoved(b *testing.B) {
 	rate(b, benchGroup)
 }
 
-func (f *fixture) benchCancel(b *testing.B) {
+func (f *fixture) benchCancel(b *testing.B, n int) {
+	b.ReportAllocs()
 	f = f.on(b)
 	for b.Loop() {
 		b.StopTimer()
-		ops := benchSets(benchGroup)
+		ops := benchSets(n)
 		f.set(t0, ops...)
 		for i := range ops {
-			ops[i] = clock.Op{Cancel: &clock.Cancel{Key: ops[i].Key()}}
+			ops[i] = clock.Op{Cancel: &clock.Cancel{Key: ops[i].Key(), Brief: n == benchGroup}}
 		}
 		b.StartTimer()
 		f.set(t0, ops...)
 	}
-	rate(b, benchGroup)
+	rate(b, n)
 }
 
-// benchDue reads a page of all shards.
+// benchDue reads all of 1000 rows.
 func (f *fixture) benchDue(b *testing.B) {
+	b.ReportAllocs()
 	f = f.on(b)
+	f.set(t0, sets(names("due", benchDueRows), t0)...)
 	shards := f.shards()
 	for b.Loop() {
-		_, err := f.Due(b.Context(), store.DueQuery{Shards: shards, Until: store.Position{Time: t0}, Limit: 10})
+		page, err := f.Due(b.Context(), store.DueQuery{Shards: shards, Until: store.Position{Time: t0 + 1}, Limit: benchDueRows})
 		ok(b, err, "due")
+		same(b, "rows", len(page.Rows), benchDueRows)
+	}
+	rate(b, benchDueRows)
+}
+
+// testClaimAllocations bounds what the claim and the settlement of a ring allocate. The least of some rounds is free of what
+// happens beside it.
+func testClaimAllocations(t *testing.T, f *fixture) {
+	least := math.MaxFloat64
+	for range 5 {
+		ids := f.set(t0, benchSets(benchClaim)...)
+		before := mallocs()
+		f.claim(t0, ids...).settle(t0, all(clock.Confirmed))
+		least = min(least, float64(mallocs()-before)/benchClaim)
+	}
+	if least > float64(f.allocations) {
+		t.Errorf("%.1f allocations a ring, more than %d", least, f.allocations)
 	}
 }
 
+// mallocs returns how often the process has allocated.
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
+
 func (f *fixture) benchRing(b *testing.B, outcome func(*clock.Ring) clock.Outcome) {
+	b.ReportAllocs()
 	f = f.on(b)
 	for b.Loop() {
 		b.StopTimer()

@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +91,56 @@ func testClaimBytes(t *testing.T, f *fixture) {
 	wantLeft(c)
 	c.settle(t0, all(clock.Confirmed))
 	wantLeft(take(10 << 10).wantRings())
+}
+
+// testClaimPayloads rings payloads of all lengths in one claim.
+func testClaimPayloads(t *testing.T, f *fixture) {
+	lengths := []int{0, 1, 4 << 10, 4<<10 + 1, 20 << 10, 4 << 10, 200 << 10}
+	var ops []clock.Op
+	for i, n := range lengths {
+		ops = append(ops, set(fmt.Sprint("p", i), t0-clock.Instant(i), payload(bytes.Repeat([]byte{byte(i), 0xff, '\''}, n)[:n])))
+	}
+	c := f.claim(t0, f.set(t0, ops...)...)
+	for i := range c.Rings {
+		want := ops[len(ops)-1-i].Set
+		if r := &c.Rings[i]; r.BusinessID != want.BusinessID || !bytes.Equal(r.Payload, want.Payload) {
+			t.Errorf("%d bytes of %s are not the %d of %s", len(r.Payload), r.BusinessID, len(want.Payload), want.BusinessID)
+		}
+	}
+	same(t, "rings", len(c.Rings), len(ops))
+	c.settle(t0, all(clock.Confirmed))
+}
+
+// testClaimTexts rings texts and payloads of all bytes as they were set, beside values that could be taken for others.
+func testClaimTexts(t *testing.T, f *fixture) {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	content := func(contentType string, p []byte) func(*clock.Set) {
+		return func(s *clock.Set) { s.ContentType, s.Payload = contentType, p }
+	}
+	ops := []clock.Op{
+		set("3 7 2", t0, content("text/plain; charset=utf-8", every)),
+		set("ä€😀 日本", t0, content("", nil)),
+		set(strings.Repeat("😀", 128/4), t0, content("1 2", []byte(" 5 -1 "))),
+		set("-1", t0, content("a/b", []byte("\xff\xfe"))),
+		set("nul", t0, content("0", []byte{0}), acknowledged(time.Minute, 2)),
+	}
+	ids := f.set(t0, ops...)
+	for _, reason := range []string{"", "2 voll: ä€😀 -1 ", "5"} { // as they were set, then after failures
+		before, now := make(map[int64]clock.Alarm), t0
+		for _, op := range ops {
+			a := f.get(op.Set.BusinessID)
+			before[a.ID], now = *a, max(now, a.NextTryTime)
+		}
+		c := f.claim(now, ids...)
+		same(t, "rings", len(c.Rings), len(ops))
+		for i := range c.Rings {
+			same(t, fmt.Sprintf("ring %q", c.Rings[i].BusinessID), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], c))
+		}
+		c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })
+	}
 }
 
 // testLatest rings at the very millisecond of latest_ring_at and not one later.
@@ -389,6 +441,26 @@ func testTakeover(t *testing.T, f *fixture) {
 		same(t, "state, ring no, doubt, claim of "+id, fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.ClaimID, a.RungAt, a.FinishedAt),
 			fmt.Sprint(clock.Rung, 1, false, second.request.ClaimID, end, end))
 	}
+}
+
+// testConfirmedLate confirms a two-phase claim of rows of several generations after its end: one that was taken over
+// meanwhile stays as it is.
+func testConfirmedLate(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("a", t0), set("b", t0), set("over", t0), set("ack", t0, acknowledged(time.Minute, 3)))
+	f.set(t0, set("b", t0-1))
+	end := t0.Add(f.lease)
+	first := f.claim(t0, ids...).wantRings(ids[1], ids[0], ids[2], ids[3])
+	second := f.claim(end, ids[2]).wantRings(ids[2])
+	held := *f.get("over")
+	first.settle(end+5, all(clock.Confirmed))
+	f.want(held)
+	for id, want := range map[string]clock.Instant{"a": clock.NoInstant, "b": clock.NoInstant, "ack": t0.Add(time.Minute)} {
+		a := f.get(id)
+		same(t, "next try, ring no, claim, times of "+id, fmt.Sprint(a.NextTryTime, a.RingNo, a.ClaimID, a.RungAt, a.UpdateTime),
+			fmt.Sprint(want, 1, first.request.ClaimID, t0, end+5))
+	}
+	second.settle(end+6, all(clock.Confirmed))
+	same(t, "claim", f.get("over").ClaimID, second.request.ClaimID)
 }
 
 // testLateRelease releases a claim that was taken over: nothing changes.

@@ -263,7 +263,7 @@ func testShardReport(t *testing.T, f *fixture) {
 		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop"}})
 }
 
-// testUpkeep fills all connections for requests with writes that wait for a row: what must go on beside them does, at once.
+// testUpkeep fills all connections for writing requests with some that wait for a row: what must go on beside them does, at once.
 func testUpkeep(t *testing.T, f *fixture) {
 	id := f.set(t0, set("held", t0))[0]
 	unlock := f.lock(id)
@@ -281,19 +281,19 @@ func testUpkeep(t *testing.T, f *fixture) {
 	full := func() bool {
 		ctx, stop := context.WithTimeout(t.Context(), prompt/10)
 		defer stop()
-		_, err := f.Get(ctx, key("held"))
+		_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("nobody")}})
 		return errors.Is(err, context.DeadlineExceeded)
 	}
 	for deadline := time.Now().Add(10 * prompt); !full(); {
 		if time.Now().After(deadline) {
-			t.Fatal("40 writes that wait leave a connection for requests")
+			t.Fatal("40 writes that wait leave a connection for another")
 		}
 	}
 	calls := f.calls()
 	for _, name := range []string{"time", "due", "overdue", "expire", "purge", "cluster", "attend", "take", "yield", "leave", "claim"} {
 		ctx, stop := context.WithTimeout(t.Context(), prompt)
 		if err := calls[name](ctx); err != nil {
-			t.Errorf("%s while all connections for requests are held: %v", name, err)
+			t.Errorf("%s while all connections for writing requests are held: %v", name, err)
 		}
 		stop()
 	}

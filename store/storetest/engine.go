@@ -20,6 +20,8 @@ type Engine struct {
 
 	// New returns a database with nothing in it, not even the schema; it is dropped when the test ends.
 	New func(tb testing.TB) *Database
+	// Allocations is what a ring may allocate at most in its claim and settlement.
+	Allocations int
 	// Unreachable returns a store whose database does not answer.
 	Unreachable func(tb testing.TB) store.Store
 	// Plans asserts the plans of the hot statements (due scan, claim, list, purge, overdue) by EXPLAIN: each reads only what it
@@ -91,7 +93,9 @@ func (s *suite) run(t *testing.T, c testCase) {
 // fixture empties the shared database and opens a store of it.
 func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: s.db, dialect: s.engine.Dialect, lease: lease, Store: s.db.Open(t)}
+	f := &fixture{
+		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, lease: lease, Store: s.db.Open(t),
+	}
 	f.empty()
 	ok(t, f.Check(t.Context()), "check")
 	if !s.holds && lease == 0 {
@@ -103,10 +107,11 @@ func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 // fixture is a store under test with its database.
 type fixture struct {
 	store.Store
-	t       testing.TB
-	db      *Database
-	dialect goose.Dialect
-	lease   time.Duration // of claims; 0: transactional
+	t           testing.TB
+	db          *Database
+	dialect     goose.Dialect
+	allocations int           // of Engine
+	lease       time.Duration // of claims; 0: transactional
 }
 
 // empty deletes all alarms and nodes, and frees all shards.

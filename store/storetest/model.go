@@ -116,7 +116,7 @@ func (m *model) write(rt *rapid.T) {
 func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
 	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "kick", "discard"}).Draw(rt, "op") {
 	case "cancel":
-		return clock.Op{Cancel: &clock.Cancel{Key: k}}
+		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: rapid.Bool().Draw(rt, "brief")}}
 	case "answer":
 		return m.drawAnswer(rt, k)
 	case "kick":
@@ -155,7 +155,7 @@ func (m *model) wrote(rt *rapid.T, op clock.Op, got clock.Decision) {
 	}
 	wantRow := want.Alarm
 	wantRow.Attempts = nil
-	equal(rt, "answer on "+k.BusinessID, got.Alarm, wantRow)
+	equal(rt, "answer on "+k.BusinessID, asked(op, got.Alarm), asked(op, wantRow))
 	if want.Writes() {
 		a := want.Alarm
 		if row != nil {

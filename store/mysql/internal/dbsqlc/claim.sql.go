@@ -49,6 +49,51 @@ func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsPar
 	return result.RowsAffected()
 }
 
+const FinishAlarms = `-- name: FinishAlarms :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
+    ring_no = ring_no + 1, in_doubt = 0, claim_id = ?, rung_at = CAST(? AS SIGNED),
+    update_time = CAST(? AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))
+WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND next_try_time = CAST(? AS SIGNED)
+  AND state = 2 AND rung_at IS NULL
+`
+
+type FinishAlarmsParams struct {
+	RungAt     int64
+	ClaimID    string
+	Now        int64
+	Ids        []int64
+	Generation int64
+	ClaimEnd   int64
+}
+
+// The confirmed outcome of a two-phase claim, of the rows that are still as LeaseAlarms left them.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) (int64, error) {
+	query := FinishAlarms
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.RungAt)
+	queryParams = append(queryParams, arg.ClaimID)
+	queryParams = append(queryParams, arg.RungAt)
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.RungAt)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.ClaimEnd)
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const KillAlarms = `-- name: KillAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(? AS SIGNED),
@@ -126,149 +171,37 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 	return result.RowsAffected()
 }
 
-const ListLeased = `-- name: ListLeased :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
-WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(? AS SIGNED)
-ORDER BY id
+const ListPayloads = `-- name: ListPayloads :many
+SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (/*SLICE:ids*/?) ORDER BY id
 `
 
-type ListLeasedParams struct {
-	Ids      []int64
-	ClaimEnd int64
+type ListPayloadsRow struct {
+	ID      int64
+	Payload []byte
 }
 
-// What LeaseAlarms took; a later claim has a later end.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) ListLeased(ctx context.Context, db DBTX, arg ListLeasedParams) ([]Alarm, error) {
-	query := ListLeased
+// The payloads that LockDue left out; their rows are locked.
+// Index: primary key. Rows: few.
+func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids []int64) ([]ListPayloadsRow, error) {
+	query := ListPayloads
 	var queryParams []interface{}
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
+	if len(ids) > 0 {
+		for _, v := range ids {
 			queryParams = append(queryParams, v)
 		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(ids))[1:], 1)
 	} else {
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
-	queryParams = append(queryParams, arg.ClaimEnd)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Alarm
+	var items []ListPayloadsRow
 	for rows.Next() {
-		var i Alarm
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.CreateTime,
-			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
-			&i.Delivery,
-			&i.DueRank,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListTaken = `-- name: ListTaken :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE id IN (/*SLICE:ids*/?) AND claim_id = ? ORDER BY id
-`
-
-type ListTakenParams struct {
-	Ids     []int64
-	ClaimID string
-}
-
-// What TakeAlarms or TakeOnce took.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) ([]Alarm, error) {
-	query := ListTaken
-	var queryParams []interface{}
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.ClaimID)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Alarm
-	for rows.Next() {
-		var i Alarm
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.CreateTime,
-			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
-			&i.Delivery,
-			&i.DueRank,
-		); err != nil {
+		var i ListPayloadsRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -283,8 +216,11 @@ func (q *Queries) ListTaken(ctx context.Context, db DBTX, arg ListTakenParams) (
 }
 
 const LockDue = `-- name: LockDue :many
-SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
-       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(LENGTH(payload) AS SIGNED) AS payload_length
+SELECT CONCAT_WS(' ', id, shard, state, generation, ring_no, retry_times, max_rings, ack_timeout, delivery, priority, target_ring_at,
+                 COALESCE(latest_ring_at, -1), next_try_time, in_doubt, COALESCE(rung_at, -1), update_time, LENGTH(application), application,
+                 LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
+                 LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
+                 payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(? AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED)
 ORDER BY id
@@ -292,36 +228,19 @@ FOR UPDATE SKIP LOCKED
 `
 
 type LockDueParams struct {
-	Ids []int64
-	Now int64
+	InlineBytes int64
+	Ids         []int64
+	Now         int64
 }
 
-type LockDueRow struct {
-	ID            int64
-	Application   string
-	BusinessID    string
-	State         int64
-	Generation    int64
-	RingNo        int64
-	MaxRings      int64
-	AckTimeout    int64
-	Delivery      int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	DueRank       int64
-	LastError     string
-	InDoubt       int64
-	ClaimID       string
-	RungAt        sql.NullInt64
-	UpdateTime    int64
-	PayloadLength int64
-}
-
-// The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
+// The rows of a claim that are free and due, locked in the order of id, with all that their rings need: what TakeAlarms,
+// LeaseAlarms or TakeOnce will write is known. A row is one value, as packed.go reads it: each text after its length in bytes, -1 for
+// NULL. The payload is missing where it is longer than inline_bytes: ListPayloads reads it.
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
+func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]string, error) {
 	query := LockDue
 	var queryParams []interface{}
+	queryParams = append(queryParams, arg.InlineBytes)
 	if len(arg.Ids) > 0 {
 		for _, v := range arg.Ids {
 			queryParams = append(queryParams, v)
@@ -336,32 +255,13 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LockDueRow
+	var items []string
 	for rows.Next() {
-		var i LockDueRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.State,
-			&i.Generation,
-			&i.RingNo,
-			&i.MaxRings,
-			&i.AckTimeout,
-			&i.Delivery,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.DueRank,
-			&i.LastError,
-			&i.InDoubt,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.UpdateTime,
-			&i.PayloadLength,
-		); err != nil {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, packed)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

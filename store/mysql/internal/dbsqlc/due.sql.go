@@ -45,7 +45,7 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 }
 
 const ListDue = `-- name: ListDue :many
-(SELECT shard, next_try_time, due_rank, id, application FROM alarm FORCE INDEX (alarm_due)
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND (due_rank < ? OR due_rank = ? AND id < ?))
  ORDER BY next_try_time, due_rank, id LIMIT ?)
@@ -66,18 +66,11 @@ type ListDueParams struct {
 	Limit         int32
 }
 
-type ListDueRow struct {
-	Shard       int64
-	NextTryTime sql.NullInt64
-	DueRank     int64
-	ID          int64
-	Application string
-}
-
 // What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
-// that order. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be planned over the whole shard.
+// that order, each as one value, as packed.go reads it. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be
+// planned over the whole shard.
 // Index: alarm_due alone, as a range. Rows: up to the limit a shard.
-func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
+func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]string, error) {
 	rows, err := db.QueryContext(ctx, ListDue,
 		arg.Shard,
 		arg.NextTryTime,
@@ -96,19 +89,13 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListDueRow
+	var items []string
 	for rows.Next() {
-		var i ListDueRow
-		if err := rows.Scan(
-			&i.Shard,
-			&i.NextTryTime,
-			&i.DueRank,
-			&i.ID,
-			&i.Application,
-		); err != nil {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, packed)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

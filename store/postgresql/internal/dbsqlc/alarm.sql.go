@@ -83,6 +83,75 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 	return result.RowsAffected(), nil
 }
 
+const CancelScheduled = `-- name: CancelScheduled :many
+UPDATE alarm a
+SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
+FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
+WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
+`
+
+type CancelScheduledParams struct {
+	Now          int64
+	Applications []string
+	BusinessIds  []string
+}
+
+// A cancel of those rows of the keys that are scheduled and not in doubt, if nobody has locked or changed them since they were
+// written: xmax = 0. So none is waited for, and none is locked in a step before, which would write it twice.
+// Index: alarm_key. Rows: up to a group.
+func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelScheduledParams) ([]Alarm, error) {
+	rows, err := db.Query(ctx, CancelScheduled, arg.Now, arg.Applications, arg.BusinessIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Alarm
+	for rows.Next() {
+		var i Alarm
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.State,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.NextTryTime,
+			&i.RingNo,
+			&i.RetryTimes,
+			&i.LastError,
+			&i.InDoubt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.Traceparent,
+			&i.ClaimID,
+			&i.RungAt,
+			&i.CreateTime,
+			&i.UpdateTime,
+			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const GetAlarm = `-- name: GetAlarm :one
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = $1 AND business_id = $2
 `
@@ -158,8 +227,7 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($17::bigint[]) AS create_time,
              unnest($18::smallint[]) AS delivery) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
-ON CONFLICT DO NOTHING
-RETURNING id, application, business_id
+RETURNING id
 `
 
 type InsertAlarmsParams struct {
@@ -183,17 +251,12 @@ type InsertAlarmsParams struct {
 	Deliveries    []int64
 }
 
-type InsertAlarmsRow struct {
-	ID          int64
-	Application string
-	BusinessID  string
-}
-
-// The sets of a group as new rows; the keys that exist are missing from the answer.
-// ON CONFLICT waits for a transaction that has updated the row it meets; the NOT EXISTS sees that row's old version and
-// passes it over without waiting, so that only a key just being inserted elsewhere is waited for.
+// The sets of a group as new rows; the ids of those whose key was new, in the order given.
+// The NOT EXISTS sees the version before of a row that a transaction has updated, and passes it over without waiting, so that
+// only a key just being inserted elsewhere is waited for. Where that becomes a row, all are refused (23505): ON CONFLICT
+// would take that one aside, but writes each row in two steps, which costs a third more.
 // Index: alarm_key. Rows: as given, up to a group.
-func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) ([]InsertAlarmsRow, error) {
+func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, InsertAlarms,
 		arg.Applications,
 		arg.BusinessIds,
@@ -218,13 +281,13 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		return nil, err
 	}
 	defer rows.Close()
-	var items []InsertAlarmsRow
+	var items []int64
 	for rows.Next() {
-		var i InsertAlarmsRow
-		if err := rows.Scan(&i.ID, &i.Application, &i.BusinessID); err != nil {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -38,6 +38,41 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) e
 	return err
 }
 
+const FinishAlarms = `-- name: FinishAlarms :exec
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
+    update_time = $3::bigint,
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
+FROM (SELECT unnest($5::bigint[]) AS id, unnest($6::bigint[]) AS generation) r
+WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
+  AND coalesce(a.next_try_time = $4::bigint, FALSE)
+`
+
+type FinishAlarmsParams struct {
+	RungAt      int64
+	ClaimID     string
+	Now         int64
+	ClaimEnd    int64
+	Ids         []int64
+	Generations []int64
+}
+
+// The confirmed outcome of a two-phase claim, of the rows that are still as it left them: SettleAlarms where all is well.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) error {
+	_, err := db.Exec(ctx, FinishAlarms,
+		arg.RungAt,
+		arg.ClaimID,
+		arg.Now,
+		arg.ClaimEnd,
+		arg.Ids,
+		arg.Generations,
+	)
+	return err
+}
+
 const LeaseAlarms = `-- name: LeaseAlarms :many
 UPDATE alarm
 SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
@@ -96,6 +131,91 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LeaseFresh = `-- name: LeaseFresh :many
+UPDATE alarm
+SET state = 2, next_try_time = $1::bigint, update_time = $2::bigint
+WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $2::bigint, FALSE)
+  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
+  AND octet_length(payload) <= $4::bigint AND xmax = 0
+RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
+          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
+          create_time
+`
+
+type LeaseFreshParams struct {
+	ClaimEnd   int64
+	Now        int64
+	Ids        []int64
+	MaxPayload int64
+}
+
+type LeaseFreshRow struct {
+	ID           int64
+	Application  string
+	BusinessID   string
+	Shard        int64
+	Generation   int64
+	Payload      []byte
+	PayloadKind  int64
+	ContentType  string
+	TargetRingAt int64
+	LatestRingAt int64
+	RetryPolicy  string
+	AckTimeout   int64
+	MaxRings     int64
+	Priority     int64
+	DueRank      int64
+	Traceparent  string
+	CreateTime   int64
+}
+
+// LeaseAlarms of the same rows.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LeaseFresh(ctx context.Context, db DBTX, arg LeaseFreshParams) ([]LeaseFreshRow, error) {
+	rows, err := db.Query(ctx, LeaseFresh,
+		arg.ClaimEnd,
+		arg.Now,
+		arg.Ids,
+		arg.MaxPayload,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LeaseFreshRow
+	for rows.Next() {
+		var i LeaseFreshRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.DueRank,
+			&i.Traceparent,
+			&i.CreateTime,
 		); err != nil {
 			return nil, err
 		}
@@ -352,6 +472,96 @@ func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeFresh = `-- name: TakeFresh :many
+UPDATE alarm
+SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN ack_timeout > 0 THEN $1::bigint + ack_timeout END,
+    ring_no = 1, claim_id = $2::varchar, rung_at = $1::bigint, update_time = $1::bigint,
+    finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
+WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $1::bigint, FALSE)
+  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
+  AND octet_length(payload) <= $4::bigint AND xmax = 0
+RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
+          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
+          create_time
+`
+
+type TakeFreshParams struct {
+	Now        int64
+	ClaimID    string
+	Ids        []int64
+	MaxPayload int64
+}
+
+type TakeFreshRow struct {
+	ID           int64
+	Application  string
+	BusinessID   string
+	Shard        int64
+	Generation   int64
+	Payload      []byte
+	PayloadKind  int64
+	ContentType  string
+	TargetRingAt int64
+	LatestRingAt int64
+	RetryPolicy  string
+	AckTimeout   int64
+	MaxRings     int64
+	Priority     int64
+	DueRank      int64
+	Traceparent  string
+	CreateTime   int64
+}
+
+// TakeAlarms of rows that are as they were set, of short payloads, if nobody has locked or changed them since they were written: xmax = 0. So
+// none is waited for, and none is locked in a step before, which would write it twice. What is known of a fresh row is not read, and -1
+// stands for NULL: each text and each value that may be NULL is an allocation.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeFresh(ctx context.Context, db DBTX, arg TakeFreshParams) ([]TakeFreshRow, error) {
+	rows, err := db.Query(ctx, TakeFresh,
+		arg.Now,
+		arg.ClaimID,
+		arg.Ids,
+		arg.MaxPayload,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeFreshRow
+	for rows.Next() {
+		var i TakeFreshRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.DueRank,
+			&i.Traceparent,
+			&i.CreateTime,
 		); err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
 WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+RETURNING id, payload
 `
 
 type LeaseAlarmsParams struct {
@@ -55,17 +55,91 @@ type LeaseAlarmsParams struct {
 	Ids      string
 }
 
+type LeaseAlarmsRow struct {
+	ID      int64
+	Payload []byte
+}
+
 // A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]Alarm, error) {
+func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]LeaseAlarmsRow, error) {
 	rows, err := db.QueryContext(ctx, LeaseAlarms, arg.ClaimEnd, arg.Now, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Alarm
+	var items []LeaseAlarmsRow
 	for rows.Next() {
-		var i Alarm
+		var i LeaseAlarmsRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockDue = `-- name: LockDue :many
+SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
+       ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
+       update_time, delivery, due_rank, CAST(length(payload) AS INTEGER) AS payload_length
+FROM alarm
+WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(?2 AS INTEGER)
+ORDER BY id
+`
+
+type LockDueParams struct {
+	Ids string
+	Now int64
+}
+
+type LockDueRow struct {
+	ID            int64
+	Application   string
+	BusinessID    string
+	Shard         int64
+	State         int64
+	Generation    int64
+	PayloadKind   int64
+	ContentType   string
+	TargetRingAt  int64
+	LatestRingAt  sql.NullInt64
+	NextTryTime   sql.NullInt64
+	RingNo        int64
+	RetryTimes    int64
+	LastError     string
+	InDoubt       int64
+	RetryPolicy   string
+	AckTimeout    int64
+	MaxRings      int64
+	Priority      int64
+	Traceparent   string
+	ClaimID       string
+	RungAt        sql.NullInt64
+	UpdateTime    int64
+	Delivery      int64
+	DueRank       int64
+	PayloadLength int64
+}
+
+// The rows of a claim that are due; the transaction, the only one that writes, has locked them already. All that their rings
+// bear but the payloads, which only what is taken needs.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
+	rows, err := db.QueryContext(ctx, LockDue, arg.Ids, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockDueRow
+	for rows.Next() {
+		var i LockDueRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Application,
@@ -73,7 +147,6 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 			&i.Shard,
 			&i.State,
 			&i.Generation,
-			&i.Payload,
 			&i.PayloadKind,
 			&i.ContentType,
 			&i.TargetRingAt,
@@ -90,91 +163,9 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 			&i.Traceparent,
 			&i.ClaimID,
 			&i.RungAt,
-			&i.CreateTime,
 			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LockDue = `-- name: LockDue :many
-SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
-       due_rank, last_error, in_doubt, claim_id, rung_at, update_time, CAST(length(payload) AS INTEGER) AS payload_length
-FROM alarm
-WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(?2 AS INTEGER)
-ORDER BY id
-`
-
-type LockDueParams struct {
-	Ids string
-	Now int64
-}
-
-type LockDueRow struct {
-	ID            int64
-	Application   string
-	BusinessID    string
-	State         int64
-	Generation    int64
-	RingNo        int64
-	MaxRings      int64
-	AckTimeout    int64
-	Delivery      int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	DueRank       int64
-	LastError     string
-	InDoubt       int64
-	ClaimID       string
-	RungAt        sql.NullInt64
-	UpdateTime    int64
-	PayloadLength int64
-}
-
-// The rows of a claim that are due; the transaction, the only one that writes, has locked them already.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
-	rows, err := db.QueryContext(ctx, LockDue, arg.Ids, arg.Now)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockDueRow
-	for rows.Next() {
-		var i LockDueRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.State,
-			&i.Generation,
-			&i.RingNo,
-			&i.MaxRings,
-			&i.AckTimeout,
-			&i.Delivery,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.DueRank,
-			&i.LastError,
-			&i.InDoubt,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.UpdateTime,
 			&i.PayloadLength,
 		); err != nil {
 			return nil, err
@@ -196,7 +187,8 @@ SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
     last_error = CASE WHEN CAST(?5 AS TEXT) = '' THEN last_error ELSE CAST(?5 AS TEXT) END,
     in_doubt = ?6, claim_id = ?7, rung_at = ?8, update_time = ?9,
     finished_at = ?10
-WHERE id = ?11 AND generation = ?12 AND state = ?13 AND claim_id = ?14
+WHERE id IN (SELECT value FROM json_each(CAST(?11 AS TEXT))) AND generation = ?12
+  AND state = ?13 AND claim_id = ?14
   AND next_try_time IS ?15 AND rung_at IS ?16
 `
 
@@ -211,7 +203,7 @@ type SettleAlarmsParams struct {
 	RungAt          sql.NullInt64
 	UpdateTime      int64
 	FinishedAt      sql.NullInt64
-	ID              int64
+	Ids             string
 	Generation      int64
 	HeldState       int64
 	HeldClaimID     string
@@ -219,8 +211,9 @@ type SettleAlarmsParams struct {
 	HeldRungAt      sql.NullInt64
 }
 
-// What became of a ring, or with Release the row as it was; only while it is as the claim left it. Run for each.
-// Index: primary key. Rows: one.
+// What became of rings, or with Release the rows as they were; only while they are as the claim left them. Run for all rings of
+// which everything but the id is the same.
+// Index: primary key. Rows: a batch of rings, where all goes well.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, SettleAlarms,
 		arg.State,
@@ -233,7 +226,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RungAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
-		arg.ID,
+		arg.Ids,
 		arg.Generation,
 		arg.HeldState,
 		arg.HeldClaimID,
@@ -253,7 +246,7 @@ SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = ?1, rung_at = CAST
 WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND state IN (1, 2) AND delivery = 1
   AND next_try_time <= CAST(?2 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+RETURNING id, payload
 `
 
 type TakeOnceParams struct {
@@ -262,50 +255,23 @@ type TakeOnceParams struct {
 	Ids     string
 }
 
+type TakeOnceRow struct {
+	ID      int64
+	Payload []byte
+}
+
 // Rung at most once: said before it is handed over, in doubt until its outcome is known.
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]Alarm, error) {
+func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]TakeOnceRow, error) {
 	rows, err := db.QueryContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Alarm
+	var items []TakeOnceRow
 	for rows.Next() {
-		var i Alarm
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.CreateTime,
-			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
-			&i.Delivery,
-			&i.DueRank,
-		); err != nil {
+		var i TakeOnceRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
