@@ -51,12 +51,12 @@
 //	wake-up lost             the row is overdue when the sweep comes       the owner's sweep, within a second
 //	shards change hands      entries of lost shards are dropped            the new owner loads from the beginning
 //	node leaves              its shards are free, it rings on              others take them within two looks (0.5 s)
-//	node dies                its leases end 2 to 3 s later                 others take them at their next look, 0.25 s
+//	node dies                its leases end 1 to 1.5 s later                others take them at their next look, 0.25 s
 //	node is stopped, goes on others have its shards; what it claimed was   it sees that, drops them, and gets its share
 //	                         rolled back, and it writes no late ring       again; the ring loop's limits, see package ring
 //	two with one name        two incarnations share like any others        a person: a warning, readiness, GET /v1/nodes
 //	database down            no lease can be renewed or taken: all ring    whose own leases ended meanwhile takes nothing
-//	                         on what they have                             from others for 1.5 s: they come back too
+//	                         on what they have                             from others for 1 s: they come back too
 //	subscriber elsewhere     the owner leaves the application's rows to    subscribers come or go: the node's row at once,
 //	                         a node that has one                           others at their next look; all is read again
 //	notices fail             wake-ups are dropped and counted              the sweep; after it everything is read again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,15 +22,15 @@ type KeeperConfig struct {
 	Incarnation string        // of this process alone
 	Version     string        // for people
 	Streams     bool          // rings go to subscribers of this node's streams, not to a broker
-	TTL         time.Duration // how long a lease lasts; default 3s
-	Renew       time.Duration // how often it is renewed; default 1s
+	TTL         time.Duration // how long a lease lasts; default 1.5s
+	Renew       time.Duration // how often it is renewed; default 500ms
 	Look        time.Duration // how often is looked who else is there; default 250ms
 	Grace       time.Duration // how long a shard that was given up is rung on; default 1s
 }
 
 // DefaultKeeperConfig returns the defaults that each field names.
 func DefaultKeeperConfig() KeeperConfig {
-	return KeeperConfig{TTL: 3 * time.Second, Renew: time.Second, Look: 250 * time.Millisecond, Grace: time.Second}
+	return KeeperConfig{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond, Grace: time.Second}
 }
 
 // Validate returns all reasons against the configuration, joined, or nil.
@@ -94,7 +95,7 @@ type Keeper struct {
 	subscribed []string                 // as it was written
 	given      map[int]time.Time        // what was given up, and when
 	patient    time.Time                // until then nothing is taken from those that seem dead
-	namesakes  map[string]clock.Instant // by incarnation: until when it was to live when it was first seen
+	namesakes  map[string]clock.Instant // by incarnation, of those that are shown: until when it was to live when it was first seen
 	failures   int
 
 	mu      sync.Mutex
@@ -304,6 +305,9 @@ func without(a, b []int) (rest []int) {
 // sharesName reports whether another living node has our name, and warns when that begins. One that was not seen to renew its
 // leases is taken for our predecessor, which died.
 func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
+	maps.DeleteFunc(k.namesakes, func(incarnation string, _ clock.Instant) bool {
+		return !slices.ContainsFunc(c.Nodes, func(n store.Node) bool { return n.Incarnation == incarnation })
+	})
 	shared := false
 	for i := range c.Nodes {
 		n := &c.Nodes[i]

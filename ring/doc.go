@@ -5,6 +5,9 @@
 //	  ▲                                    (store)     (Target)    (store)              │
 //	  └────────────────── due again, through the Reader ────────────────────────────────┘
 //
+// The loop sleeps until the head of the heap is due, on Linux by a timer of the kernel's: the runtime's own is up to a millisecond
+// late in a process that has nothing else to do.
+//
 // # Invariants
 //
 //  1. Nothing is delivered that is not claimed, and a claim takes only what is due by the database's clock.
@@ -51,7 +54,8 @@
 //	                                                                            at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	no confirm in time        in doubt: the same ring again, not counted        the next confirm
-//	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter
+//	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
+//	                                                                            halved, and grow again with each that lands
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            lease; may ring twice, under the same message id
 //	at most once, and it      nacked, refused, no confirm, or the process died  nobody: it stays rung, with in_doubt said; only

@@ -362,6 +362,26 @@ func TestTargetDown(t *testing.T) {
 	})
 }
 
+// Lanes are opened when the target comes up, not when the first alarm is due.
+func TestLanesAreOpenedInTime(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		opened := func() int {
+			synctest.Wait()
+			n.target.mu.Lock()
+			defer n.target.mu.Unlock()
+			return n.target.opened
+		}
+		n.target.setDown(errDown)
+		if got := opened(); got != 0 {
+			t.Errorf("%d lanes were opened while the target was down", got)
+		}
+		n.target.setDown(nil)
+		if got := opened(); got != ring.DefaultConfig().Workers {
+			t.Errorf("%d lanes were opened", got)
+		}
+	})
+}
+
 func TestExpiredByClaim(t *testing.T) {
 	cfg := defaultNode()
 	cfg.idle = true
@@ -398,6 +418,26 @@ func TestDatabaseDown(t *testing.T) {
 		n.wantRungOnce(ids, 62*time.Second)
 		time.Sleep(2 * time.Minute)
 		n.wantRungOnce(far, 3*time.Millisecond)
+	})
+}
+
+// A database that is too slow for full batches is given smaller ones, and full ones when it is well again.
+func TestSlowDatabase(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.db.perRow = 5 * time.Millisecond // 300 rows take longer than a claim may
+		slow := n.many("a", 2000, 5*time.Second)
+		time.Sleep(time.Minute)
+		n.wantRungOnce(slow, 50*time.Second)
+		n.db.perRow = 0
+		well := n.many("b", 3000, 70*time.Second)
+		time.Sleep(15 * time.Second)
+		n.wantRungOnce(well, 10*time.Millisecond)
+		before := n.db.count(&n.db.calls)
+		n.many("c", 3000, 80*time.Second)
+		time.Sleep(15 * time.Second)
+		if batches := n.db.count(&n.db.calls) - before; batches > 15 {
+			t.Errorf("3000 rings took %d batches", batches)
+		}
 	})
 }
 

@@ -33,7 +33,8 @@ type entry struct {
 	due         clock.Instant // as the database has it
 	at          clock.Instant // when it is to be popped: due, or later where a claim passed it over
 	application unique.Handle[string]
-	shard       int32
+	slot        int32 // of its share, while it is in the heap
+	shard       int16
 	rank        int8 // among those due at one instant
 	missed      int8 // claims in a row that did not take it
 }
@@ -52,7 +53,7 @@ func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, at: d.NextTryTime, rank: int8(d.Rank), shard: int32(d.Shard), application: unique.Make(d.Application),
+		id: d.ID, due: d.NextTryTime, at: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), application: unique.Make(d.Application),
 	}
 }
 
@@ -163,7 +164,7 @@ func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 			break
 		}
 		e := q.entries[0]
-		q.share.remove(e.id)
+		q.share.removeAt(q, 0)
 		h.flight[e.id] = flight{due: e.due, rank: e.rank}
 		dst = append(dst, e)
 	}
@@ -305,7 +306,7 @@ func (h *Heap) Wake() <-chan struct{} { return h.wake }
 // ShareOf returns the share of a shard among that many.
 func ShareOf(shard, shares int) int { return shard % shares }
 
-func signal(c chan struct{}) {
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"unique"
@@ -261,8 +262,8 @@ func (m *heapModel) catchUp(t *rapid.T) {
 func (m *heapModel) entries() map[int64]entry {
 	entries := map[int64]entry{}
 	for i := range m.h.shares {
-		for id, p := range m.h.shares[i].index {
-			entries[id] = p.q.entries[p.i]
+		for id := range m.h.shares[i].index {
+			entries[id] = *m.h.shares[i].entry(id)
 		}
 	}
 	return entries
@@ -323,16 +324,16 @@ func checkShare(t *rapid.T, s *share) {
 			t.Fatalf("queue %s: %d entries, longest %d, line %p", name.Value(), len(q.entries), s.longest, q.line)
 		}
 		for i := range q.entries {
-			if p := s.index[q.entries[i].id]; p.q != q || p.i != i {
-				t.Fatalf("entry %+v is indexed at %+v, is at %d", q.entries[i], p, i)
+			if slot, ok := s.index[q.entries[i].id]; !ok || s.slots[slot] != (place{q: q, i: i}) || q.entries[i].slot != slot {
+				t.Fatalf("entry %+v is indexed in slot %d, %t, is at %d", q.entries[i], slot, ok, i)
 			}
-			if i > 0 && q.entries[i].before(&q.entries[(i-1)/2]) {
+			if i > 0 && q.entries[i].before(&q.entries[(i-1)/fanOut]) {
 				t.Fatal("not a heap")
 			}
 		}
 	}
-	if n != len(s.index) {
-		t.Fatalf("%d entries, %d indexed", n, len(s.index))
+	if n != len(s.index) || n+len(s.free) != len(s.slots) {
+		t.Fatalf("%d entries, %d indexed, %d of %d slots free", n, len(s.index), len(s.free), len(s.slots))
 	}
 }
 
@@ -625,6 +626,90 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 			}
 		})
 	}
+}
+
+// benchRows returns rows of one application, due as the pattern says: at random in a minute, one a millisecond in the order in
+// which they are loaded, or all at one instant.
+func benchRows(n int, pattern string) []store.Due {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	rows := make([]store.Due, n)
+	for i := range rows {
+		rows[i] = store.Due{ID: int64(i + 1), Shard: i & 63, Application: "application"}
+		switch pattern {
+		case "random":
+			rows[i].NextTryTime = clock.Instant(rnd.IntN(60_000))
+		case "ascending":
+			rows[i].NextTryTime = clock.Instant(i)
+		}
+	}
+	return rows
+}
+
+// benchPages divides rows as loaders do: pages of one share each.
+func benchPages(rows []store.Due, shares, size int) (pages [][]store.Due) {
+	for page := range slices.Chunk(rows, shares*size) {
+		byShare := make([][]store.Due, shares)
+		for _, d := range page {
+			to := ShareOf(d.Shard, shares)
+			byShare[to] = append(byShare[to], d)
+		}
+		pages = append(pages, byShare...)
+	}
+	return pages
+}
+
+// BenchmarkHeapFill fills a heap in pages and empties it, in batches that are due or by cancelling. A round is of all rows.
+func BenchmarkHeapFill(b *testing.B) {
+	const size, shares, page, batch = 100_000, 4, 1000, 300
+	fill := func(h *Heap, pages [][]store.Due) {
+		for i, rows := range pages {
+			h.Offer(i%shares, rows)
+		}
+	}
+	perEntry := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/entry") }
+	for _, pattern := range []string{"random", "ascending", "herd"} {
+		rows := benchRows(size, pattern)
+		pages := benchPages(rows, shares, page)
+		b.Run("pop/"+pattern, func(b *testing.B) {
+			h := NewHeap(shares, size)
+			popped := make([]entry, 1, batch)
+			b.ReportAllocs()
+			for b.Loop() {
+				for fill(h, pages); len(popped) > 0; h.land(popped, false) {
+					popped = h.pop(popped[:0], size, batch)
+				}
+				popped = popped[:1]
+			}
+			perEntry(b)
+		})
+		b.Run("remove/"+pattern, func(b *testing.B) {
+			h := NewHeap(shares, size)
+			ids := make([]int64, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				fill(h, pages)
+				for i := range rows {
+					ids[0] = rows[i].ID
+					h.Remove(ShareOf(rows[i].Shard, shares), ids)
+				}
+			}
+			perEntry(b)
+		})
+	}
+	b.Run("memory", func(b *testing.B) {
+		pages := benchPages(benchRows(size, "random"), shares, page)
+		var before, after runtime.MemStats
+		for b.Loop() {
+			h := NewHeap(shares, size)
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			fill(h, pages)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			runtime.KeepAlive(h)
+		}
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/size, "B/entry")
+	})
 }
 
 // TestHeapRanksAcrossShares pops one application's entries in order whatever share they are in, and gives it one turn.

@@ -42,6 +42,7 @@ type Deps struct {
 	Target     Target
 	Time       Time
 	Reader     Reader
+	Timer      func() Timer // nil: timers of the runtime
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -54,6 +55,7 @@ type Loop struct {
 	target  Target
 	time    Time
 	reader  Reader
+	timer   func() Timer
 	log     *slog.Logger
 	metrics *metrics
 
@@ -64,6 +66,7 @@ type Loop struct {
 	// owned by the goroutine of Run
 	free       int  // workers without a batch, of those for healthy applications
 	sick       bool // the one for the others has a batch
+	rows       int  // a batch may have now, at most: fewer where the database is too slow for more
 	pauseUntil time.Time
 	failures   int // of the database, in a row
 	ward       ward
@@ -74,11 +77,14 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if deps.Timer == nil {
+		deps.Timer = newPlainTimer
+	}
 	m := newMetrics(deps.Registerer, deps.Heap)
 	return &Loop{
 		cfg: cfg, heap: deps.Heap, claimer: deps.Database, target: deps.Target, time: deps.Time, reader: deps.Reader,
-		log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), own: make(chan batch, 1),
-		results: make(chan result, cfg.Workers+1), free: cfg.Workers,
+		timer: deps.Timer, log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), own: make(chan batch, 1),
+		results: make(chan result, cfg.Workers+1), free: cfg.Workers, rows: cfg.BatchRows,
 		ward: ward{
 			cfg: cfg, heap: deps.Heap, target: deps.Target, log: deps.Log, metrics: m,
 			applications: map[unique.Handle[string]]*application{},
@@ -95,19 +101,21 @@ const maxSleep = time.Second
 // Run rings until ctx ends and what was handed over by then is settled.
 func (l *Loop) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
-	employ := func(work <-chan batch) {
-		w := &worker{l: l, lane: l.target.Lane()}
-		workers.Go(func() { w.run(context.WithoutCancel(ctx), work) })
+	employ := func(work <-chan batch) (open chan<- struct{}) {
+		w := &worker{l: l, lane: l.target.Lane(), open: make(chan struct{}, 1)}
+		workers.Go(func() { w.run(ctx, work) })
+		return w.open
 	}
-	for range l.cfg.Workers {
-		employ(l.work)
+	opens := make([]chan<- struct{}, l.cfg.Workers)
+	for i := range opens {
+		opens[i] = employ(l.work)
 	}
-	employ(l.own)
+	employ(l.own) // opens its lane when it has something to ring
 	workers.Go(func() { l.expire(ctx) })
 	defer workers.Wait() // for what is on its way; the results have room for all
 	defer close(l.work)
 	defer close(l.own)
-	timer := time.NewTimer(0)
+	timer := l.timer()
 	defer timer.Stop()
 	for {
 		select {
@@ -118,10 +126,21 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.heap.Wake():
 		case <-l.target.Changed():
 			l.ward.cared = time.Time{}
-		case <-timer.C:
+			l.openLanes(opens)
+		case <-timer.C():
 		}
 		timer.Reset(l.step(time.Now()))
 		l.ward.publish()
+	}
+}
+
+// openLanes has workers open their lanes, now that the target may have become usable.
+func (l *Loop) openLanes(opens []chan<- struct{}) {
+	if l.target.Usable() != nil {
+		return
+	}
+	for _, open := range opens {
+		signal(open)
 	}
 }
 
@@ -176,9 +195,9 @@ func (l *Loop) wait() time.Duration {
 // nextShared pops what is due of healthy applications, and parks or lets go what it meets of others.
 func (l *Loop) nextShared(now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
-	for len(shared) < l.cfg.BatchRows {
+	for len(shared) < l.rows {
 		from := len(shared)
-		shared = l.heap.pop(shared, now, l.cfg.BatchRows-from)
+		shared = l.heap.pop(shared, now, l.rows-from)
 		if len(shared) == from {
 			break
 		}
@@ -222,19 +241,22 @@ func (l *Loop) landRound(r result) {
 		return
 	}
 	l.failures = 0
+	l.rows = min(l.rows+max(1, l.rows/2), l.cfg.BatchRows)
 	l.reader.Offer(l.heap.changed(r.again)) // while they fly: a set that was committed after their claim is newer
 	l.heap.land(r.back, true)
 	l.heap.land(r.entries, false)
 	l.ward.judge(r)
 }
 
-// failed takes back a batch that the database failed, and pauses.
+// failed takes back a batch that the database failed, and pauses. The next ones are smaller: it may be too slow to claim so many
+// before Config.Write, and would fail each of them.
 func (l *Loop) failed(r result) {
 	l.metrics.databaseErrors.Inc()
 	if !errors.Is(r.err, context.Canceled) {
 		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.lost, "err", r.err)
 	}
 	l.heap.land(r.entries, true) // what was settled after all is passed over by the next claim
+	l.rows = max(1, l.rows/2)
 	const first, last = 50 * time.Millisecond, 2 * time.Second
 	pause := min(last, first<<min(l.failures, 10))
 	l.failures++

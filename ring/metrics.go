@@ -78,11 +78,17 @@ func (m *metrics) settled(took, round time.Duration) {
 
 // rung counts tries.
 func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
+	var tries [clock.Untaken + 1]int
 	for i := range rings {
 		r, k := &rings[i], outcomes[i].Kind
-		m.rings.WithLabelValues(k.String()).Inc()
+		tries[k]++
 		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes == 0 && !r.InDoubt {
 			m.lateness.Observe(now.Sub(r.RingAt).Seconds())
+		}
+	}
+	for _, k := range clock.OutcomeKinds() {
+		if tries[k] > 0 {
+			m.rings.WithLabelValues(k.String()).Add(float64(tries[k]))
 		}
 	}
 }

@@ -37,6 +37,7 @@ var (
 type modelDB struct {
 	clock   modelClock
 	latency time.Duration // of every call
+	perRow  time.Duration // of a claim, more
 
 	mu       sync.Mutex
 	rows     map[int64]*modelRow
@@ -206,6 +207,12 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 	db.mu.Unlock()
 	if err := db.enter(ctx); err != nil {
 		return nil, err
+	}
+	if db.perRow > 0 {
+		time.Sleep(time.Duration(len(req.IDs)) * db.perRow)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -404,6 +411,7 @@ type modelTarget struct {
 	rungs   []rung
 	closed  int
 	lanes   int
+	opened  int
 }
 
 func newModelTarget(c modelClock) *modelTarget {
@@ -465,6 +473,12 @@ func (t *modelTarget) of(application string) []rung {
 }
 
 type modelLane struct{ t *modelTarget }
+
+func (l modelLane) Open(context.Context) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.t.opened++
+}
 
 func (l modelLane) Close() error {
 	l.t.mu.Lock()

@@ -2,12 +2,11 @@ package ring
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"unique"
 )
 
-// queue is a min-heap of one application's entries in one share, whose index it keeps.
+// queue is a min-heap of one application's entries in one share, whose slots it keeps.
 type queue struct {
 	share       *share
 	application unique.Handle[string]
@@ -34,24 +33,76 @@ func (q *queue) len() int {
 func (q *queue) low() bool { return q == nil || len(q.entries) <= q.limit }
 
 func (q *queue) push(e entry) {
+	q.share.enter(&e, q)
 	if len(q.entries) == 0 || q.latest.before(&e) {
 		q.latest = e
 	}
-	at := len(q.entries)
 	q.entries = append(q.entries, e)
-	q.share.index[e.id] = place{q: q, i: at}
-	heap.Fix((*entryHeap)(q), at)
+	q.up(len(q.entries) - 1)
 }
 
 // remove takes out the entry at i.
 func (q *queue) remove(i int) {
+	q.share.leave(&q.entries[i])
 	last := len(q.entries) - 1
-	(*entryHeap)(q).Swap(i, last)
-	delete(q.share.index, q.entries[last].id)
+	q.entries[i] = q.entries[last]
 	q.entries = q.entries[:last]
 	if i < last {
-		heap.Fix((*entryHeap)(q), i)
+		q.down(i)
+		q.up(i)
 	}
+}
+
+// fanOut is how many entries lie below each in the heap: so many that it is shallow, and they are still next to each other.
+const fanOut = 4
+
+// up moves the entry at i towards the head, past those that it comes before.
+func (q *queue) up(i int) {
+	e := q.entries[i]
+	for i > 0 {
+		above := (i - 1) / fanOut
+		if !e.before(&q.entries[above]) {
+			break
+		}
+		q.put(i, &q.entries[above])
+		i = above
+	}
+	q.put(i, &e)
+}
+
+// down moves the entry at i away from the head, past those that come before it.
+func (q *queue) down(i int) {
+	e := q.entries[i]
+	for {
+		first := q.firstBelow(i)
+		if first < 0 || !q.entries[first].before(&e) {
+			break
+		}
+		q.put(i, &q.entries[first])
+		i = first
+	}
+	q.put(i, &e)
+}
+
+// firstBelow returns which of the entries below i comes first, negative where there is none.
+func (q *queue) firstBelow(i int) int {
+	begin, end := fanOut*i+1, min(fanOut*i+1+fanOut, len(q.entries))
+	if begin >= end {
+		return -1
+	}
+	first := begin
+	for j := begin + 1; j < end; j++ {
+		if q.entries[j].before(&q.entries[first]) {
+			first = j
+		}
+	}
+	return first
+}
+
+// put has the entry at i.
+func (q *queue) put(i int, e *entry) {
+	q.entries[i] = *e
+	q.share.slots[e.slot].i = i
 }
 
 // last returns the latest entry, looking at all of them only where none may have gone that was later.
@@ -67,11 +118,11 @@ func (q *queue) cut(keep int) []entry {
 	slices.SortFunc(q.entries, byTime)
 	dropped := q.entries[keep:]
 	for i := range dropped {
-		delete(q.share.index, dropped[i].id)
+		q.share.leave(&dropped[i])
 	}
 	q.entries = q.entries[:keep]
 	for i := range q.entries {
-		q.share.index[q.entries[i].id] = place{q: q, i: i}
+		q.put(i, &q.entries[i])
 	}
 	return dropped
 }
@@ -88,25 +139,3 @@ func compareEntries(a, b *entry) int {
 }
 
 func byTime(a, b entry) int { return compareEntries(&a, &b) }
-
-// entryHeap is a queue as container/heap sees it. It is never asked to push or pop, which would box the entries.
-type entryHeap queue
-
-// Len is for container/heap.
-func (h *entryHeap) Len() int { return len(h.entries) }
-
-// Less is for container/heap.
-func (h *entryHeap) Less(i, j int) bool { return h.entries[i].before(&h.entries[j]) }
-
-// Swap is for container/heap.
-func (h *entryHeap) Swap(i, j int) {
-	h.entries[i], h.entries[j] = h.entries[j], h.entries[i]
-	index, q := h.share.index, (*queue)(h)
-	index[h.entries[i].id], index[h.entries[j].id] = place{q: q, i: i}, place{q: q, i: j}
-}
-
-// Push is for container/heap.
-func (h *entryHeap) Push(any) { panic("ring: push to entryHeap") }
-
-// Pop is for container/heap.
-func (h *entryHeap) Pop() any { panic("ring: pop from entryHeap") }

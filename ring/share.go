@@ -12,14 +12,16 @@ type share struct {
 	order    *order
 	capacity int
 	queues   map[unique.Handle[string]]*queue // none empty
-	index    map[int64]place
-	longest  int  // no queue is longer; the longest may have become shorter
-	short    bool // something was left out or not wanted since drained was signalled
+	index    map[int64]int32                  // the slots of ids
+	slots    []place
+	free     []int32 // slots without an entry
+	longest  int     // no queue is longer; the longest may have become shorter
+	short    bool    // something was left out or not wanted since drained was signalled
 	missing  map[unique.Handle[string]]store.Due
 	drained  chan struct{}
 }
 
-// place is where an entry is.
+// place is where an entry is. It is in a slot, not in the index, for it changes whenever a queue is put in order.
 type place struct {
 	q *queue
 	i int
@@ -27,18 +29,38 @@ type place struct {
 
 func newShare(o *order, capacity int) share {
 	return share{
-		order: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]place{},
+		order: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
 		missing: map[unique.Handle[string]]store.Due{}, drained: make(chan struct{}, 1),
 	}
 }
 
 // entry returns the share's entry of the id, nil if it has none.
 func (s *share) entry(id int64) *entry {
-	p, ok := s.index[id]
+	slot, ok := s.index[id]
 	if !ok {
 		return nil
 	}
+	p := s.slots[slot]
 	return &p.q.entries[p.i]
+}
+
+// enter gives e a slot, as an entry of q; put says where it is there.
+func (s *share) enter(e *entry, q *queue) {
+	if n := len(s.free); n > 0 {
+		e.slot, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		e.slot = int32(len(s.slots))
+		s.slots = append(s.slots, place{})
+	}
+	s.slots[e.slot].q = q
+	s.index[e.id] = e.slot
+}
+
+// leave takes e's slot.
+func (s *share) leave(e *entry) {
+	delete(s.index, e.id)
+	s.slots[e.slot] = place{}
+	s.free = append(s.free, e.slot)
 }
 
 // put inserts e, which the share does not have, or leaves it out. A full share makes room by dropping the later half of
@@ -88,12 +110,16 @@ func (s *share) set(e entry) {
 
 // remove takes an id out, if the share has it.
 func (s *share) remove(id int64) {
-	p, known := s.index[id]
-	if !known {
-		return
+	if slot, known := s.index[id]; known {
+		p := s.slots[slot]
+		s.removeAt(p.q, p.i)
 	}
-	p.q.remove(p.i)
-	s.shrunk(p.q)
+}
+
+// removeAt takes out the entry at i of a queue.
+func (s *share) removeAt(q *queue, i int) {
+	q.remove(i)
+	s.shrunk(q)
 }
 
 // shrunk files q anew after entries have left it, and signals where that makes room that somebody waits for.
@@ -207,9 +233,9 @@ func (s *share) wants(application unique.Handle[string]) bool {
 
 // keep drops the entries of shards that are not wanted.
 func (s *share) keep(wanted func(shard int) bool) {
-	for _, p := range s.index {
-		if e := p.q.entries[p.i]; !wanted(int(e.shard)) {
-			s.remove(e.id)
+	for id := range s.index {
+		if !wanted(int(s.entry(id).shard)) {
+			s.remove(id)
 		}
 	}
 }

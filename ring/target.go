@@ -22,12 +22,15 @@ type Target interface {
 
 // Lane hands rings over, for one goroutine at a time.
 type Lane interface {
+	// Open connects, where the lane must and is not connected, so that no delivery has to wait for that. Why it could not
+	// is found by the next delivery. It returns when ctx ends at the latest.
+	Open(ctx context.Context)
 	// Deliver hands over all rings and waits for what becomes of each, at most until limits.Answer. It returns one
 	// outcome a ring, in order, and leaves nothing behind that could hand over a ring later: no byte of a ring is
 	// written after limits.Write. It never blocks past limits.Answer by more than some milliseconds. When ctx ends it
 	// returns early with the outcomes known by then, Unsent where nothing was written and Doubtful otherwise.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
-	// Close frees what the lane holds. Deliver must not be called after it.
+	// Close frees what the lane holds. Nothing must be called after it.
 	Close() error
 }
 

@@ -13,18 +13,34 @@ import (
 type worker struct {
 	l    *Loop
 	lane Lane
+	open chan struct{} // capacity 1: the target has changed
 }
 
-// run rings what it is given until the channel is closed.
+// run rings what it is given until the channel is closed, also after ctx has ended. When there is nothing, it keeps its lane open.
 func (w *worker) run(ctx context.Context, work <-chan batch) {
 	defer func() {
 		if err := w.lane.Close(); err != nil {
 			w.l.log.Debug("could not close a lane", "err", err)
 		}
 	}()
-	for b := range work {
-		w.l.results <- w.ring(ctx, b)
+	for {
+		select {
+		case b, more := <-work:
+			if !more {
+				return
+			}
+			w.l.results <- w.ring(context.WithoutCancel(ctx), b)
+		case <-w.open:
+			w.openLane(ctx)
+		}
 	}
+}
+
+// openLane opens the lane in no more time than a delivery would have for it.
+func (w *worker) openLane(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, w.l.cfg.Write)
+	defer cancel()
+	w.lane.Open(ctx)
 }
 
 // ring rings a batch, and then, apart from the others, what of it rings at most once.

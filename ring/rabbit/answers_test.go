@@ -345,7 +345,7 @@ func TestManyAnswersASecond(t *testing.T) {
 	answersOf(t, b.config(), book, nil)
 	eventually(t, 30*time.Second, "all answers", func() bool { return book.count() == n })
 	t.Logf("%.0f answers a second in %d batches", n/time.Since(began).Seconds(), len(book.batches))
-	if len(book.batches) > n/5 {
+	if len(book.batches) > n/2 { // by how much depends on who is quicker, the broker or the book
 		t.Errorf("%d batches", len(book.batches))
 	}
 }

@@ -67,7 +67,7 @@ func BenchmarkMessage(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if _, err := e.publishing(&batch[i%len(batch)]); err != nil {
+		if _, err := e.seal(&batch[i%len(batch)], 1); err != nil {
 			b.Fatal(err)
 		}
 		i++

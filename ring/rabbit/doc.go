@@ -6,6 +6,11 @@
 // connection is that lane's alone. The library's own recovery is not used: after it, the ack of a later message
 // resolves an earlier one's confirmation.
 //
+// The library leads every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and
+// confirms of lanes go past it, in the mux: frames are written and read there without an allocation each, and one wake-up
+// serves a whole batch. The library's own listener for confirms would not do: acks that come out of order
+// reach it only while the library counts the messages itself.
+//
 // Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
@@ -19,16 +24,18 @@
 //
 //  1. Confirmed means a basic.ack of that very message and no basic.return before it. Returns are drained in the
 //     publishing goroutine after the confirms, from a buffer that holds the whole batch: the broker sends a return
-//     before its ack, so once a ring is acked its return is already there.
-//  2. The library resolves pending confirmations as negative when a channel closes. Nacked is therefore only said while the
-//     channel is still open after the confirmation arrived; else the ring is in doubt.
+//     before its ack, and the mux notes an ack only when the library has dealt with all before it, so once a ring is
+//     acked its return is already there.
+//  2. Nacked means a basic.nack of that very message. The end of a channel or connection answers nothing: what has no answer
+//     by then is in doubt. Of several answers to one message the first stands.
 //  3. No byte of a ring is handed to the operating system after limits.Write: the wire looks at the monotonic clock
 //     immediately before every system call of a delivery. A process that was stopped and goes on late breaks its
 //     connection instead of ringing.
 //  4. Unsent means that no byte of the ring was handed to the operating system and none can be any more: the wire
 //     counts what it took and what left, and it is dead before the outcome is told.
 //  5. Nothing waits unflushed: writes are gathered between begin and end of one delivery only, and every other frame
-//     (handshake, heartbeat, close) is written through. A frame of the library that falls into a delivery leaves with it.
+//     (handshake, heartbeat, close) is written through. A frame of the library that falls into a delivery leaves with it,
+//     between two messages: frames are never torn, and no message follows the end of its channel.
 //  6. A channel with an unresolved ring is never used again. Its socket is reset, so that bytes which wait in the
 //     operating system's buffers are dropped rather than read by the broker later.
 //  7. After doubt about the broker (blocked, exchange missing) the target is unusable until a probe that began after the

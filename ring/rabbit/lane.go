@@ -16,22 +16,22 @@ import (
 // minReturns is the least a channel's buffer for returns holds, so that batches of usual sizes share one channel.
 const minReturns = 1024
 
-// lane is one connection with one channel, both opened when they are needed. One goroutine.
+// lane is one connection with one channel, both opened when the target is usable or they are needed. One goroutine.
 type lane struct {
 	s        *Session
 	envelope *envelope
-	link     *link    // nil: none yet, or given up
-	ch       *channel // nil: none on link
-	batch    []try    // of the delivery under way; kept for its memory
+	link     *link        // nil: none yet, or given up
+	ch       *channel     // nil: none on link
+	rings    []clock.Ring // of the delivery under way
+	batch    []try        // one a ring; kept for its memory
 	watchers sync.WaitGroup
 }
 
 // try is one ring of a delivery.
 type try struct {
-	confirm   *amqp.DeferredConfirmation // nil: not handed to the library
-	mark      int64                      // where in the stream it begins
-	messageID string
-	outcome   clock.Outcome // zero: unresolved
+	tag     uint64        // its delivery tag; 0: not published
+	mark    int64         // where in the stream it begins, or a little before
+	outcome clock.Outcome // zero: unresolved
 }
 
 // errStopped is why nothing is tried when the caller's context has ended.
@@ -43,12 +43,15 @@ func newLane(s *Session) *lane {
 	return &lane{s: s, envelope: newEnvelope(s.cfg.Exchange)}
 }
 
+// Open connects and opens the channel; see ring.Lane.
+func (l *lane) Open(ctx context.Context) { _ = l.ready(ctx, 0) } // the next delivery finds out why not
+
 // Deliver publishes the rings and waits for their confirms; see ring.Lane.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.batch = resize(l.batch, len(rings))
+	l.rings, l.batch = rings, resize(l.batch, len(rings))
 	answer, cancel := context.WithDeadline(ctx, limits.Answer)
 	defer cancel()
-	if err := l.publish(answer, rings, limits.Write); err != nil {
+	if err := l.publish(answer, limits.Write); err != nil {
 		l.rest(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
 	} else {
 		l.await(answer)
@@ -58,23 +61,24 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	for i := range l.batch {
 		outcomes[i] = l.batch[i].outcome
 	}
-	clear(l.batch) // lets go of the confirmations
+	l.rings = nil
+	clear(l.batch)
 	return outcomes
 }
 
 // publish writes all rings before limit. Its error says why none was even tried; a failure on the way is left to settle,
 // which finds the traces of it.
-func (l *lane) publish(ctx context.Context, rings []clock.Ring, limit time.Time) error {
+func (l *lane) publish(ctx context.Context, limit time.Time) error {
 	write, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
-	if err := l.ready(write, len(rings)); err != nil {
+	if err := l.ready(write, len(l.rings)); err != nil {
 		return err
 	}
 	// the library's locks may be held by a write of its own that is stuck
 	stop := context.AfterFunc(write, l.link.kill)
 	defer stop()
 	l.link.wire.begin(limit)
-	l.hand(rings)
+	l.hand()
 	writes, err := l.link.wire.end()
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
@@ -128,45 +132,50 @@ func (l *lane) open(ctx context.Context, size int) error {
 	return nil
 }
 
-// hand gives the rings to the library, one after the other, until it refuses.
-func (l *lane) hand(rings []clock.Ring) {
-	for i := range rings {
+// hand publishes the rings, one after the other, until the channel or the connection ends.
+func (l *lane) hand() {
+	m, first := l.link.mux, l.ch.published+1
+	m.confirms.expect(first, len(l.rings))
+	for i := range l.rings {
 		t := &l.batch[i]
-		p, err := l.envelope.publishing(&rings[i])
+		head, err := l.envelope.seal(&l.rings[i], l.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue
 		}
-		t.messageID, t.mark = p.MessageId, l.link.wire.mark()
-		t.confirm, err = l.ch.PublishWithDeferredConfirm(l.s.cfg.Exchange, rings[i].Application, true, false, p)
+		t.mark = l.link.wire.mark()
+		if err = m.publish(l.ch, head, l.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
+			break
+		}
+		l.ch.published++
+		t.tag = l.ch.published
 		if err != nil {
-			return
+			break
 		}
 	}
+	m.confirms.await(int(l.ch.published + 1 - first))
 }
 
-// await waits until every ring that was handed over is answered or ctx ends, and notes acks and nacks.
+// await waits until every ring that was published is answered, the channel ends or ctx does, and notes acks and nacks.
 func (l *lane) await(ctx context.Context) {
 	began := time.Now()
+	confirms := l.link.mux.confirms
+	select {
+	case <-confirms.settled:
+	case <-l.ch.ended: //nolint:errcheck // why is found by settle
+	case <-ctx.Done():
+	}
 	for i := range l.batch {
 		t := &l.batch[i]
-		if t.confirm == nil {
+		if t.tag == 0 {
 			continue
 		}
-		select {
-		case <-t.confirm.Done():
-		default:
-			select {
-			case <-t.confirm.Done():
-			case <-ctx.Done(): // go on: later ones may be answered already
-				continue
-			}
-		}
-		switch {
-		case t.confirm.Acked():
+		switch confirms.of(t.tag) {
+		case acked:
 			t.outcome.Kind = clock.Confirmed
-		case !l.ch.IsClosed(): // else it may be the library that gave up
+		case nacked:
 			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
+		case unanswered:
 		}
 	}
 	l.s.metrics.confirmWait.Observe(time.Since(began).Seconds())
@@ -215,7 +224,9 @@ func (l *lane) takeReturns() {
 func (l *lane) index() map[string]int {
 	index := make(map[string]int, len(l.batch))
 	for i := range l.batch {
-		index[l.batch[i].messageID] = i
+		if l.batch[i].tag != 0 {
+			index[l.rings[i].MessageID()] = i
+		}
 	}
 	return index
 }
@@ -227,8 +238,8 @@ func returnReason(r amqp.Return) string {
 	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
 }
 
-// takeUnsent notes the rings of which no byte has left. If the library took one of them, the wire is broken (else end would
-// have sent it), so that none can leave any more.
+// takeUnsent notes the rings of which no byte has left. If one of them was published, the wire is broken (else end would have
+// sent it), so that none can leave any more.
 func (l *lane) takeUnsent() {
 	sent, reason := l.link.wire.sent(), "not sent: the channel was closed"
 	if err := l.link.wire.failure(); err != nil {
@@ -236,7 +247,7 @@ func (l *lane) takeUnsent() {
 	}
 	for i := range l.batch {
 		t := &l.batch[i]
-		if t.outcome.Kind == 0 && (t.messageID == "" || sent <= t.mark) {
+		if t.outcome.Kind == 0 && (t.tag == 0 || sent <= t.mark) {
 			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: reason}
 		}
 	}

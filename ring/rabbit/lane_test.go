@@ -105,7 +105,7 @@ func TestReplyToLeadsToTheAnswers(t *testing.T) {
 	}
 }
 
-// The table of headers is reused, so what rings of one batch differ in must not stick.
+// The buffer is reused, so what rings of one batch differ in must not stick.
 func TestHeadersDoNotLeakFromRingToRing(t *testing.T) {
 	b := shared(t)
 	s := ready(t, b.config())
@@ -218,10 +218,10 @@ func TestLimitPassesBetweenGatherAndWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := rings("shop", 10)
-	l.batch = make([]try, len(batch))
+	l.rings, l.batch = batch, make([]try, len(batch))
 	limit := time.Now().Add(50 * time.Millisecond)
 	l.link.wire.begin(limit)
-	l.hand(batch)
+	l.hand()
 	<-time.After(time.Until(limit))
 	if _, err := l.link.wire.end(); err == nil {
 		t.Fatal("a write after the limit succeeded")
@@ -347,6 +347,27 @@ func TestEmptyDelivery(t *testing.T) {
 	if got := laneOf(t, s).Deliver(t.Context(), nil, usual()); len(got) != 0 {
 		t.Fatal(got)
 	}
+}
+
+func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
+	b := shared(t)
+	s := ready(t, b.config())
+	b.queue("shop", nil)
+	l := laneOf(t, s)
+	l.Open(t.Context())
+	opened := l.ch
+	if opened == nil {
+		t.Fatal("no channel was opened")
+	}
+	l.Open(t.Context())
+	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	if l.ch != opened {
+		t.Error("another channel was opened")
+	}
+	l.link.kill()
+	<-l.link.done
+	l.Open(t.Context())
+	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
 }
 
 func TestUnusableSessionSendsNothing(t *testing.T) {

@@ -20,6 +20,7 @@ const closeTimeout = 500 * time.Millisecond
 type link struct {
 	conn    *amqp.Connection
 	wire    *wire
+	mux     *mux                   // of a lane; else nil
 	blocked atomic.Pointer[string] // the broker's reason while it does not read from us, else nil
 	flipped chan struct{}          // capacity 1: blocked has changed
 	closed  chan *amqp.Error       // gets the reason when the connection ends with one, and is closed then
@@ -32,44 +33,58 @@ func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGrou
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
 	s.metrics.dials.WithLabelValues(role).Inc()
-	conn, w, err := s.open(ctx, role)
-	if err != nil {
+	l := &link{
+		flipped: make(chan struct{}, 1),
+		closed:  make(chan *amqp.Error, 1),
+		done:    make(chan struct{}),
+	}
+	if err := s.open(ctx, role, l); err != nil {
 		s.metrics.errors.WithLabelValues(kindDial).Inc()
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}
 		return nil, fmt.Errorf("connect to %s: %w", s.address, describe(err))
 	}
-	return s.watch(conn, w, watchers), nil
+	s.watch(l, watchers)
+	return l, nil
 }
 
-func (s *Session) open(ctx context.Context, role string) (*amqp.Connection, *wire, error) {
-	var w *wire
+// open opens l's connection, and closes it again where that fails half way.
+func (s *Session) open(ctx context.Context, role string, l *link) error {
+	uri, err := parseURL(s.cfg.URL)
+	if err != nil {
+		return err
+	}
 	stop := func() bool { return true }
-	conn, err := amqp.DialConfig(s.cfg.URL, amqp.Config{
+	l.conn, err = amqp.DialConfig(unsecured(s.cfg.URL), amqp.Config{
 		Heartbeat:  s.cfg.Heartbeat,
 		Locale:     "en_US",
 		Properties: s.properties(role),
-		Dial: func(network, addr string) (net.Conn, error) {
-			tcp, err := new(net.Dialer).DialContext(ctx, network, addr)
+		Dial: func(network, _ string) (net.Conn, error) {
+			tcp, err := new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)))
 			if err != nil {
 				return nil, err
 			}
-			w = newWire(tcp, s.cfg.WriteTimeout, s.cfg.GatherBytes)
-			stop = context.AfterFunc(ctx, w.kill) // the library's handshake knows no context
-			return w, nil
+			l.wire = newWire(tcp, s.cfg.WriteTimeout, s.cfg.GatherBytes)
+			stop = context.AfterFunc(ctx, l.kill) // the library's handshake knows no context
+			conn, err := secure(ctx, l.wire, uri)
+			if err != nil || role != roleLane {
+				return conn, err
+			}
+			l.mux = newMux(conn)
+			return l.mux, nil
 		},
 	})
 	if !stop() && err == nil {
 		err = errKilled
 	}
-	if err != nil {
-		if w != nil {
-			w.kill() // the library leaves the socket open after some errors
-		}
-		return nil, nil, err
+	if err != nil && l.wire != nil {
+		l.kill() // the library leaves the socket open after some errors
 	}
-	return conn, w, nil
+	if err == nil && l.mux != nil {
+		l.mux.limit(l.conn.Config.FrameSize)
+	}
+	return err
 }
 
 // properties returns what we tell the broker of ourselves. The library writes into it, so each connection has its own.
@@ -82,17 +97,10 @@ func (s *Session) properties(role string) amqp.Table {
 	}
 }
 
-func (s *Session) watch(conn *amqp.Connection, w *wire, watchers *sync.WaitGroup) *link {
-	l := &link{
-		conn: conn, wire: w,
-		flipped: make(chan struct{}, 1),
-		closed:  make(chan *amqp.Error, 1),
-		done:    make(chan struct{}),
-	}
-	blocks := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
-	ends := conn.NotifyClose(make(chan *amqp.Error, 1))
+func (s *Session) watch(l *link, watchers *sync.WaitGroup) {
+	blocks := l.conn.NotifyBlocked(make(chan amqp.Blocking, 16))
+	ends := l.conn.NotifyClose(make(chan *amqp.Error, 1))
 	watchers.Go(func() { l.run(s, blocks, ends) })
-	return l
 }
 
 // run follows the connection until it ends; its other end is link.done.
@@ -160,6 +168,11 @@ type channel struct {
 	*amqp.Channel
 	returns chan amqp.Return // nil without confirm mode
 	closed  chan *amqp.Error
+	ended   chan *amqp.Error // as closed, for who waits for the end and leaves the reason to fault
+
+	// of a lane's
+	id        uint16
+	published uint64 // messages, and so the delivery tag of the last
 }
 
 // channel opens a channel in confirm mode for batches of up to size messages. It blocks on the broker: have the link
@@ -173,6 +186,9 @@ func (l *link) channel(size int) (*channel, error) {
 	if err := c.Confirm(false); err != nil {
 		return nil, fmt.Errorf("set the channel to confirm mode: %w", describe(err))
 	}
+	if l.mux != nil {
+		c.id = l.mux.channel // of the answer that Confirm has waited for
+	}
 	return c, nil
 }
 
@@ -182,7 +198,11 @@ func (l *link) plain() (*channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", describe(err))
 	}
-	return &channel{Channel: ch, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
+	return &channel{
+		Channel: ch,
+		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
+		ended:   ch.NotifyClose(make(chan *amqp.Error, 1)),
+	}, nil
 }
 
 // lost returns why one of the channels, or the whole connection, has ended, and nil if none has. It waits for the reason a

@@ -41,7 +41,7 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	batch := rings("shop", 50)
 	outcomes := l.Deliver(t.Context(), batch, limits)
 	all(t, outcomes, clock.Doubtful)
-	if late := time.Since(limits.Answer); late > 100*time.Millisecond {
+	if late := time.Since(limits.Answer); late > time.Second {
 		t.Errorf("%s after the limit", late)
 	}
 	for _, reason := range []string{outcomes[0].Reason, s.Usable().Error()} {
@@ -51,7 +51,7 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	}
 	began := time.Now()
 	all(t, l.Deliver(t.Context(), batch, usual()), clock.Unsent)
-	if took := time.Since(began); took > 100*time.Millisecond {
+	if took := time.Since(began); took > time.Second {
 		t.Errorf("a delivery to a blocked broker took %s", took)
 	}
 	eventually(t, 5*time.Second, "the control connection blocked", func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
@@ -122,7 +122,7 @@ func TestStoppedBroker(t *testing.T) {
 		limits := within(200*time.Millisecond, 400*time.Millisecond)
 		for _, l := range []*lane{l, fresh} {
 			outcomes := l.Deliver(t.Context(), rings("shop", 50), limits)
-			if late := time.Since(limits.Answer); late > 100*time.Millisecond {
+			if late := time.Since(limits.Answer); late > time.Second {
 				t.Errorf("%s after the limit", late)
 			}
 			if n := count(outcomes); n[clock.Doubtful]+n[clock.Unsent] != 50 {

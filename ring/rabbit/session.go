@@ -74,7 +74,7 @@ func (s *Session) Changed() <-chan struct{} { return s.health.changed }
 // Warnings returns what does not keep rings from being handed over, but a person should look at; nil when all is well.
 func (s *Session) Warnings() []string { return s.health.warned() }
 
-// Lane returns a new lane. It connects when it first delivers.
+// Lane returns a new lane. It connects when it is opened or first delivers.
 func (s *Session) Lane() ring.Lane { return newLane(s) }
 
 // Run connects and reconnects the control connection until ctx ends; then it closes it and returns nil. Lanes are closed

@@ -126,6 +126,9 @@ type lane struct{ t *Target }
 // maxDelivery bounds the rings handed to one subscriber at once, so that several share a herd.
 const maxDelivery = 64
 
+// Open does nothing: there is nothing to connect.
+func (lane) Open(context.Context) {}
+
 // Deliver splits the rings by application and hands each part to whichever subscriber is free, all applications at once:
 // one that does not read takes none of the others' time.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {

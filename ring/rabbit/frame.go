@@ -1,0 +1,69 @@
+package rabbit
+
+import "encoding/binary"
+
+// What frames are made of (AMQP 0-9-1, section 2.3.5): a head of type, channel and payload size, the payload, an end.
+const (
+	frameMethod    = 1
+	frameHeader    = 2
+	frameBody      = 3
+	frameHeartbeat = 8
+	frameEnd       = 0xce
+
+	frameHeadSize = 1 + 2 + 4
+	frameOverhead = frameHeadSize + 1
+)
+
+// The methods that are written and read here, as class and method.
+const (
+	classBasic      = 60
+	basicPublish    = classBasic<<16 | 40
+	basicAck        = classBasic<<16 | 80
+	basicNack       = classBasic<<16 | 120
+	confirmSelectOk = 85<<16 | 11
+)
+
+// Flags of the properties that a message has, in the order in which they follow.
+const (
+	flagContentType   = 1 << 15
+	flagHeaders       = 1 << 13
+	flagDeliveryMode  = 1 << 12
+	flagPriority      = 1 << 11
+	flagCorrelationID = 1 << 10
+	flagReplyTo       = 1 << 9
+	flagMessageID     = 1 << 7
+	flagTimestamp     = 1 << 6
+	flagType          = 1 << 5
+	flagAppID         = 1 << 3
+)
+
+func appendFrameHead(b []byte, kind byte, channel uint16, size int) []byte {
+	b = binary.BigEndian.AppendUint16(append(b, kind), channel)
+	return binary.BigEndian.AppendUint32(b, uint32(size))
+}
+
+// endFrame ends the frame that begins at start, now that its size is known.
+func endFrame(b []byte, start int) []byte {
+	binary.BigEndian.PutUint32(b[start+3:], uint32(len(b)-start-frameHeadSize))
+	return append(b, frameEnd)
+}
+
+// appendShort appends a short string, which has at most maxShortString bytes.
+func appendShort(b []byte, s string) []byte {
+	return append(append(b, byte(len(s))), s...)
+}
+
+// The fields of a table are a name, a letter for the type, and the value.
+
+func appendText(b []byte, name, s string) []byte {
+	b = append(appendShort(b, name), 'S')
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func appendInt64(b []byte, name string, v int64) []byte {
+	return binary.BigEndian.AppendUint64(append(appendShort(b, name), 'l'), uint64(v))
+}
+
+func appendInt32(b []byte, name string, v int32) []byte {
+	return binary.BigEndian.AppendUint32(append(appendShort(b, name), 'I'), uint32(v))
+}
