@@ -66,6 +66,15 @@ bench: ## benchmarks matching BENCH, into bench.txt; with BASE=FILE compared
 	$(WITH) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS) | tee bench.txt
 	$(TOOL) benchstat $(BASE) bench.txt
 
+# What the compiler is to optimize for: sets, cancels and herds on both servers.
+.PHONY: pgo
+pgo: build ## cmd/clockd/default.pgo anew, from what clockd bench does
+	@rm -rf bin/pgo && mkdir -p bin/pgo
+	$(WITH) bash -c 'for url in "$$CLOCKD_TEST_MYSQL_URL" "$$CLOCKD_TEST_POSTGRES_URL"; do \
+	  CLOCKD_CPU_PROFILE=bin/pgo bin/clockd bench --database-url "$$url" --amqp-url "$$CLOCKD_TEST_AMQP_URL" \
+	    --only sets,singles,herd --rounds 2; done'
+	go tool pprof -proto bin/pgo/*.pprof >cmd/clockd/default.pgo
+
 .PHONY: cover
 cover: ## tests with coverage over all packages, into coverage.out
 	$(WITH) go test -count=1 -coverpkg=./... -coverprofile=coverage.out $(PKGS)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -67,9 +68,11 @@ type serveFlags struct {
 
 	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Write transactions at once."`
 	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches rung at once, each with a database connection and a channel to the broker."`
-	RingBatch    int           `env:"CLOCKD_RING_BATCH" default:"300" help:"Alarms a batch, at most."`
+	RingBatch    int           `env:"CLOCKD_RING_BATCH" help:"Alarms a batch, at most; by default 300, on SQLite 500."`
 	HeapEntries  int           `env:"CLOCKD_HEAP_ENTRIES" default:"100000" help:"Alarms held in memory, at most."`
 	PreloadAhead time.Duration `env:"CLOCKD_PRELOAD_WINDOW" default:"30s" help:"How far ahead alarms are loaded into memory."`
+
+	CPUProfile string `name:"cpu-profile" env:"CLOCKD_CPU_PROFILE" placeholder:"DIR" help:"Write where processor time goes to DIR/clockd-PID.pprof, until the process stops."`
 }
 
 // config is all that the service is made of, checked.
@@ -97,7 +100,7 @@ func newConfig(f serveFlags) (*config, error) {
 	}
 	c.service.MaxPayload, c.service.Writer.Lanes = f.MaxPayload, f.WriteLanes
 	c.http.Listen, c.http.Exchange = f.Listen, f.AMQPExchange
-	c.ring.Workers, c.ring.BatchRows = f.RingWorkers, f.RingBatch
+	c.ring.Workers, c.ring.BatchRows = f.RingWorkers, cmp.Or(f.RingBatch, defaultRingBatch(f.DatabaseURL))
 	c.preload.Window = f.PreloadAhead
 	c.retention.Keep = f.Retention
 	c.rabbit.URL, c.rabbit.Exchange, c.rabbit.DeclareQueues = f.AMQPURL, f.AMQPExchange, f.AMQPDeclareQueues
@@ -107,6 +110,15 @@ func newConfig(f serveFlags) (*config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// defaultRingBatch returns how many alarms a batch has at most where nothing is said. On SQLite more: one batch at a time is
+// written there, and each of its two commits writes the same pages of the indexes once more.
+func defaultRingBatch(databaseURL string) int {
+	if strings.HasPrefix(databaseURL, "sqlite:") {
+		return 500
+	}
+	return ring.DefaultConfig().BatchRows
 }
 
 func (c *config) check() error {
@@ -122,7 +134,7 @@ func (c *config) check() error {
 	case c.AMQPManagementURL != "":
 		errs = append(errs, errors.New("a management URL is given, but no AMQP URL"))
 	}
-	if least := c.RingWorkers * c.RingBatch; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
+	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
 	}
 	if c.StartTimeout < 0 {

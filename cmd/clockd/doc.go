@@ -6,6 +6,8 @@
 //	start   store (migrate, check) ▸ database clock ▸ broker ▸ ring ▸ preload ▸ writer ▸ upkeep ▸ HTTP
 //	stop    the other way round: senders before receivers, each given time to drain
 //
+// It also paces the garbage collector (collector): memory that is not needed is spent on collecting less often, unless GOGC is set.
+//
 // # What fails, what happens, who heals it
 //
 //	configuration wrong        all errors at once, exit 2, nothing was touched        the operator

@@ -98,6 +98,13 @@ func unroutable(t *testing.T, databaseURL string, b *testBroker, count int) {
 	eventually(t, time.Minute, "the application is held", func() bool {
 		return p.metric(`clockd_ring_unwell_applications{health="held"}`) == 1
 	})
+	settled := p.metric("clockd_ring_rings_total")
+	eventually(t, time.Minute, "the batches that were under way are back", func() bool {
+		<-time.After(time.Second)
+		last := settled
+		settled = p.metric("clockd_ring_rings_total")
+		return settled-last <= 2
+	})
 	const watched = 10 * time.Second
 	before, begun := p.metric("clockd_ring_rings_total"), time.Now()
 	<-time.After(watched)

@@ -21,6 +21,8 @@ type cli struct {
 	Nodes   nodesCommand   `cmd:"" help:"Show the nodes that share the work, and which shards each owns."`
 	Bench   benchCommand   `cmd:"" help:"Measure this clockd on a database and a broker, beside what they can do at most."`
 	Version versionCommand `cmd:"" help:"Print version and build."`
+
+	BenchHTTP benchHTTPCommand `cmd:"" name:"bench-http" hidden:"" help:"Serve HTTP and store nothing: what bench compares with."`
 }
 
 // Exit codes.

@@ -23,11 +23,17 @@ const stopTimeout = 10 * time.Second
 var errComponent = errors.New("stopped because a component failed; see the log")
 
 // Run serves until SIGTERM or SIGINT, and then drains.
-func (s *serveCommand) Run() error {
+func (s *serveCommand) Run() (err error) {
 	cfg, err := newConfig(s.serveFlags)
 	if err != nil {
 		return err
 	}
+	paceCollector()
+	profiled, err := startProfile(s.CPUProfile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, profiled()) }()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return serve(ctx, cfg, os.Stdout)

@@ -159,12 +159,16 @@ func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.
 	c := cfg.ring
 	c.TwoPhase = !cfg.usesBroker() || !st.HoldsClaims()
 	return ring.New(c, ring.Deps{
-		Heap: heap, Database: st, Target: target, Time: tb, Reader: p, Log: log, Registerer: reg,
+		Heap: heap, Database: st, Target: target, Time: tb, Reader: p, Timer: ring.PreciseTimer, Log: log, Registerer: reg,
 	})
 }
 
 func newClockService(cfg *config, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, p *preload.Preloader) (*clock.Service, error) {
-	return clock.NewService(cfg.service, st, tb, p, clockMetrics(reg))
+	s, err := clock.NewService(cfg.service, st, tb, p, clockMetrics(reg))
+	if err == nil {
+		watchQueue(reg, s)
+	}
+	return s, err
 }
 
 func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase) (*store.Retention, error) {

@@ -18,13 +18,28 @@ type arrays struct {
 func (a *arrays) set(from, to int, at func(n int) int64) error {
 	a.body = append(a.body[:0], `{"set":[`...)
 	for n := from; n < to; n++ {
-		if n > from {
-			a.body = append(a.body, ',')
-		}
-		a.body = a.series.appendSet(a.body, n, at(n))
+		a.appendSet(n, at)
 	}
-	a.body = append(a.body, "]}"...)
-	return a.batch(to-from, http.StatusCreated)
+	return a.endSets(to - from)
+}
+
+// setThese sets some alarms.
+func (a *arrays) setThese(numbers []int, at func(n int) int64) error {
+	a.body = append(a.body[:0], `{"set":[`...)
+	for _, n := range numbers {
+		a.appendSet(n, at)
+	}
+	return a.endSets(len(numbers))
+}
+
+func (a *arrays) appendSet(n int, at func(n int) int64) {
+	a.body = append(a.series.appendSet(a.body, n, at(n)), ',')
+}
+
+// endSets puts the end in place of the last comma.
+func (a *arrays) endSets(items int) error {
+	a.body = append(a.body[:len(a.body)-1], "]}"...)
+	return a.batch(items, http.StatusCreated)
 }
 
 // cancel cancels the alarms from..to-1.

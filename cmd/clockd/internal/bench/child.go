@@ -18,14 +18,16 @@ import (
 	"time"
 )
 
-// child is a clockd serve of its own.
+// child is a clockd serve of its own. One goroutine ends it.
 type child struct {
+	node   string // its name
 	url    string
 	cmd    *exec.Cmd
 	log    *logTail
 	done   chan struct{} // closed when the process has ended
 	ended  error         // how, once done is closed
 	readAt chan string   // gets where it listens
+	gone   bool          // stopped or killed by us
 }
 
 const (
@@ -33,14 +35,23 @@ const (
 	stopTimeout  = 15 * time.Second // a graceful stop takes 10 s at most
 )
 
-// startChild starts the service on the database, publishing to the exchange (empty: to the stream), and waits until it is
-// ready.
-func startChild(ctx context.Context, cfg *Config, databaseURL, exchange string) (*child, error) {
+// startChild starts the service under a node's name on the database, publishing to the exchange (empty: to the stream), and waits
+// until it is ready.
+func startChild(ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string) (*child, error) {
+	return launch(ctx, cfg.Executable, "serve", node, environment(node, databaseURL, amqpURL, exchange))
+}
+
+// startHTTP starts the service's HTTP face over nothing.
+func startHTTP(ctx context.Context, cfg *Config) (*child, error) {
+	return launch(ctx, cfg.Executable, "bench-http", "", environment("", "", "", ""))
+}
+
+func launch(ctx context.Context, executable, command, node string, env []string) (*child, error) {
 	// not the command's context: a child is stopped in good order
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), cfg.Executable, "serve") //nolint:gosec // the executable that is measured
-	cmd.Env = environment(cfg, databaseURL, exchange)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), executable, command) //nolint:gosec // the executable that is measured
+	cmd.Env = env
 	detach(cmd)
-	c := &child{cmd: cmd, log: &logTail{}, done: make(chan struct{}), readAt: make(chan string, 1)}
+	c := &child{node: node, cmd: cmd, log: &logTail{}, done: make(chan struct{}), readAt: make(chan string, 1)}
 	cmd.Stderr = c.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -59,13 +70,13 @@ func startChild(ctx context.Context, cfg *Config, databaseURL, exchange string) 
 }
 
 // environment is ours with what must be the child's own. Settings like CLOCKD_RING_WORKERS pass, so that they can be measured.
-func environment(cfg *Config, databaseURL, exchange string) []string {
+func environment(node, databaseURL, amqpURL, exchange string) []string {
 	own := map[string]string{
-		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": "bench", "CLOCKD_LOG_LEVEL": "warn",
+		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": node, "CLOCKD_LOG_LEVEL": "warn",
 		"CLOCKD_AMQP_URL": "", "CLOCKD_AMQP_EXCHANGE": "clock", "CLOCKD_AMQP_DECLARE_QUEUES": "", "CLOCKD_NO_MIGRATE": "",
 	}
 	if exchange != "" {
-		own["CLOCKD_AMQP_URL"], own["CLOCKD_AMQP_EXCHANGE"] = cfg.AMQPURL, exchange
+		own["CLOCKD_AMQP_URL"], own["CLOCKD_AMQP_EXCHANGE"] = amqpURL, exchange
 	}
 	var env []string
 	for _, setting := range os.Environ() {
@@ -158,8 +169,19 @@ func (c *child) peakRSS() int64 { return peakRSS(c.cmd.Process.Pid) }
 // cpu returns the processor time that the process has used; 0 where the system does not tell.
 func (c *child) cpu() time.Duration { return processTime(c.cmd.Process.Pid) }
 
-// stop ends the process in good order, or else at once. Its error says why it did not end well.
+// kill ends the process at once, as a crash of the machine does.
+func (c *child) kill() {
+	c.gone = true
+	_ = c.cmd.Process.Kill() // fails only where it has ended
+	<-c.done
+}
+
+// stop ends the process in good order, or else at once; one that we ended before is left. Its error says why it did not end well.
 func (c *child) stop() error {
+	if c.gone {
+		return nil
+	}
+	c.gone = true
 	select {
 	case <-c.done:
 		return fmt.Errorf("clockd ended by itself: %w\n%s", c.ended, c.log)

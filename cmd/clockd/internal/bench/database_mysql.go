@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -90,27 +94,73 @@ func (d *mysqlDatabase) Time(ctx context.Context) (micros int64, err error) {
 	return micros, err
 }
 
+// Logged reads MariaDB's sequence number, which counts bytes, or else MySQL's counter.
+func (d *mysqlDatabase) Logged(ctx context.Context) (int64, error) {
+	return d.status(ctx, "Innodb_lsn_current", "Innodb_os_log_written")
+}
+
+// Syncs reads those of the log where they are counted apart, or else all of the tables' engine.
+func (d *mysqlDatabase) Syncs(ctx context.Context) (int64, error) {
+	return d.status(ctx, "Innodb_os_log_fsyncs", "Innodb_data_fsyncs")
+}
+
+// SyncsLate is 0: the server counts as it goes.
+func (d *mysqlDatabase) SyncsLate() time.Duration { return 0 }
+
+// status returns the first of the server's counters that it has, -1 for none.
+func (d *mysqlDatabase) status(ctx context.Context, names ...string) (int64, error) {
+	for _, name := range names {
+		var value int64
+		err := d.own.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'").Scan(&name, &value)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return value, err
+		}
+	}
+	return -1, nil
+}
+
 func (d *mysqlDatabase) Drop(ctx context.Context) error {
 	_, err := d.own.ExecContext(ctx, "DROP DATABASE IF EXISTS `"+d.name+"`")
 	return errors.Join(err, d.own.Close())
 }
 
 func (d *mysqlDatabase) Bare(ctx context.Context) (bareTable, error) {
-	for _, statement := range []string{"DROP TABLE IF EXISTS bare_alarm", "CREATE TABLE bare_alarm LIKE alarm"} {
+	for _, statement := range []string{"DROP TABLE IF EXISTS " + bareName, "CREATE TABLE " + bareName + " LIKE " + fullName} {
 		if _, err := d.own.ExecContext(ctx, statement); err != nil {
 			return nil, fmt.Errorf("make a bare table: %w", err)
 		}
 	}
-	return &mysqlTable{db: d.own}, nil
+	return &mysqlTable{db: d.own, name: bareName}, nil
 }
 
-// mysqlTable is the bare table of the MySQL family.
-type mysqlTable struct{ db *sql.DB }
+func (d *mysqlDatabase) Full(context.Context) (bareTable, error) {
+	return &mysqlTable{db: d.own, name: fullName}, nil
+}
+
+// Process reads the server's file with its process id.
+func (d *mysqlDatabase) Process(ctx context.Context) (int, error) {
+	var path, directory string
+	if err := d.own.QueryRowContext(ctx, "SELECT @@pid_file, @@datadir").Scan(&path, &directory); err != nil {
+		return 0, fmt.Errorf("ask for the server's process: %w", err)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(directory, path)
+	}
+	text, _ := os.ReadFile(path) //nolint:gosec // as the server says; on another machine there is none
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return localProcess(pid, "mariadbd", "mysqld"), nil
+}
+
+// mysqlTable is a table of the MySQL family.
+type mysqlTable struct {
+	db   *sql.DB
+	name string
+}
 
 // Close leaves the connections to the database.
 func (t *mysqlTable) Close() error { return nil }
 
-const mysqlTuple = "('" + application + "',?,?,1,1,?,1,'" + contentType + "',?,NULL,?,'',0,10,0,'',?,?)"
+const mysqlTuple = "('" + bareApplication + "',?,?,1,1,?,1,'" + contentType + "',?,NULL,?,'',0,10,0,'',?,?)"
 
 func (t *mysqlTable) Insert(ctx context.Context, rows []bareRow) error {
 	args := make([]any, 0, 7*len(rows))
@@ -118,22 +168,23 @@ func (t *mysqlTable) Insert(ctx context.Context, rows []bareRow) error {
 		r := &rows[i]
 		args = append(args, r.businessID, r.shard, r.payload, r.at, r.at, r.now, r.now)
 	}
-	_, err := t.db.ExecContext(ctx, "INSERT INTO bare_alarm ("+insertColumns+") VALUES "+placeholders(mysqlTuple, len(rows)), args...)
+	_, err := t.db.ExecContext(ctx, "INSERT INTO "+t.name+" ("+insertColumns+") VALUES "+placeholders(mysqlTuple, len(rows)), args...)
 	return err
 }
 
-func (t *mysqlTable) Cancel(ctx context.Context, businessIDs []string) error {
-	args := make([]any, len(businessIDs))
-	for i, id := range businessIDs {
-		args[i] = id
+func (t *mysqlTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
+	args := make([]any, 0, len(businessIDs)+2)
+	args = append(args, now, now)
+	for _, id := range businessIDs {
+		args = append(args, id)
 	}
-	_, err := t.db.ExecContext(ctx, "UPDATE bare_alarm SET state = 6, next_try_time = NULL, update_time = 1, finished_at = 1 "+
-		"WHERE application = '"+application+"' AND business_id IN ("+placeholders("?", len(args))+") AND state = 1", args...)
+	_, err := t.db.ExecContext(ctx, "UPDATE "+t.name+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
+		"WHERE application = '"+bareApplication+"' AND business_id IN ("+placeholders("?", len(businessIDs))+") AND state = 1", args...)
 	return err
 }
 
 func (t *mysqlTable) IDs(ctx context.Context) ([]int64, error) {
-	return queryIDs(ctx, t.db, "SELECT id FROM bare_alarm ORDER BY next_try_time, id")
+	return queryIDs(ctx, t.db, "SELECT id FROM "+t.name+" ORDER BY next_try_time, id")
 }
 
 func (t *mysqlTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
@@ -149,11 +200,11 @@ func (t *mysqlTable) Claim(ctx context.Context, ids []int64, now int64, claimID 
 		args = append(args, id)
 	}
 	args = append(args, now)
-	if _, err := tx.ExecContext(ctx, "UPDATE bare_alarm SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
+	if _, err := tx.ExecContext(ctx, "UPDATE "+t.name+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
 		"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN ("+in+") AND state = 1 AND next_try_time <= ?", args...); err != nil {
 		return err
 	}
-	rings, err := queryRings(ctx, tx, now, claimID, "SELECT "+ringColumns+" FROM bare_alarm WHERE id IN ("+in+") AND claim_id = ?",
+	rings, err := queryRings(ctx, tx, now, claimID, "SELECT "+ringColumns+" FROM "+t.name+" WHERE id IN ("+in+") AND claim_id = ?",
 		append(args[4:4+len(ids):4+len(ids)], claimID)...)
 	if err != nil {
 		return err

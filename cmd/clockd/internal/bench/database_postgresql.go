@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,6 +62,24 @@ func (d *postgresDatabase) Time(ctx context.Context) (micros int64, err error) {
 	return micros, err
 }
 
+func (d *postgresDatabase) Logged(ctx context.Context) (bytes int64, err error) {
+	err = d.own.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint").Scan(&bytes)
+	return bytes, err
+}
+
+// Syncs reads a view that is new in version 14.
+func (d *postgresDatabase) Syncs(ctx context.Context) (syncs int64, err error) {
+	var known bool
+	if err := d.own.QueryRow(ctx, "SELECT to_regclass('pg_catalog.pg_stat_wal') IS NOT NULL").Scan(&known); err != nil || !known {
+		return -1, err
+	}
+	err = d.own.QueryRow(ctx, "SELECT wal_sync FROM pg_stat_wal").Scan(&syncs)
+	return syncs, err
+}
+
+// SyncsLate is a little more than the time after which an idle session tells what it did.
+func (d *postgresDatabase) SyncsLate() time.Duration { return 11 * time.Second }
+
 func (d *postgresDatabase) Drop(ctx context.Context) error {
 	d.own.Close()
 	return onPostgres(ctx, d.base, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)")
@@ -73,26 +92,44 @@ func (d *postgresDatabase) Bare(ctx context.Context) (bareTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the table's parameters: %w", err)
 	}
-	statements := []string{"DROP TABLE IF EXISTS bare_alarm", "CREATE TABLE bare_alarm (LIKE alarm INCLUDING ALL)"}
+	statements := []string{"DROP TABLE IF EXISTS " + bareName, "CREATE TABLE " + bareName + " (LIKE " + fullName + " INCLUDING ALL)"}
 	if options != "" {
-		statements = append(statements, "ALTER TABLE bare_alarm SET ("+options+")")
+		statements = append(statements, "ALTER TABLE "+bareName+" SET ("+options+")")
 	}
 	for _, statement := range statements {
 		if _, err := d.own.Exec(ctx, statement); err != nil {
 			return nil, fmt.Errorf("make a bare table: %w", err)
 		}
 	}
-	return &postgresTable{pool: d.own}, nil
+	return &postgresTable{pool: d.own, name: bareName}, nil
 }
 
-// postgresTable is the bare table of PostgreSQL.
-type postgresTable struct{ pool *pgxpool.Pool }
+func (d *postgresDatabase) Full(context.Context) (bareTable, error) {
+	return &postgresTable{pool: d.own, name: fullName}, nil
+}
+
+// Process returns the parent of the process that serves us.
+func (d *postgresDatabase) Process(ctx context.Context) (pid int, err error) {
+	if err := d.own.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return 0, fmt.Errorf("ask for the server's process: %w", err)
+	}
+	if localProcess(pid, "postgres") == 0 {
+		return 0, nil
+	}
+	return parentOf(pid), nil
+}
+
+// postgresTable is a table of PostgreSQL.
+type postgresTable struct {
+	pool *pgxpool.Pool
+	name string
+}
 
 // Close leaves the connections to the database.
 func (t *postgresTable) Close() error { return nil }
 
-const postgresInsert = "INSERT INTO bare_alarm (" + insertColumns + ") " +
-	"SELECT '" + application + "', business_id, shard, 1, 1, payload, 1, '" + contentType + "', at, NULL, at, '', 0, 10, 0, '', now, now " +
+const postgresRows = " (" + insertColumns + ") " +
+	"SELECT '" + bareApplication + "', business_id, shard, 1, 1, payload, 1, '" + contentType + "', at, NULL, at, '', 0, 10, 0, '', now, now " +
 	"FROM (SELECT unnest($1::varchar[]) AS business_id, unnest($2::smallint[]) AS shard, unnest($3::bytea[]) AS payload, " +
 	"unnest($4::bigint[]) AS at, unnest($5::bigint[]) AS now) n"
 
@@ -104,25 +141,25 @@ func (t *postgresTable) Insert(ctx context.Context, rows []bareRow) error {
 		r := &rows[i]
 		ids[i], shard[i], payloads[i], at[i], now[i] = r.businessID, int16(r.shard), r.payload, r.at, r.now
 	}
-	_, err := t.pool.Exec(ctx, postgresInsert, ids, shard, payloads, at, now)
+	_, err := t.pool.Exec(ctx, "INSERT INTO "+t.name+postgresRows, ids, shard, payloads, at, now)
 	return err
 }
 
-func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string) error {
-	_, err := t.pool.Exec(ctx, "UPDATE bare_alarm SET state = 6, next_try_time = NULL, update_time = 1, finished_at = 1 "+
-		"WHERE application = '"+application+"' AND business_id = ANY($1) AND state = 1", businessIDs)
+func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
+	_, err := t.pool.Exec(ctx, "UPDATE "+t.name+" SET state = 6, next_try_time = NULL, update_time = $2, finished_at = $2 "+
+		"WHERE application = '"+bareApplication+"' AND business_id = ANY($1) AND state = 1", businessIDs, now)
 	return err
 }
 
 func (t *postgresTable) IDs(ctx context.Context) ([]int64, error) {
-	rows, err := t.pool.Query(ctx, "SELECT id FROM bare_alarm ORDER BY next_try_time, id")
+	rows, err := t.pool.Query(ctx, "SELECT id FROM "+t.name+" ORDER BY next_try_time, id")
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-const postgresClaim = "UPDATE bare_alarm SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = $3, rung_at = $2, " +
+const postgresClaim = " SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = $3, rung_at = $2, " +
 	"update_time = $2, finished_at = $2 WHERE id = ANY($1) AND state = 1 AND next_try_time <= $2 RETURNING " + ringColumns
 
 func (t *postgresTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
@@ -131,7 +168,7 @@ func (t *postgresTable) Claim(ctx context.Context, ids []int64, now int64, claim
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	rows, err := tx.Query(ctx, postgresClaim, ids, now, claimID)
+	rows, err := tx.Query(ctx, "UPDATE "+t.name+postgresClaim, ids, now, claimID)
 	if err != nil {
 		return err
 	}

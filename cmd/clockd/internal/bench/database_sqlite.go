@@ -50,6 +50,15 @@ func (d *sqliteDatabase) Engine(ctx context.Context) (version string, err error)
 // Time is our own: a file has no clock.
 func (d *sqliteDatabase) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
 
+// Logged is -1: the log begins anew again and again, and those who write it are the nodes.
+func (d *sqliteDatabase) Logged(context.Context) (int64, error) { return -1, nil }
+
+// Syncs is -1: nobody counts them.
+func (d *sqliteDatabase) Syncs(context.Context) (int64, error) { return -1, nil }
+
+// SyncsLate is 0: there is nothing to tell.
+func (d *sqliteDatabase) SyncsLate() time.Duration { return 0 }
+
 func (d *sqliteDatabase) Drop(context.Context) error { return os.RemoveAll(d.directory) }
 
 // Bare makes the table in a file of its own: a file has one writer, and clockd's is clockd.
@@ -64,18 +73,32 @@ func (d *sqliteDatabase) Bare(ctx context.Context) (bareTable, error) {
 			return nil, err
 		}
 	}
+	t, err := openSQLite(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range definition {
+		if _, err := t.db.ExecContext(ctx, statement); err != nil {
+			return nil, errors.Join(fmt.Errorf("make a bare table: %w", err), t.Close())
+		}
+	}
+	return t, nil
+}
+
+func (d *sqliteDatabase) Full(context.Context) (bareTable, error) { return openSQLite(d.file()) }
+
+// openSQLite opens a file as whoever wants speed and durability would.
+func openSQLite(path string) (*sqliteTable, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	for _, statement := range definition {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return nil, errors.Join(fmt.Errorf("make a bare table: %w", err), db.Close())
-		}
-	}
 	return &sqliteTable{db: db}, nil
 }
+
+// Process is none: clockd is the engine's process.
+func (d *sqliteDatabase) Process(context.Context) (int, error) { return 0, nil }
 
 // definition returns what makes clockd's table and its indexes.
 func (d *sqliteDatabase) definition(ctx context.Context) (statements []string, err error) {
@@ -99,12 +122,12 @@ func (d *sqliteDatabase) definition(ctx context.Context) (statements []string, e
 	return statements, rows.Err()
 }
 
-// sqliteTable is the bare table of SQLite.
+// sqliteTable is a table of SQLite: named as clockd's, in this file or that.
 type sqliteTable struct{ db *sql.DB }
 
 func (t *sqliteTable) Close() error { return t.db.Close() }
 
-const sqliteTuple = "('" + application + "',?,?,1,1,?,1,'" + contentType + "',?,NULL,?,'',0,10,0,'',?,?)"
+const sqliteTuple = "('" + bareApplication + "',?,?,1,1,?,1,'" + contentType + "',?,NULL,?,'',0,10,0,'',?,?)"
 
 func (t *sqliteTable) Insert(ctx context.Context, rows []bareRow) error {
 	args := make([]any, 0, 7*len(rows))
@@ -112,18 +135,18 @@ func (t *sqliteTable) Insert(ctx context.Context, rows []bareRow) error {
 		r := &rows[i]
 		args = append(args, r.businessID, r.shard, r.payload, r.at, r.at, r.now, r.now)
 	}
-	_, err := t.db.ExecContext(ctx, "INSERT INTO alarm ("+insertColumns+") VALUES "+placeholders(sqliteTuple, len(rows)), args...)
+	_, err := t.db.ExecContext(ctx, "INSERT INTO "+fullName+" ("+insertColumns+") VALUES "+placeholders(sqliteTuple, len(rows)), args...)
 	return err
 }
 
-func (t *sqliteTable) Cancel(ctx context.Context, businessIDs []string) error {
-	_, err := t.db.ExecContext(ctx, "UPDATE alarm SET state = 6, next_try_time = NULL, update_time = 1, finished_at = 1 "+
-		"WHERE application = '"+application+"' AND business_id IN (SELECT value FROM json_each(?)) AND state = 1", jsonOf(businessIDs))
+func (t *sqliteTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
+	_, err := t.db.ExecContext(ctx, "UPDATE "+fullName+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
+		"WHERE application = '"+bareApplication+"' AND business_id IN (SELECT value FROM json_each(?)) AND state = 1", now, now, jsonOf(businessIDs))
 	return err
 }
 
 func (t *sqliteTable) IDs(ctx context.Context) ([]int64, error) {
-	return queryIDs(ctx, t.db, "SELECT id FROM alarm ORDER BY next_try_time, id")
+	return queryIDs(ctx, t.db, "SELECT id FROM "+fullName+" ORDER BY next_try_time, id")
 }
 
 func (t *sqliteTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
@@ -132,7 +155,7 @@ func (t *sqliteTable) Claim(ctx context.Context, ids []int64, now int64, claimID
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	rings, err := queryRings(ctx, tx, now, claimID, "UPDATE alarm SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
+	rings, err := queryRings(ctx, tx, now, claimID, "UPDATE "+fullName+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
 		"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN (SELECT value FROM json_each(?)) AND state = 1 AND next_try_time <= ? "+
 		"RETURNING "+ringColumns, claimID, now, now, now, jsonOf(ids), now)
 	if err != nil {

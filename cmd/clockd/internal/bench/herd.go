@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
-const (
-	// patience is how long silence means that a ring is lost. The service finds what it missed within some seconds.
-	patience = 30 * time.Second
-	// herdTries is how often a herd is set again, further ahead, that was due before all of it was set.
-	herdTries = 4
-)
+// patience is how long silence means that a ring is lost. The service finds what it missed within some seconds.
+const patience = 30 * time.Second
 
 // herdRounds are the results of the rounds.
 type herdRounds struct {
@@ -23,82 +18,97 @@ type herdRounds struct {
 	bareClients            samples // processor time a ring: of the bare loop (plain where there is no broker) and consumer
 }
 
+// What a herd is at least of the bare loop: with the same messages, and where a claim is all that there is.
+const (
+	herdTarget   = 0.9
+	streamTarget = 0.35
+)
+
 // herd measures how fast alarms ring that are due at one instant.
-func (r *run) herd(ctx context.Context, b *bed) error {
-	begun := time.Now()
+func (r *run) herd(ctx context.Context, b *bed) error { return r.herds(ctx, b, stageHerd, "herd") }
+
+// stream measures a herd that rings over the stream, on a database that was measured with the broker.
+func (r *run) stream(ctx context.Context, b *bed) error {
+	return r.herds(ctx, b, stageStream, "herd over the stream")
+}
+
+// herds measures herds and their ceilings by turns.
+func (r *run) herds(ctx context.Context, b *bed, stage, what string) error {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
 	}
-	perAlarm := time.Since(begun) / time.Duration(min(warmUps, r.cfg.Sets))
-	lead := r.cfg.ahead + 2*time.Duration(r.cfg.Herd)*perAlarm
 	var rounds herdRounds
 	for round := range r.cfg.Rounds {
-		r.progress.say("herd, round %d", round+1)
-		if err := r.herdRound(ctx, b, round, lead, &rounds); err != nil {
+		r.progress.say("%s, round %d", what, round+1)
+		h, err := r.ringHerd(ctx, b, stage, fmt.Sprintf("herd%d", round), r.cfg.Herd)
+		if err != nil {
 			return err
 		}
+		rounds.add(&h)
 		if err := r.herdCeilings(ctx, b, round, &rounds); err != nil {
 			return err
 		}
 	}
-	r.addHerd(b, &rounds)
+	r.addHerd(b, stage, what, &rounds)
 	return nil
 }
 
-// herdRound rings a herd; one that was due before all of it was set is set again, further ahead.
-func (r *run) herdRound(ctx context.Context, b *bed, round int, lead time.Duration, rounds *herdRounds) error {
-	for try := range herdTries {
-		due := b.now() + lead.Milliseconds()
-		t := newTally(series(fmt.Sprintf("herd%d%d", round, try)), r.cfg.Herd, func(int) int64 { return due }, b.offset)
-		used, inTime, err := r.ringHerd(ctx, b, t, due)
-		if err != nil {
-			return err
-		}
-		if !inTime {
-			lead *= 2
-			r.progress.say("the herd was due before it was set; again, %s ahead", lead.Round(time.Second))
-			continue
-		}
-		rounds.rates = append(rounds.rates, rate(t.sum().Rung, b.since(due, t.lastRing())))
-		rounds.first = append(rounds.first, ms(t.firstLateness()))
-		rounds.costs = append(rounds.costs, each(r.cfg.Herd, used.service))
-		rounds.clients = append(rounds.clients, each(r.cfg.Herd, used.service+used.consumer))
-		return nil
-	}
-	return errors.New("alarms cannot be set fast enough for a herd")
+// herd is what became of alarms that were due at one instant.
+type herd struct {
+	rings             Rings
+	took, first       time.Duration // from that instant to the last ring, and to the first
+	service, consumer time.Duration // processor time from when it was set to the last ring
 }
 
-// herdCost is the processor time that a herd's rings took, from when it was set.
-type herdCost struct{ service, consumer time.Duration }
+func (h *herd) rate() float64 { return rate(h.rings.Rung, h.took) }
 
-// ringHerd sets the herd and waits for its rings. It returns what they cost, and whether all was set when the herd was due.
-func (r *run) ringHerd(ctx context.Context, b *bed, t *tally, due int64) (used herdCost, inTime bool, err error) {
+func (rounds *herdRounds) add(h *herd) {
+	n := h.rings.Expected
+	rounds.rates = append(rounds.rates, h.rate())
+	rounds.first = append(rounds.first, ms(h.first))
+	rounds.costs = append(rounds.costs, each(n, h.service))
+	rounds.clients = append(rounds.clients, each(n, h.service+h.consumer))
+}
+
+// ringHerd sets n alarms under a name that is new in the bed and waits for their rings; a herd that was due before all of it was set is
+// set again, further ahead.
+func (r *run) ringHerd(ctx context.Context, b *bed, stage, name string, n int) (h herd, err error) {
+	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
+		due := b.now() + ahead.Milliseconds()
+		t := newTally(series(fmt.Sprintf("%s%d", name, try)), n, func(int) int64 { return due }, b.offset)
+		h, err = r.ringTally(ctx, b, t, due)
+		return err
+	})
+	if err == nil {
+		r.addRings(b, stage, h.rings)
+	}
+	return h, err
+}
+
+// ringTally sets the tally's alarms, all due at once, and takes their rings. Where one was due before the last was set it says
+// errSlow, once all have rung.
+func (r *run) ringTally(ctx context.Context, b *bed, t *tally, due int64) (h herd, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
-		return used, false, err
+		return h, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	n := r.cfg.Herd
-	var sent atomic.Int64
-	stop := r.progress.follow("herd", &sent, n)
-	err = setLinesCounted(ctx, b, t.series, n, t.ringAt, &sent)
-	stop()
-	if err != nil {
-		return used, false, err
+	n := len(t.first)
+	if err := r.setFollowed(ctx, b, "herd", t.series, n, t.ringAt); err != nil {
+		return h, err
 	}
 	left := -b.since(due, time.Now())
-	inTime = left > 0
 	r.progress.say("herd: %s alarms are set, due in %s", commas(int64(n)), left.Round(time.Millisecond))
 	service, consumer := b.child.cpu(), ownTime()
-	rings, err := t.wait(ctx, time.Now().Add(max(left, 0)), patience)
-	if err != nil {
-		return used, false, err
+	if h.rings, err = t.wait(ctx, time.Now().Add(max(left, 0)), patience); err != nil {
+		return h, err
 	}
-	used = herdCost{service: b.child.cpu() - service, consumer: ownTime() - consumer}
-	if inTime {
-		r.addRings(b, stageHerd, rings)
+	if left <= 0 {
+		return h, errSlow
 	}
-	return used, inTime, nil
+	h.took, h.first = b.since(due, t.lastRing()), t.firstLateness()
+	h.service, h.consumer = b.child.cpu()-service, ownTime()-consumer
+	return h, nil
 }
 
 // herdCeilings measures what bare code can do with a herd as large. The two loops change places from round to round: what
@@ -135,27 +145,24 @@ func (r *run) bareRound(ctx context.Context, b *bed, headers bool, rounds *herdR
 	return nil
 }
 
-// herdTarget is issue 2's.
-const herdTarget = 0.6
-
 // addHerd adds the figures: beside the bare loop with the messages that clockd promises, with the least of a message, and
 // beside publishing alone; on the stream beside what a program without a broker could do.
-func (r *run) addHerd(b *bed, rounds *herdRounds) {
-	figure := figureOf("herd, "+commas(int64(r.cfg.Herd))+" due at once", perSecond, rounds.rates)
+func (r *run) addHerd(b *bed, stage, what string, rounds *herdRounds) {
+	figure := figureOf(what+", "+commas(int64(r.cfg.Herd))+" due at once", perSecond, rounds.rates)
 	if b.broker == nil {
-		r.add(stageHerd, figure.besideAll("bare claim and commit", rounds.plain))
+		r.add(stage, figure.besideAll("bare claim and commit", rounds.plain).ratioAtLeast(streamTarget))
 	} else {
-		r.add(stageHerd,
+		r.add(stage,
 			figure.besideAll("bare loop, same messages", rounds.loop).ratioAtLeast(herdTarget),
 			figure.besideAll("bare loop, no headers", rounds.plain),
 			figure.besideAll("bare publish, not consumed", rounds.published),
 		)
 	}
-	r.add(stageHerd,
-		figureOf("herd, first ring after", millis, rounds.first),
-		figureOf("herd, clockd's processor time each", micros, rounds.costs),
-		figureOf("herd, the same with the consumer's", micros, rounds.clients).besideAll("bare loop", rounds.bareClients),
-		Figure{What: "peak RSS after the herd", Unit: mebibytes, Value: mib(b.child.peakRSS())},
+	r.add(stage,
+		figureOf(what+", first ring after", millis, rounds.first),
+		figureOf(what+", clockd's processor time each", micros, rounds.costs),
+		figureOf(what+", the same with the consumer's", micros, rounds.clients).besideAll("bare loop", rounds.bareClients),
+		Figure{What: "peak RSS after the " + what, Unit: mebibytes, Value: mib(b.child.peakRSS())},
 	)
 }
 

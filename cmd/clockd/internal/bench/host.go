@@ -3,7 +3,9 @@ package bench
 import (
 	"bufio"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,16 +44,60 @@ func ownTime() time.Duration { return processTime(os.Getpid()) }
 
 // processTime returns the processor time that a process has used, in user mode and in the system.
 func processTime(pid int) time.Duration {
-	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // 0 where the system does not tell
-	_, rest, _ := strings.Cut(string(content), ") ")                  // behind the name, which may hold blanks
-	const userTicks, systemTicks, tick = 11, 12, 10 * time.Millisecond
-	fields := strings.Fields(rest)
-	if len(fields) <= systemTicks {
+	return time.Duration(statNumber(pid, userTicks)+statNumber(pid, systemTicks)) * tick
+}
+
+// familyTime returns the processor time that a process and its children have used, those that have ended too.
+func familyTime(pid int) time.Duration {
+	took := processTime(pid) + time.Duration(statNumber(pid, endedUserTicks)+statNumber(pid, endedSystemTicks))*tick
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, path := range processes {
+		if child, _ := strconv.Atoi(filepath.Base(path)); parentOf(child) == pid {
+			took += processTime(child)
+		}
+	}
+	return took
+}
+
+// parentOf returns the process that started another; 0 where the system does not tell.
+func parentOf(pid int) int { return statNumber(pid, parent) }
+
+// localProcess returns the process id if one of the names is that of such a process on this machine, else 0.
+func localProcess(pid int, names ...string) int {
+	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // as above
+	if !slices.Contains(names, strings.TrimSpace(string(content))) {
 		return 0
 	}
-	user, _ := strconv.Atoi(fields[userTicks])
-	system, _ := strconv.Atoi(fields[systemTicks])
-	return time.Duration(user+system) * tick
+	return pid
+}
+
+// What /proc tells of a process, by the place behind its name.
+const (
+	parent           = 1
+	userTicks        = 11
+	systemTicks      = 12
+	endedUserTicks   = 13 // of children that have ended
+	endedSystemTicks = 14
+
+	tick = 10 * time.Millisecond
+)
+
+// statNumber returns one of them; 0 where the system does not tell.
+func statNumber(pid, place int) int {
+	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // as above
+	_, rest, _ := strings.Cut(string(content), ") ")                  // the name may hold blanks
+	fields := strings.Fields(rest)
+	if len(fields) <= place {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[place])
+	return n
+}
+
+// diskBytes returns how much a process has had written to disks; 0 where the system does not tell.
+func diskBytes(pid int) int64 {
+	bytes, _ := strconv.ParseInt(procField("/proc/"+strconv.Itoa(pid)+"/io", "write_bytes"), 10, 64) // as above
+	return bytes
 }
 
 func procKiB(path, name string) int64 {

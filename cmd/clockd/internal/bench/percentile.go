@@ -38,7 +38,11 @@ func percentile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
+	return sorted[rank(q, len(sorted))-1]
+}
+
+// rank returns which one of n in rising order, counted from 1, is the least that the share q of them do not exceed.
+func rank(q float64, n int) int {
 	const dust = 1e-9 // 0.99 * 100 is a little more than 99
-	rank := int(math.Ceil(q*float64(len(sorted)) - dust))
-	return sorted[max(rank, 1)-1]
+	return max(int(math.Ceil(q*float64(n)-dust)), 1)
 }

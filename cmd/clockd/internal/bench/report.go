@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -20,6 +23,9 @@ type Report struct {
 	Plan     Plan      `json:"plan"`
 	Figures  []Figure  `json:"figures"`
 	Rings    []Rings   `json:"rings"`
+	Costs    []Cost    `json:"costs,omitempty"`
+
+	Distribution []Burst `json:"distribution,omitempty"`
 }
 
 // Plan is how much was measured.
@@ -30,7 +36,11 @@ type Plan struct {
 	Rounds  int     `json:"rounds"`
 	Rate    int     `json:"rate"`
 	Seconds float64 `json:"seconds"` // of the lateness
+	Crowd   int     `json:"crowd"`
 	Pending int     `json:"pending"`
+	Overdue int     `json:"overdue"`
+
+	DistributionPending []int `json:"distribution_pending,omitempty"`
 }
 
 // Figure is one result, with what the same machine could do at most (or at best) beside it.
@@ -54,6 +64,8 @@ const (
 	millis    = "ms"
 	mebibytes = "MiB"
 	micros    = "us"
+	percent   = "%"
+	seconds   = "s"
 )
 
 // What a verdict says.
@@ -84,13 +96,30 @@ func (f Figure) beside(what string, ceiling float64) Figure {
 }
 
 // ratioAtLeast judges by the ratio.
-func (f Figure) ratioAtLeast(target float64) Figure { //nolint:unparam // one figure has such a target so far
+func (f Figure) ratioAtLeast(target float64) Figure {
 	return f.judged(fmt.Sprintf("ratio >= %g", target), f.Ratio != nil && *f.Ratio >= target)
 }
 
-// atMost judges by the value.
+// ratioAtMost judges by the ratio, where less is better; where there is none it does not.
+func (f Figure) ratioAtMost(target float64) Figure {
+	if f.Ratio == nil {
+		return f
+	}
+	return f.judged(fmt.Sprintf("ratio <= %g", target), *f.Ratio <= target)
+}
+
+// besideFigure puts another result beside the figure.
+func (f Figure) besideFigure(other Figure) Figure {
+	f.Ceilings = other.Samples
+	return f.beside(other.What, other.Value)
+}
+
+// atMost judges by the value; 0 is what the system does not tell, and not judged.
 func (f Figure) atMost(target float64) Figure {
-	return f.judged(fmt.Sprintf("<= %g %s", target, f.Unit), f.Value <= target)
+	if f.Value == 0 {
+		return f
+	}
+	return f.judged(strings.TrimSpace(fmt.Sprintf("<= %g %s", target, f.Unit)), f.Value <= target)
 }
 
 func (f Figure) judged(target string, met bool) Figure {
@@ -129,6 +158,22 @@ func (r *Report) Bad() error {
 	return nil
 }
 
+// ReadReport reads the JSON of a report from a file.
+func ReadReport(path string) (*Report, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the file is named by who runs the bench
+	if err != nil {
+		return nil, err
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Version == "" {
+		return nil, fmt.Errorf("%s is not the JSON of a bench", path)
+	}
+	return &r, nil
+}
+
 // Write prints the report for people.
 func (r *Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -144,7 +189,26 @@ func (r *Report) Write(out io.Writer) error {
 	for _, c := range r.Rings {
 		line("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Stage, c.Expected, c.Rung, c.Lost, c.Early, c.Duplicates, c.Again, c.Wrong, c.Foreign)
 	}
+	if len(r.Costs) > 0 {
+		writeCosts(line, r.Costs)
+	}
 	return table.Flush()
+}
+
+// writeCosts prints a line a cost: what one alarm took.
+func writeCosts(line func(format string, args ...any), costs []Cost) {
+	line("\nWHAT ONE TAKES\tOF")
+	for c := range shownColumns {
+		line("\t%s", strings.ToUpper(columnText(c)))
+	}
+	line("\n")
+	for _, c := range costs {
+		line("%s\t%s", c.What, commas(int64(c.Alarms)))
+		for col := range shownColumns {
+			line("\t%s", c.text(col))
+		}
+		line("\n")
+	}
 }
 
 func (f Figure) ceiling() string {
@@ -161,12 +225,31 @@ func (f Figure) ratio() string {
 	return strconv.FormatFloat(*f.Ratio, 'f', 2, 64)
 }
 
-// number writes a value with its unit: rates whole, with commas.
+// number writes a value with its unit: rates whole, with commas; small ones to the hundredth.
 func number(value float64, unit string) string {
 	if unit == perSecond {
 		return commas(int64(value+0.5)) + unit
 	}
-	return strconv.FormatFloat(value, 'f', 1, 64) + " " + unit
+	if unit == "" {
+		return count(value)
+	}
+	digits := 1
+	if unit == seconds || unit == percent {
+		digits = 2
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64) + " " + unit
+}
+
+// count writes what was counted of each: small numbers to the thousandth.
+func count(n float64) string {
+	switch {
+	case n < 10:
+		return strconv.FormatFloat(n, 'f', 3, 64)
+	case n < 100:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	default:
+		return commas(int64(n + 0.5))
+	}
 }
 
 // commas writes a number in groups of three digits.

@@ -15,7 +15,7 @@ type run struct {
 }
 
 // stageTimeout ends a stage that hangs.
-const stageTimeout = 20 * time.Minute
+const stageTimeout = 30 * time.Minute
 
 var errStageTimeout = fmt.Errorf("a stage took more than %s", stageTimeout)
 
@@ -25,7 +25,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, progress: newProgress(cfg.Progress)}
 	r.report = Report{
 		Version: cfg.Version, Started: time.Now().UTC(), Host: thisHost(), Load: [2]string{loadAverage()},
-		Plan: Plan{Sets: cfg.Sets, Singles: cfg.Singles, Herd: cfg.Herd, Rounds: cfg.Rounds, Rate: cfg.Rate, Seconds: cfg.For.Seconds(), Pending: cfg.Pending},
+		Target: "stream",
+		Plan: Plan{
+			Sets: cfg.Sets, Singles: cfg.Singles, Herd: cfg.Herd, Rounds: cfg.Rounds, Rate: cfg.Rate, Seconds: cfg.For.Seconds(),
+			Crowd: cfg.Crowd, Pending: cfg.Pending, Overdue: cfg.Overdue,
+		},
+	}
+	if cfg.runs(stageDistribution) {
+		r.report.Plan.DistributionPending = cfg.DistributionPending
 	}
 	err := r.stages(ctx)
 	r.report.Seconds = time.Since(r.report.Started).Seconds()
@@ -34,8 +41,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 }
 
 func (r *run) stages(ctx context.Context) error {
-	stages := map[string]func(context.Context, *bed) error{
-		stageSets: r.sets, stageSingles: r.singles, stageHerd: r.herd, stageLateness: r.lateness, stagePending: r.pending,
+	stages := map[string]func(context.Context) error{
+		stageSets: r.inBed(r.sets), stageSingles: r.inBed(r.singles), stageHerd: r.inBed(r.herd), stageStream: r.onStream(r.stream),
+		stageLateness: r.inBed(r.lateness), stageMemory: r.inBed(r.memory), stagePending: r.inBed(r.pending),
+		stageCost: r.inCountedBed(r.cost), stageNodes: r.nodes,
+		stageDistribution: r.inBed(r.distribution),
 	}
 	for _, name := range Stages() {
 		if !r.cfg.runs(name) {
@@ -48,19 +58,40 @@ func (r *run) stages(ctx context.Context) error {
 	return nil
 }
 
-// stage runs one stage in a bed of its own.
-func (r *run) stage(ctx context.Context, measure func(context.Context, *bed) error) error {
+// stage runs one stage.
+func (r *run) stage(ctx context.Context, measure func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stageTimeout, errStageTimeout)
 	defer cancel()
-	b, err := r.makeBed(ctx)
-	if err != nil {
-		return err
+	return measure(ctx)
+}
+
+// inBed returns a stage that is measured in one bed, on the broker where there is one.
+func (r *run) inBed(measure func(context.Context, *bed) error) func(context.Context) error {
+	return inBedOf(r.makeBed, measure)
+}
+
+// onStream returns a stage that is measured in one bed, without a broker.
+func (r *run) onStream(measure func(context.Context, *bed) error) func(context.Context) error {
+	return inBedOf(func(ctx context.Context) (*bed, error) { return r.makeBedOn(ctx, "") }, measure)
+}
+
+// inCountedBed returns a stage that is measured in one bed with wires.
+func (r *run) inCountedBed(measure func(context.Context, *bed) error) func(context.Context) error {
+	return inBedOf(r.makeCountedBed, measure)
+}
+
+func inBedOf(makeBed func(context.Context) (*bed, error), measure func(context.Context, *bed) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		b, err := makeBed(ctx)
+		if err != nil {
+			return err
+		}
+		err = measure(ctx, b)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause // what else failed then did for that reason
+		}
+		return errors.Join(err, b.close(ctx))
 	}
-	err = measure(ctx, b)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // what else failed then did for that reason
-	}
-	return errors.Join(err, b.close(ctx))
 }
 
 // addRings adds what became of a stage's rings; where some are missing, what the service said is told.
@@ -70,6 +101,11 @@ func (r *run) addRings(b *bed, stage string, rings Rings) {
 	if rings.Lost > 0 {
 		r.progress.say("%s: %d of %d rings are lost; the end of clockd's log:\n%s", stage, rings.Lost, rings.Expected, b.child.log)
 	}
+}
+
+// addCosts adds what was counted.
+func (r *run) addCosts(costs ...Cost) {
+	r.report.Costs = append(r.report.Costs, costs...)
 }
 
 // add adds figures; small ones, of Quick, are not judged.

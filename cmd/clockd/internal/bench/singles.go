@@ -13,55 +13,110 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// singles measures sets and cancels of one alarm a request.
-func (r *run) singles(ctx context.Context, b *bed) error {
+// Targets of single requests.
+const (
+	singlesTarget    = 0.5 // of the same server without a store
+	singlesP99Target = 25  // milliseconds
+)
+
+// singleStep is one kind of request, with what became of it in each round.
+type singleStep struct {
+	what string
+	do   func(c *httpConn, n int) error
+
+	service, face, bare requestRounds // face: the service's HTTP face alone, bare: net/http alone
+}
+
+// requestRounds is what one server did.
+type requestRounds struct{ rates, p50, p99 samples }
+
+// send sends a round's requests.
+func (q *requestRounds) send(ctx context.Context, url string, from, n int, do func(c *httpConn, n int) error) error {
+	took, spread, err := eachRequest(ctx, url, singleConns, from, n, do)
+	if err != nil {
+		return err
+	}
+	q.rates, q.p50, q.p99 = append(q.rates, rate(n, took)), append(q.p50, ms(spread.P50)), append(q.p99, ms(spread.P99))
+	return nil
+}
+
+// singleSteps returns a PUT and the DELETE of the same alarms.
+func singleSteps(s series, at func(n int) int64) []*singleStep {
+	return []*singleStep{
+		{what: "PUT", do: func(c *httpConn, n int) error {
+			body := append(s.appendBody([]byte{'{'}, n, at(n)), '}')
+			return c.put(s.appendID(nil, n), body)
+		}},
+		{what: "DELETE", do: func(c *httpConn, n int) error { return c.cancel(s.appendID(nil, n)) }},
+	}
+}
+
+// singles measures sets and cancels of one alarm a request, beside the same server that stores nothing and a bare one.
+func (r *run) singles(ctx context.Context, b *bed) (err error) {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
 	}
-	const s = series("single")
-	n, at := r.cfg.Singles, farAhead(b.now())
+	face, err := startHTTP(ctx, &r.cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, face.stop()) }()
 	bare, err := serveBare(ctx)
 	if err != nil {
 		return err
 	}
 	defer bare.close()
-	for _, step := range []struct {
-		what string
-		do   func(c *httpConn, n int) error
-	}{
-		{"PUT", func(c *httpConn, n int) error {
-			body := append(s.appendBody([]byte{'{'}, n, at(n)), '}')
-			return c.put(s.appendID(nil, n), body)
-		}},
-		{"DELETE", func(c *httpConn, n int) error { return c.cancel(s.appendID(nil, n)) }},
-	} {
-		r.progress.say("%s: %s requests", step.what, commas(int64(n)))
-		took, spread, err := eachRequest(ctx, b.child.url, n, step.do)
-		if err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
+	steps := singleSteps("single", farAhead(b.now()))
+	if _, _, err := eachRequest(ctx, face.url, singleConns, 0, min(warmUps, r.cfg.Singles), steps[0].do); err != nil {
+		return fmt.Errorf("warm up: %w", err)
+	}
+	for round := range r.cfg.Rounds {
+		for _, s := range steps {
+			if err := r.singleRound(ctx, round, s, b.child.url, face.url, bare.url); err != nil {
+				return fmt.Errorf("%s: %w", s.what, err)
+			}
 		}
-		bareTook, bareSpread, err := eachRequest(ctx, bare.url, n, step.do)
-		if err != nil {
-			return fmt.Errorf("bare %s: %w", step.what, err)
-		}
-		const beside = "HTTP alone"
-		what := fmt.Sprintf("%s, %d connections", step.what, singleConns)
-		r.add(stageSingles,
-			Figure{What: what, Unit: perSecond, Value: rate(n, took)}.beside(beside, rate(n, bareTook)),
-			Figure{What: what + ", p50", Unit: millis, Value: ms(spread.P50)}.beside(beside, ms(bareSpread.P50)),
-			Figure{What: what + ", p99", Unit: millis, Value: ms(spread.P99)}.beside(beside, ms(bareSpread.P99)),
-		)
+	}
+	for _, s := range steps {
+		r.addSingles(s)
 	}
 	return nil
 }
 
-// eachRequest sends requests 0..n-1 over singleConns connections and returns how long all and each took.
-func eachRequest(ctx context.Context, base string, n int, do func(c *httpConn, n int) error) (time.Duration, spread, error) {
+// singleRound sends a round's requests to each server. Figure and ceiling change places from round to round.
+func (r *run) singleRound(ctx context.Context, round int, s *singleStep, service, face, bare string) error {
+	n := max(r.cfg.Singles/r.cfg.Rounds, 1)
+	r.progress.say("%s, round %d: %s requests", s.what, round+1, commas(int64(n)))
+	turns := []func() error{
+		func() error { return s.service.send(ctx, service, round*n, n, s.do) },
+		func() error { return s.face.send(ctx, face, round*n, n, s.do) },
+	}
+	for i := range turns {
+		if err := turns[(round+i)%len(turns)](); err != nil {
+			return err
+		}
+	}
+	return s.bare.send(ctx, bare, round*n, n, s.do)
+}
+
+func (r *run) addSingles(s *singleStep) {
+	const face = "same server, nothing stored"
+	what := fmt.Sprintf("%s, %d connections", s.what, singleConns)
+	r.add(stageSingles,
+		figureOf(what, perSecond, s.service.rates).besideAll(face, s.face.rates).ratioAtLeast(singlesTarget),
+		figureOf(what, perSecond, s.service.rates).besideAll("net/http alone", s.bare.rates),
+		figureOf(what+", p50", millis, s.service.p50).besideAll(face, s.face.p50),
+		figureOf(what+", p99", millis, s.service.p99).besideAll(face, s.face.p99).atMost(singlesP99Target),
+	)
+}
+
+// eachRequest sends requests from..from+n-1 over some connections and returns how long all and each took.
+func eachRequest(ctx context.Context, base string, connections, from, n int, do func(c *httpConn, n int) error) (time.Duration, spread, error) {
 	took := make([]time.Duration, n)
 	var next atomic.Int64
 	conns, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
-	for range singleConns {
+	for range connections {
 		conns.Go(func() error {
 			c, err := dialHTTP(ctx, base)
 			if err != nil {
@@ -74,7 +129,7 @@ func eachRequest(ctx context.Context, base string, n int, do func(c *httpConn, n
 					return ctx.Err()
 				}
 				sent := time.Now()
-				if err := do(c, i); err != nil {
+				if err := do(c, from+i); err != nil {
 					return err
 				}
 				took[i] = time.Since(sent)
