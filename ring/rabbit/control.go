@@ -13,6 +13,10 @@ import (
 // swallowedInterval is the time between probes while they are not returned: each may then lie in someone's queue.
 const swallowedInterval = time.Minute
 
+// probeMessages is how many messages a probe has. A broker in alarm takes one more from each connection before it blocks it,
+// so that the confirm of the first proves nothing.
+const probeMessages = 2
+
 // control is one life of the control connection.
 type control struct {
 	s         *Session
@@ -51,7 +55,7 @@ func (c *control) connect(ctx context.Context) error {
 	defer context.AfterFunc(setup, link.kill)() // the library's calls know no context
 	c.link = link
 	if c.declared, err = c.s.declare(link); err == nil {
-		c.ch, err = link.channel(1)
+		c.ch, err = link.channel(probeMessages)
 	}
 	if err != nil {
 		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
@@ -61,25 +65,38 @@ func (c *control) connect(ctx context.Context) error {
 	return nil
 }
 
-// probe publishes a message for nobody and waits for its confirm: ProbeTimeout, or as long as the broker says that the
+// probe publishes messages for nobody and waits for their confirms: ProbeTimeout, or as long as the broker says that the
 // connection is blocked.
 func (c *control) probe(ctx context.Context) error {
 	asked := c.s.health.asked()
 	timer := time.NewTimer(c.s.cfg.ProbeTimeout)
 	defer timer.Stop()
-	confirm, err := c.ch.PublishWithDeferredConfirm(c.s.cfg.Exchange, "", true, false, amqp.Publishing{
-		Type: "probe", AppId: appID, Expiration: "1000", DeliveryMode: amqp.Transient,
-	})
-	if err != nil {
-		return c.failed(ctx, err)
+	var confirms [probeMessages]*amqp.DeferredConfirmation
+	for i := range confirms {
+		var err error
+		if confirms[i], err = c.ch.PublishWithDeferredConfirm(c.s.cfg.Exchange, "", true, false, amqp.Publishing{
+			Type: "probe", AppId: appID, Expiration: "1000", DeliveryMode: amqp.Transient,
+		}); err != nil {
+			return c.failed(ctx, err)
+		}
 	}
+	for _, confirm := range confirms {
+		if err := c.confirmed(ctx, confirm, timer); err != nil {
+			return err
+		}
+	}
+	c.pass(asked)
+	return nil
+}
+
+// confirmed returns nil when the broker has taken one message of a probe.
+func (c *control) confirmed(ctx context.Context, confirm *amqp.DeferredConfirmation, timer *time.Timer) error {
 	for {
 		select {
 		case <-confirm.Done():
 			if !confirm.Acked() {
 				return c.failed(ctx, errors.New("a probe was nacked"))
 			}
-			c.pass(asked)
 			return nil
 		case <-c.link.flipped:
 			timer.Reset(c.s.cfg.ProbeTimeout)
@@ -108,7 +125,7 @@ func (c *control) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, err)
 }
 
-// pass takes note of a confirmed probe. Its return, if there was one, is here already.
+// pass takes note of a confirmed probe. Its returns, if there were any, are here already.
 func (c *control) pass(asked int) {
 	c.swallowed = !drain(c.ch.returns)
 	warnings := c.declared

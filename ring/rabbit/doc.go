@@ -60,10 +60,10 @@
 //
 // While a probe that follows a confirmed one is under way, the target stays usable.
 //
-// A probe is a mandatory message with an empty routing key. A broker in memory or disk alarm does not confirm it but
-// answers connection.blocked; that is how an alarm is noticed while nothing rings. Nobody binds an empty key, so that the
-// probe must come back as unroutable: when it is confirmed without that, an alternate exchange swallows what no queue is
-// bound for, and Warnings says so.
+// A probe is two mandatory messages with an empty routing key. A broker in memory or disk alarm takes one more message from
+// each connection, so it confirms the first; it does not confirm the second but answers connection.blocked: that is how an
+// alarm is noticed while nothing rings. Nobody binds an empty key, so that the probe must come back as unroutable: when it
+// is confirmed without that, an alternate exchange swallows what no queue is bound for, and Warnings says so.
 //
 // # What fails, what happens, who heals it
 //

@@ -59,6 +59,12 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	if err := s.Usable(); err == nil || testutil.ToFloat64(s.metrics.errors.WithLabelValues(kindProbe)) != 0 {
 		t.Errorf("usable: %v", err)
 	}
+	s.health.mu.Lock()
+	doubt := s.health.doubt
+	s.health.mu.Unlock()
+	if doubt == "" {
+		t.Error("the one message that the broker takes before it blocks a connection has passed for a probe")
+	}
 	alarm(t, false)
 	usable(t, s, 5*time.Second)
 	all(t, l.Deliver(t.Context(), batch, usual()), clock.Confirmed)
