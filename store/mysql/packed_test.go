@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,21 @@ func TestUnpackDue(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+}
+
+// No row can make it panic; what is read is what was there.
+func FuzzUnpackDue(f *testing.F) {
+	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain"))
+	f.Add(pack("", "", " 1 2", "9 9", "\xff", "", " ", ""))
+	f.Add("1 2 -3 4 x")
+	f.Fuzz(func(t *testing.T, row string) {
+		r, err := unpackDue(row)
+		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.retryPolicy, r.traceparent, r.contentType, string(r.payload)}
+		if err == nil && (len(strings.Join(texts, "")) > len(row) || slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(row, s) })) {
+			t.Errorf("%q has no %q", row, texts)
+		}
+		_, _ = unpackEntry(row)
+	})
 }
 
 // A row that is not as its statement says is an error, never a panic.
