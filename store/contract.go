@@ -127,8 +127,8 @@ type Expirer interface {
 
 // Purger deletes what is over.
 type Purger interface {
-	// Purge deletes at most limit alarms with finished_at before the instant (exclusive), oldest first, with their
-	// attempts, and returns how many. It never waits for a locked row.
+	// Purge deletes at most limit alarms with finished_at before the instant (exclusive), of each shard the oldest first, with
+	// their attempts, and returns how many. It never waits for a locked row.
 	Purge(ctx context.Context, before clock.Instant, limit int) (int, error)
 }
 

@@ -25,6 +25,7 @@ var (
 	settleRow    = selection(dbsqlc.SettleAlarms)
 	dueOfShard   = union(dbsqlc.ListDue)
 	oldestOf     = union(dbsqlc.ListOldest)
+	finishedOf   = union(dbsqlc.ListFinished)
 )
 
 // tuple returns the tuple of an INSERT ... VALUES.
@@ -41,9 +42,9 @@ func selection(query string) part {
 	return part{first: first, next: " UNION ALL SELECT ?" + strings.Repeat(", ?", strings.Count(first, "?")-1)}
 }
 
-// union returns a whole SELECT in parentheses.
+// union returns a whole SELECT in parentheses, without the LIMIT of all that may follow it.
 func union(query string) part {
-	first := strings.TrimSpace(query[strings.Index(query, "\n")+1:])
+	first, _, _ := strings.Cut(strings.TrimSpace(query[strings.Index(query, "\n")+1:]), "\nLIMIT ?")
 	return part{first: first, next: "\nUNION ALL\n" + first}
 }
 

@@ -34,8 +34,8 @@
 //     with the lock, so there it may be of the moment before the UPDATE; where that meets fewer rows, the claim begins again.
 //  3. No lock is waited for longer than a second, but where a write is asked to wait.
 //  4. Rows are found to be due, over or listed without locks, and locked by primary key or by alarm_key only: entries of
-//     alarm_due and alarm_finished are never held against a write that moves them. FORCE INDEX and STRAIGHT_JOIN
-//     say so to the server, which would read a small table whole, or the purged rows by alarm_finished, and wait for rows that
+//     alarm_due are never held against a write that moves them. FORCE INDEX and STRAIGHT_JOIN
+//     say so to the server, which would read a small table whole, or the purged rows by alarm_due, and wait for rows that
 //     it does not want.
 //  5. Ids are locked in ascending order, keys in theirs. What deadlocks all the same is replayed.
 //  6. A COMMIT is unconfirmed unless the server itself says that it was rolled back.

@@ -106,9 +106,10 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"purge: list", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
-			_, err := s.q.ListFinished(ctx, db, dbsqlc.ListFinishedParams{Earlier: planEnd, Limit: 100})
+			b := bulk{DBTX: db, part: finishedOf, rows: 64, args: finishedArgs(64, clock.MaxInstant, 100)}
+			_, err := s.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{})
 			return err
-		}, "alarm_finished", true, 100},
+		}, "alarm_due", true, 64 * 10},
 		{"purge: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Ids: ids, Earlier: planEnd})
 			return err

@@ -46,9 +46,9 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 
 const ListDue = `-- name: ListDue :many
 (SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
- WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND (due_rank > ? OR due_rank = ? AND id >= ?))
-   AND (next_try_time < ? OR next_try_time = ? AND (due_rank < ? OR due_rank = ? AND id < ?))
- ORDER BY next_try_time, due_rank, id LIMIT ?)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
 `
 
 type ListDueParams struct {
@@ -68,7 +68,7 @@ type ListDueParams struct {
 
 // What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
 // that order, each as one value, as packed.go reads it. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be
-// planned over the whole shard.
+// planned over the whole shard. What is due has no finished_at, which has its place in the index.
 // Index: alarm_due alone, as a range. Rows: up to the limit a shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]string, error) {
 	rows, err := db.QueryContext(ctx, ListDue,
@@ -107,19 +107,27 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]st
 }
 
 const ListFinished = `-- name: ListFinished :many
-SELECT id FROM alarm FORCE INDEX (alarm_finished) WHERE finished_at < CAST(? AS SIGNED) ORDER BY finished_at, id LIMIT ?
+(SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)
+LIMIT ?
 `
 
 type ListFinishedParams struct {
-	Earlier int64
-	Limit   int32
+	Shard      int64
+	FinishedAt sql.NullInt64
+	Limit      int32
+	Limit_2    int32
 }
 
-// What was over before the instant, oldest first. Read without a lock, so that no entry of the index is held against a set
-// that arms the alarm again.
-// Index: alarm_finished alone. Rows: up to the limit.
+// What of one shard was over before the instant, oldest first. Repeated with UNION ALL a shard. Read without a lock, so that no
+// entry of the index is held against a set that arms the alarm again.
+// Index: alarm_due alone, as a range a shard. Rows: up to the last limit.
 func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedParams) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, ListFinished, arg.Earlier, arg.Limit)
+	rows, err := db.QueryContext(ctx, ListFinished,
+		arg.Shard,
+		arg.FinishedAt,
+		arg.Limit,
+		arg.Limit_2,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +150,7 @@ func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedPar
 }
 
 const ListOldest = `-- name: ListOldest :many
-(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, due_rank, id LIMIT 1)
+(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1)
 `
 
 type ListOldestParams struct {
