@@ -44,8 +44,9 @@ type WriteTx interface {
 	// likely to succeed.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
 	// Cancel stops at now those rows of the keys that are scheduled, free and not in doubt, and returns them as they are then, in
-	// any order. It may leave any of them to Lock and Update, which an engine that gains nothing here does with all.
-	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error)
+	// any order; of rows that are asked for briefly it may return what StoppedAlarm does. It may leave any of them to Lock and
+	// Update, which an engine that gains nothing here does with all.
+	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error)
 	// Lock returns, locked, those rows of the keys that exist and are free, in any order; with wait > 0 it waits that long
 	// for rows locked elsewhere. Of rows that are asked for briefly it may leave out what no cancel is decided by: all but key, id, shard,
 	// state, generation, next_try_time, last_error, in_doubt and rung_at.
@@ -103,12 +104,14 @@ func (w *write) insertFirst(ctx context.Context) error {
 // cancelFirst makes the cancels that need no more than a scheduled alarm. Its answer is what clock.Op.Decide says of such a row.
 func (w *write) cancelFirst(ctx context.Context) error {
 	var keys []clock.Key
+	briefly := true
 	for _, op := range w.Ops {
 		if plainCancel(op) {
 			keys = append(keys, op.Key())
+			briefly = briefly && op.Cancel.Brief
 		}
 	}
-	stopped, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now) })
+	stopped, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now, briefly) })
 	if err != nil {
 		return err
 	}
@@ -118,6 +121,14 @@ func (w *write) cancelFirst(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// StoppedAlarm returns an alarm that was cancelled at now, as briefly as clock.Cancel.Brief allows.
+func StoppedAlarm(id int64, key clock.Key, shard int, generation int64, now clock.Instant) clock.Alarm {
+	return clock.Alarm{
+		ID: id, Key: key, Shard: shard, State: clock.Cancelled, Generation: generation,
+		NextTryTime: clock.NoInstant, UpdateTime: now, FinishedAt: now,
+	}
 }
 
 func plainCancel(op clock.Op) bool { return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow }

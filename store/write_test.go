@@ -51,7 +51,7 @@ func (m *table) Insert(_ context.Context, rows []*clock.Alarm, absent bool) ([]i
 	return ids, nil
 }
 
-func (m *table) Cancel(_ context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error) {
+func (m *table) Cancel(_ context.Context, keys []clock.Key, now clock.Instant, _ bool) ([]clock.Alarm, error) {
 	m.calls = append(m.calls, fmt.Sprintf("cancel %d", len(keys)))
 	var rows []clock.Alarm
 	for _, k := range keys {

@@ -41,6 +41,15 @@ FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sq
 WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
 RETURNING a.*;
 
+-- name: CancelScheduledBriefly :many
+-- As CancelScheduled, without what a set says and what is known of a row that it stops.
+-- Index: alarm_key. Rows: up to a group.
+UPDATE alarm a
+SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
+FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
+WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+RETURNING a.id, a.application, a.business_id, a.shard, a.generation;
+
 -- name: LockAlarms :many
 -- The free rows of the keys, locked in the order of the keys.
 -- Index: alarm_key. Rows: up to a group.

@@ -150,8 +150,8 @@ func sizeOf(a *clock.Alarm) int {
 	return numbers + 2*(len(a.Application)+len(a.BusinessID)+len(a.Payload)+len(a.ContentType)+len(a.LastError)+len(a.Traceparent))
 }
 
-// Cancel leaves all to Lock: no UPDATE here tells which rows it met.
-func (w *writeTx) Cancel(context.Context, []clock.Key, clock.Instant) ([]clock.Alarm, error) {
+// Cancel leaves all to Lock: no UPDATE here tells which rows it met, and their ids cost what the lock does.
+func (w *writeTx) Cancel(context.Context, []clock.Key, clock.Instant, bool) ([]clock.Alarm, error) {
 	return nil, nil
 }
 

@@ -25,6 +25,15 @@ func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
 	return alarms, nil
 }
 
+// stoppedAlarms returns the rows that a cancel at now has stopped.
+func stoppedAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant) []clock.Alarm {
+	alarms := make([]clock.Alarm, len(rows))
+	for i, r := range rows {
+		alarms[i] = store.StoppedAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
+	}
+	return alarms
+}
+
 func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	attempts := make([]clock.Attempt, len(rows))
 	for i, r := range rows {

@@ -49,6 +49,7 @@ func hotStatements(due string) []hotStatement {
 		{"lock", dbsqlc.LockAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"insert", dbsqlc.InsertAlarms, insert, []string{"alarm_key"}, false, 1},
 		{"cancel", dbsqlc.CancelScheduled, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
+		{"cancel briefly", dbsqlc.CancelScheduledBriefly, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
 		{"claim: take once", dbsqlc.TakeOnce, []any{"'c'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 301},
 		{"keys", dbsqlc.ListKeys, []any{due}, []string{"alarm_pkey"}, false, 301},
 		{"amend", dbsqlc.AmendAlarms, amend, []string{"alarm_pkey"}, false, 300},

@@ -179,7 +179,7 @@ func TestCancelDoesNotWait(t *testing.T) {
 	tx, err := begin(ctx, s.pool, time.Minute)
 	ok(t, err, "begin")
 	defer tx.close(ctx)
-	stopped, err := (&writeTx{tx: tx, q: s.q}).Cancel(ctx, keys, testNow)
+	stopped, err := (&writeTx{tx: tx, q: s.q}).Cancel(ctx, keys, testNow, false)
 	ok(t, err, "cancel")
 	if len(stopped) != 1 || stopped[0].Key != keys[2] || stopped[0].State != clock.Cancelled {
 		t.Fatalf("stopped %v", stopped)

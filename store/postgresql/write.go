@@ -87,13 +87,19 @@ func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int
 	return ids, err
 }
 
-// Cancel stops the rows of the keys that nobody has touched since they were written (CancelScheduled). A row that somebody
+// Cancel stops the rows of the keys that nobody has touched since they were written (CancelScheduled, CancelScheduledBriefly). A row that somebody
 // takes in just this instant is waited for, for lockWait at most: then the group begins again and locks first.
-func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant) ([]clock.Alarm, error) {
+func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if t.lockFirst {
 		return nil, nil
 	}
 	applications, businessIDs := split(keys)
+	if briefly {
+		rows, err := t.q.CancelScheduledBriefly(ctx, t, dbsqlc.CancelScheduledBrieflyParams{
+			Now: int64(now), Applications: applications, BusinessIds: businessIDs,
+		})
+		return stoppedAlarms(rows, now), err
+	}
 	rows, err := t.q.CancelScheduled(ctx, t, dbsqlc.CancelScheduledParams{Now: int64(now), Applications: applications, BusinessIds: businessIDs})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]in
 }
 
 // Cancel leaves all to Lock: an UPDATE that returns its row took no less time than the two statements.
-func (t *groupTx) Cancel(context.Context, []clock.Key, clock.Instant) ([]clock.Alarm, error) {
+func (t *groupTx) Cancel(context.Context, []clock.Key, clock.Instant, bool) ([]clock.Alarm, error) {
 	return nil, nil
 }
 
