@@ -28,6 +28,16 @@ UPDATE alarm
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
+-- name: CancelScheduled :many
+-- A cancel of those of one application's keys that are scheduled and not in doubt, without what a set says and what is known of a
+-- row that it stops.
+-- Index: alarm_key. Rows: up to a group.
+UPDATE alarm
+SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
+WHERE application = sqlc.arg(application) AND business_id IN (SELECT value FROM json_each(CAST(sqlc.arg(business_ids) AS TEXT)))
+  AND state = 1 AND in_doubt = 0
+RETURNING id, business_id, generation;
+
 -- name: AmendAlarms :execrows
 -- A row that was answered, kicked or discarded: neither what a set says nor the generation. Run for each row.
 -- Index: primary key. Rows: one.

@@ -80,6 +80,8 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
 		{"get", dbsqlc.GetAlarm, []any{"plan", "a"},
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
+		{"cancel", dbsqlc.CancelScheduled, []any{1, 1, "plan", `["a","b"]`},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
 		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take", dbsqlc.LeaseAlarms, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -57,9 +58,34 @@ func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]in
 	return ids, nil
 }
 
-// Cancel leaves all to Lock: an UPDATE that returns its row took no less time than the two statements.
-func (t *groupTx) Cancel(context.Context, []clock.Key, clock.Instant, bool) ([]clock.Alarm, error) {
-	return nil, nil
+// Cancel stops what is asked for briefly, an application at a time (CancelScheduled). It leaves others to Lock: an UPDATE that returns
+// the whole row took no less time than the two statements.
+func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
+	if !briefly {
+		return nil, nil
+	}
+	businessIDs := make(map[string][]string, 1)
+	for _, k := range keys {
+		businessIDs[k.Application] = append(businessIDs[k.Application], k.BusinessID)
+	}
+	stopped, shards := make([]clock.Alarm, 0, len(keys)), t.s.ShardCount()
+	for application, ids := range businessIDs {
+		list, err := json.Marshal(ids)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := t.q.CancelScheduled(ctx, t, dbsqlc.CancelScheduledParams{
+			Now: int64(now), Application: application, BusinessIds: string(list),
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			key := clock.Key{Application: application, BusinessID: r.BusinessID}
+			stopped = append(stopped, store.StoppedAlarm(r.ID, key, key.Shard(shards), r.Generation, now))
+		}
+	}
+	return stopped, nil
 }
 
 // Lock returns the rows of the keys, one by one (GetAlarm); the transaction holds them all.

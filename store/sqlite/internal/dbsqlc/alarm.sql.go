@@ -97,6 +97,52 @@ func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsPar
 	return result.RowsAffected()
 }
 
+const CancelScheduled = `-- name: CancelScheduled :many
+UPDATE alarm
+SET state = 6, next_try_time = NULL, update_time = ?1, finished_at = ?1
+WHERE application = ?2 AND business_id IN (SELECT value FROM json_each(CAST(?3 AS TEXT)))
+  AND state = 1 AND in_doubt = 0
+RETURNING id, business_id, generation
+`
+
+type CancelScheduledParams struct {
+	Now         int64
+	Application string
+	BusinessIds string
+}
+
+type CancelScheduledRow struct {
+	ID         int64
+	BusinessID string
+	Generation int64
+}
+
+// A cancel of those of one application's keys that are scheduled and not in doubt, without what a set says and what is known of a
+// row that it stops.
+// Index: alarm_key. Rows: up to a group.
+func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelScheduledParams) ([]CancelScheduledRow, error) {
+	rows, err := db.QueryContext(ctx, CancelScheduled, arg.Now, arg.Application, arg.BusinessIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CancelScheduledRow
+	for rows.Next() {
+		var i CancelScheduledRow
+		if err := rows.Scan(&i.ID, &i.BusinessID, &i.Generation); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const GetAlarm = `-- name: GetAlarm :one
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = ?1 AND business_id = ?2
 `
