@@ -29,6 +29,8 @@ type database interface {
 	Full(ctx context.Context) (bareTable, error)
 	// Process returns the server's main process where it runs on this machine; 0 where it does not, or there is none.
 	Process(ctx context.Context) (pid int, err error)
+	// Upkeep does what the server would do by itself after the table was filled, but later, beside what is measured.
+	Upkeep(ctx context.Context) error
 	// Drop removes it and all connections to it.
 	Drop(ctx context.Context) error
 }

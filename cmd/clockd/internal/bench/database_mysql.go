@@ -137,6 +137,9 @@ func (d *mysqlDatabase) Full(context.Context) (bareTable, error) {
 	return &mysqlTable{db: d.own, name: fullName}, nil
 }
 
+// Upkeep leaves nothing to do: the server only writes pages back, all the time.
+func (d *mysqlDatabase) Upkeep(context.Context) error { return nil }
+
 // Process reads the server's file with its process id.
 func (d *mysqlDatabase) Process(ctx context.Context) (int, error) {
 	var path, directory string

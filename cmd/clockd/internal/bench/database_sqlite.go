@@ -97,6 +97,9 @@ func openSQLite(path string) (*sqliteTable, error) {
 	return &sqliteTable{db: db}, nil
 }
 
+// Upkeep leaves nothing to do.
+func (d *sqliteDatabase) Upkeep(context.Context) error { return nil }
+
 // Process is none: clockd is the engine's process.
 func (d *sqliteDatabase) Process(context.Context) (int, error) { return 0, nil }
 

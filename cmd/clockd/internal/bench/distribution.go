@@ -50,7 +50,7 @@ func (r *run) distribution(ctx context.Context, b *bed) error {
 			return err
 		}
 		pending = n
-		if err := sleep(ctx, r.cfg.settle); err != nil {
+		if err := r.settle(ctx, b); err != nil {
 			return err
 		}
 		for _, burst := range r.burstsAmong(b, pending) {

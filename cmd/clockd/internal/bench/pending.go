@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -69,7 +70,7 @@ func (p *pendingStage) fill(ctx context.Context) error {
 		Figure{What: "set, NDJSON, up to " + commas(int64(n)) + " pending", Unit: perSecond, Value: rate(n, time.Since(begun))},
 		p.peakRSS(p.many+" set").atMost(rssTarget),
 	)
-	return sleep(ctx, p.run.cfg.settle)
+	return p.run.settle(ctx, p.bed)
 }
 
 // setAmongMany measures sets in the table that is full, beside bare inserts into the same table.
@@ -83,7 +84,7 @@ func (p *pendingStage) setAmongMany(ctx context.Context) error {
 		none := figureOf(s.what+", few pending", perSecond, p.sets[i].rates)
 		p.run.add(stagePending, figureOf(s.what+p.many, perSecond, s.rates).besideFigure(none).ratioAtLeast(fullTarget))
 	}
-	return sleep(ctx, p.run.cfg.settle)
+	return p.run.settle(ctx, p.bed)
 }
 
 // idle measures a node that was started among the many and has nothing to do.
@@ -115,6 +116,34 @@ func (p *pendingStage) ringFast(ctx context.Context) error {
 	return p.run.latenessAt(ctx, p.bed, &steady{
 		stage: stagePending, what: "lateness at half the herd's rate" + p.many, name: "half", rate: max(int(h.rate()/2), 1), before: true,
 	})
+}
+
+// Of a database that is settled.
+const (
+	settledShare = 5 // percent of a core that it uses at most
+	settleRounds = 9 // for so many times of Config.settle it is waited for
+)
+
+// settle leaves the database what many alarms have left it to do: what rings among millions was not set a second ago.
+func (r *run) settle(ctx context.Context, b *bed) error {
+	if r.cfg.settle == 0 {
+		return nil
+	}
+	r.progress.say("until the database has settled")
+	server, err := b.db.Process(ctx)
+	if err := errors.Join(err, b.db.Upkeep(ctx)); err != nil {
+		return err
+	}
+	for range settleRounds {
+		used := familyTime(server)
+		if err := sleep(ctx, r.cfg.settle); err != nil {
+			return err
+		}
+		if server == 0 || 100*(familyTime(server)-used) < settledShare*r.cfg.settle {
+			return nil
+		}
+	}
+	return nil
 }
 
 // startAgain measures how soon a node rings what came due while there was none.

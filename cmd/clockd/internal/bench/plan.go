@@ -59,8 +59,7 @@ type Config struct {
 	Progress   io.Writer // nil: none
 
 	ahead time.Duration // how far ahead alarms are set while others ring
-	// settle is how long the database is left to write back what the pending alarms have filled: what rings among millions
-	// was not set a second ago.
+	// settle is how long the database is left to itself after the pending alarms were set, and again until it has settled.
 	settle time.Duration
 	idle   time.Duration // how long nothing is asked of the service and nothing is due
 	few    int           // pending alarms that the memory with many is compared with
