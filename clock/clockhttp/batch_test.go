@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -138,5 +140,30 @@ func TestBatchWithAFaultIsRepeatedWhole(t *testing.T) {
 		if want := []int{200, 201, 200}[i]; r.Status != want {
 			t.Errorf("repeated, result %d: %v", i, r)
 		}
+	}
+}
+
+// A batch tells of a cancel what a store knows without reading the row; a DELETE answers with the whole alarm.
+func TestBatchesCancelBriefly(t *testing.T) {
+	brief := map[string]bool{}
+	h := start(t, func(su *setup) {
+		su.store.fail = func(op clock.Op) error {
+			if op.Cancel != nil {
+				brief[op.Cancel.BusinessID] = op.Cancel.Brief
+			}
+			return nil
+		}
+	})
+	h.batch(`{"set":[{"business_id":"array","delay":"1h"},{"business_id":"line","delay":"1h"},{"business_id":"single","delay":"1h","payload":7}]}`)
+	h.batch(`{"cancel":["array"]}`)
+	c := h.stream()
+	c.send(`{"cancel":"line"}` + "\n")
+	c.expect(1, "line 200 1 cancelled")
+	r := h.do(http.MethodDelete, alarms+"/single", "")
+	if got := fmt.Sprint(r.status, " ", r.field("payload")); got != "200 7" {
+		t.Errorf("DELETE answered %s", got)
+	}
+	if want := map[string]bool{"array": true, "line": true, "single": false}; !maps.Equal(brief, want) {
+		t.Errorf("brief: %v, want %v", brief, want)
 	}
 }
