@@ -2,11 +2,12 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -114,10 +115,11 @@ func (d *postgresDatabase) Upkeep(ctx context.Context) error {
 	if _, err := d.own.Exec(ctx, "VACUUM (ANALYZE) "+fullName); err != nil {
 		return fmt.Errorf("vacuum: %w", err)
 	}
-	if _, err := d.own.Exec(ctx, "CHECKPOINT"); err != nil && !strings.Contains(err.Error(), insufficientPrivilege) {
-		return fmt.Errorf("checkpoint: %w", err)
+	_, err := d.own.Exec(ctx, "CHECKPOINT")
+	if refused, is := errors.AsType[*pgconn.PgError](err); err == nil || is && refused.Code == insufficientPrivilege {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("checkpoint: %w", err)
 }
 
 // insufficientPrivilege is the server's code: who is neither superuser nor in pg_checkpoint waits for the checkpoint instead.
