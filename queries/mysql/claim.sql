@@ -1,25 +1,32 @@
 -- name: LockDue :many
--- The rows of a claim that are free and due, locked in the order of id, with all that their rings need: what TakeAlarms,
--- LeaseAlarms or TakeOnce will write is known. A row is one value, as packed.go reads it: each text after its length in bytes, -1 for
--- NULL. The payload is missing where it is longer than inline_bytes: ListPayloads reads it.
+-- Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeAlarms,
+-- LeaseAlarms or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
+-- The server's clock comes first, in milliseconds, as of the statement's start. The numbers from id to update_time are the version of the
+-- row: TakeAlarms, LeaseAlarms and TakeOnce compare it.
+-- A payload longer than inline_bytes is left out; ListPayloads reads it. A row with an unknown state is read too, so that the caller can
+-- end it.
 -- Index: primary key. Rows: a batch of rings.
-SELECT CONCAT_WS(' ', id, shard, state, generation, ring_no, retry_times, max_rings, ack_timeout, delivery, priority, target_ring_at,
-                 COALESCE(latest_ring_at, -1), next_try_time, in_doubt, COALESCE(rung_at, -1), update_time, LENGTH(application), application,
+SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
+                 update_time, shard, max_rings, ack_timeout, delivery, priority, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(sqlc.arg(inline_bytes) AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
+WHERE id IN (sqlc.slice(ids)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
 -- name: ListPayloads :many
--- The payloads that LockDue left out; their rows are locked.
+-- Reads the payloads that LockDue left out. Their rows are locked.
 -- Index: primary key. Rows: few.
 SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) ORDER BY id;
 
 -- name: TakeAlarms :execrows
--- The confirmed outcome, ahead of the ring.
+-- Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
+-- state and counters: comparing these columns costs nothing. For the other rows the whole version is compared in the format of LockDue,
+-- which costs some microseconds a row.
+-- The last parameter is repeated for each of these versions; sqlc silently drops it (versions.go).
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(now) AS SIGNED) + ack_timeout, NULL),
@@ -27,30 +34,47 @@ SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(
     finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(now) AS SIGNED))
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (generation = sqlc.arg(generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(ring_no) AND retry_times = sqlc.arg(retry_times)
+       AND in_doubt = sqlc.arg(old_in_doubt) AND IF(rung_at IS NULL, 1, 0) = CAST(sqlc.arg(unrung) AS SIGNED) AND id NOT IN (sqlc.slice(others))
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (sqlc.arg(versions)));
 
 -- name: TakeOnce :execrows
--- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
+-- known.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS SIGNED),
     update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND delivery = 1 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
+  AND (generation = sqlc.arg(generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(ring_no) AND retry_times = sqlc.arg(retry_times)
+       AND in_doubt = sqlc.arg(old_in_doubt) AND IF(rung_at IS NULL, 1, 0) = CAST(sqlc.arg(unrung) AS SIGNED) AND id NOT IN (sqlc.slice(others))
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (sqlc.arg(versions)));
 
 -- name: LeaseAlarms :execrows
--- A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
--- in_doubt comes first: it looks at what the later assignments change.
+-- Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+-- doubt.
+-- The assignment of in_doubt comes first, because it reads columns that the later assignments change.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED), rung_at = NULL,
     update_time = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (generation = sqlc.arg(generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(ring_no) AND retry_times = sqlc.arg(retry_times)
+       AND in_doubt = sqlc.arg(old_in_doubt) AND IF(rung_at IS NULL, 1, 0) = CAST(sqlc.arg(unrung) AS SIGNED) AND id NOT IN (sqlc.slice(others))
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (sqlc.arg(versions)));
 
 -- name: FinishAlarms :execrows
--- The confirmed outcome of a two-phase claim, of the rows that are still as LeaseAlarms left them.
+-- Writes the confirmed outcome of a two-phase claim to the rows that have not changed since LeaseAlarms.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(rung_at) AS SIGNED) + ack_timeout, NULL),
@@ -60,7 +84,7 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND next_try
   AND state = 2 AND rung_at IS NULL;
 
 -- name: LockOnce :many
--- The rows that are still as TakeOnce left them, locked in the order of id.
+-- Locks the rows that have not changed since TakeOnce, in the order of id.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc.arg(claim_id)
@@ -68,7 +92,7 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: LockLeased :many
--- The rows that are still as LeaseAlarms left them, locked in the order of id.
+-- Locks the rows that have not changed since LeaseAlarms, in the order of id.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
@@ -76,15 +100,23 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: ExpireAlarms :execrows
--- Due rows past their latest_ring_at; the reason of an earlier failure stays.
+-- Ends due rows whose latest_ring_at has passed, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim
+-- held becomes in doubt.
+-- The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET state = 4, next_try_time = NULL, last_error = IF(last_error = '', sqlc.arg(reason), last_error), update_time = CAST(sqlc.arg(now) AS SIGNED),
+SET last_error = CASE
+        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
+        THEN LEFT(CONCAT(sqlc.arg(doubt), IF(last_error = '', '', '; last error: '), last_error), 500)
+        WHEN state = 2 THEN sqlc.arg(unacknowledged)
+        WHEN last_error = '' THEN sqlc.arg(reason)
+        ELSE last_error END,
+    in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 4, next_try_time = NULL, update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED);
 
 -- name: KillAlarms :execrows
--- Due rows that have rung max_rings times without an acknowledgement.
+-- Ends due rows that have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(sqlc.arg(now) AS SIGNED),
@@ -92,10 +124,18 @@ SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
+-- name: BuryAlarm :execrows
+-- Ends a due row with an unreadable column. generation is -1 if that column is unreadable too.
+-- Index: primary key. Rows: one.
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 5, next_try_time = NULL, last_error = sqlc.arg(reason),
+    update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = CAST(sqlc.arg(now) AS SIGNED)
+WHERE id = sqlc.arg(id) AND (CAST(sqlc.arg(generation) AS SIGNED) = -1 OR generation = CAST(sqlc.arg(generation) AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED);
+
 -- name: SettleAlarms :execrows
--- What became of the rings, or with Release the rows as they were; all are locked. The inner SELECT is repeated a row; -1
--- stands for NULL.
--- Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
+-- Writes the outcomes of the rings. For Release it restores the rows as they were before the claim. The claim has locked all these rows.
+-- The inner SELECT is repeated for each row; -1 stands for NULL.
+-- Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
 UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at

@@ -1,46 +1,78 @@
 -- name: ListDue :many
--- What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
--- that order, each as one value, as packed.go reads it. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be
--- planned over the whole shard. What is due has no finished_at, which has its place in the index.
--- Index: alarm_due alone, as a range. Rows: up to the limit a shard.
+-- Lists the due entries of one shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+-- until_rank, until_id), exclusive. Each entry is one value in the format of packed.go. The statement is repeated with UNION ALL for each
+-- shard.
+-- MariaDB would plan the row form (a, b) > (?, ?) over the whole shard. The conditions name finished_at because it is a column of the
+-- index; it is NULL for every due alarm.
+-- Index: alarm_due alone, as a range. Rows: up to the limit for each shard.
 (SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
 
+-- name: ListDueExcept :many
+-- Like ListDue, without the entries of the applications.
+-- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application NOT IN (sqlc.slice(applications))
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
+
+-- name: ListDueOnly :many
+-- Like ListDue, only the entries of the applications.
+-- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application IN (sqlc.slice(applications))
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
+
+-- name: ListDueEnd :many
+-- Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
+-- Index: alarm_due alone, as a range. Rows: at most one for each shard, after a read of as many entries as the offset.
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?);
+
 -- name: CountDue :one
--- How many are due of the shards, counted up to the limit.
--- Index: alarm_due alone, as a range. Rows: one, of as many as the limit.
+-- Counts the due alarms of the shards, up to the limit.
+-- Index: alarm_due alone, as a range. Rows: one, after a read of up to the limit.
 SELECT COUNT(*) FROM (
     SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard IN (sqlc.slice(shards)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) LIMIT ?
 ) d;
 
 -- name: ListOldest :many
--- Since when something is due of one shard. Repeated with UNION ALL a shard.
--- Index: alarm_due alone, its first entry. Rows: at most one a shard.
+-- Reads the due time of the oldest due alarm of one shard. The statement is repeated with UNION ALL for each shard.
+-- Index: alarm_due alone, its first entry. Rows: at most one for each shard.
 (SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1);
 
 -- name: LockExpired :many
--- Those of the due rows that can no longer ring, locked in the order of id, passing over what is locked.
+-- Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
 -- Index: primary key. Rows: few of the ids.
-SELECT id, application, business_id, last_error FROM alarm FORCE INDEX (PRIMARY)
+SELECT id, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED)
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
 -- name: ListFinished :many
--- What of one shard was over before the instant, oldest first. Repeated with UNION ALL a shard. Read without a lock, so that no
--- entry of the index is held against a set that arms the alarm again.
--- Index: alarm_due alone, as a range a shard. Rows: up to the last limit.
+-- Lists the alarms of one shard that finished before the instant, oldest first. The statement is repeated with UNION ALL for each shard.
+-- It reads without a lock, so that a set which arms such an alarm again does not wait for an entry of the index.
+-- Index: alarm_due alone, as a range for each shard. Rows: up to the last limit.
 (SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)
 LIMIT ?;
 
 -- name: LockFinished :many
--- Those that are still over, locked, passing over what is locked.
+-- Locks the alarms that are still finished. It skips locked rows, and alarms in doubt whose claim may still be settled.
 -- Index: primary key. Rows: up to a purge.
 SELECT id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) AND finished_at < CAST(sqlc.arg(earlier) AS SIGNED)
+  AND (in_doubt = 0 OR delivery = 0 OR finished_at < CAST(sqlc.arg(settled) AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
 ORDER BY id FOR UPDATE SKIP LOCKED;
 
 -- name: PurgeAlarms :execrows
 -- Index: primary key. Rows: up to a purge.
-DELETE a FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (sqlc.slice(ids)) AND a.finished_at < CAST(sqlc.arg(earlier) AS SIGNED);
+DELETE a FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (sqlc.slice(ids)) AND a.finished_at < CAST(sqlc.arg(earlier) AS SIGNED)
+  AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < CAST(sqlc.arg(settled) AS SIGNED));

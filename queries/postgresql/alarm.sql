@@ -1,8 +1,8 @@
 -- name: InsertAlarms :many
--- The sets of a group as new rows; the ids of those whose key was new, in the order given.
--- The NOT EXISTS sees the version before of a row that a transaction has updated, and passes it over without waiting, so that
--- only a key just being inserted elsewhere is waited for. Where that becomes a row, all are refused (23505): ON CONFLICT
--- would take that one aside, but writes each row in two steps, which costs a third more.
+-- Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
+-- NOT EXISTS sees the committed version of a row that another transaction is updating, and skips its key without waiting. So the
+-- statement waits only for a key that another transaction is inserting. If that transaction commits, the whole statement is refused
+-- (23505). ON CONFLICT would leave out that key alone, but it writes each row in two steps, which costs a third more.
 -- Index: alarm_key. Rows: as given, up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
@@ -32,8 +32,8 @@ WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND 
 RETURNING id;
 
 -- name: CancelScheduled :many
--- A cancel of those rows of the keys that are scheduled and not in doubt, if nobody has locked or changed them since they were
--- written: xmax = 0. So none is waited for, and none is locked in a step before, which would write it twice.
+-- Cancels the rows of the keys that are scheduled and not in doubt. It skips rows that a transaction has locked or changed since they
+-- were written (xmax = 0). So it waits for no row, and it needs no separate lock, which would write each row twice.
 -- Index: alarm_key. Rows: up to a group.
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
@@ -42,7 +42,7 @@ WHERE a.application = k.application AND a.business_id = k.business_id AND a.stat
 RETURNING a.*;
 
 -- name: CancelScheduledBriefly :many
--- As CancelScheduled, without what a set says and what is known of a row that it stops.
+-- Like CancelScheduled, but returns neither the content nor the columns whose values are known for every row it cancels.
 -- Index: alarm_key. Rows: up to a group.
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
@@ -51,7 +51,7 @@ WHERE a.application = k.application AND a.business_id = k.business_id AND a.stat
 RETURNING a.id, a.application, a.business_id, a.shard, a.generation;
 
 -- name: LockAlarms :many
--- The free rows of the keys, locked in the order of the keys.
+-- Locks and returns the free rows of the keys, in the order of the keys.
 -- Index: alarm_key. Rows: up to a group.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
@@ -60,8 +60,8 @@ ORDER BY a.application, a.business_id
 FOR UPDATE OF a SKIP LOCKED;
 
 -- name: LockAlarmsWaiting :many
--- As LockAlarms, waiting for rows that are locked elsewhere as long as lock_timeout allows.
--- Index: alarm_key. Rows: one, mostly.
+-- Like LockAlarms, but waits for locked rows as long as lock_timeout allows.
+-- Index: alarm_key. Rows: usually one.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
@@ -69,15 +69,16 @@ ORDER BY a.application, a.business_id
 FOR UPDATE OF a;
 
 -- name: ReadAlarms :many
--- The rows of the keys as last committed.
--- Index: alarm_key. Rows: some, those that LockAlarms skipped.
+-- Reads the last committed rows of the keys, without a lock.
+-- Index: alarm_key. Rows: the few rows that LockAlarms skipped.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
 ORDER BY a.application, a.business_id;
 
 -- name: RewriteAlarms :execrows
--- Rows that a set has changed: all but the key and create_time; nobody has answered yet.
+-- Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
+-- generation.
 -- Index: primary key. Rows: up to a group.
 UPDATE alarm a
 SET state = c.state, generation = c.generation, payload = c.payload, payload_kind = c.payload_kind,
@@ -115,7 +116,8 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
 WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows
--- Rows whose generation stays, so whose content does: cancelled, answered, kicked or discarded. The payload is not written again.
+-- Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
+-- write the payload again.
 -- Index: primary key. Rows: up to a group.
 UPDATE alarm a
 SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no,
@@ -146,12 +148,12 @@ WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state 
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
 -- name: ListKeys :many
--- The keys of the alarms with these ids.
+-- Reads the keys of the alarms with these ids.
 -- Index: primary key. Rows: up to a chunk of answers.
 SELECT id, application, business_id FROM alarm WHERE id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY id;
 
 -- name: ListAlarms :many
--- Alarms of one application in the order of business_id; -1, an empty array and '' do not restrict.
+-- Lists alarms of one application in the order of business_id. -1, an empty array and '' do not restrict.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 SELECT * FROM alarm
 WHERE application = sqlc.arg(application)
@@ -161,3 +163,8 @@ WHERE application = sqlc.arg(application)
   AND (sqlc.arg(due_before)::bigint = -1 OR next_try_time < sqlc.arg(due_before)::bigint)
 ORDER BY business_id
 LIMIT sqlc.arg(row_limit);
+
+-- name: DeleteAlarm :execrows
+-- Deletes the alarm of a write probe, in the transaction that inserted it.
+-- Index: primary key. Rows: one.
+DELETE FROM alarm WHERE id = sqlc.arg(id);

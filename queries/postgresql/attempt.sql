@@ -1,5 +1,5 @@
 -- name: InsertAttempts :exec
--- What was not acknowledged, and answers; the attempts of a claim come with SettleAlarms.
+-- Inserts rings without an acknowledgement, and answers. SettleAlarms inserts the attempts of a claim.
 -- Rows: up to a group.
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
 SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
@@ -15,8 +15,8 @@ FROM (SELECT unnest(sqlc.arg(alarm_ids)::bigint[]) AS alarm_id,
 ORDER BY t.position;
 
 -- name: PruneAttempts :exec
--- All but the newest of each alarm.
--- Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most two an alarm.
+-- Deletes all attempts of each alarm except the newest.
+-- Index: ring_attempt_alarm, backwards past the attempts that are kept. Rows: at most two for each alarm.
 DELETE FROM ring_attempt
 WHERE id IN (
     SELECT old.id

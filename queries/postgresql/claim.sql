@@ -1,33 +1,46 @@
--- Where rows are found by id, a condition on next_try_time stands in coalesce(..., FALSE): said plainly it lets the planner choose
--- the due index and read all that is due, which it does while the table is empty or was never analyzed.
+-- Statements that find rows by id wrap conditions on next_try_time in coalesce(..., FALSE). With a plain condition the planner may choose the
+-- due index and read all due entries. It does so while the table is empty or was never analyzed.
 
 -- name: LockDue :many
--- The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
+-- Locks the free, due rows of a claim in the order of id. This lock only saves TakeAlarms from waiting; TakeAlarms decides. A row with an
+-- unknown state is read too, so that the caller can end it.
 -- Index: primary key. Rows: a batch of rings.
-SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+SELECT id, application, business_id, state, generation, ring_no, retry_times, target_ring_at, payload_kind, retry_policy, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
        due_rank, last_error, in_doubt, claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
 FROM alarm
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
 -- name: TakeAlarms :many
--- The confirmed outcome, ahead of the ring.
+-- Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read.
 -- Index: primary key. Rows: a batch of rings.
-UPDATE alarm
-SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
-    next_try_time = CASE WHEN ack_timeout > 0 THEN sqlc.arg(now)::bigint + ack_timeout END,
-    ring_no = ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint,
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN sqlc.arg(now)::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint,
     update_time = sqlc.arg(now)::bigint,
-    finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
-RETURNING *;
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+             unnest(sqlc.arg(generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
+             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
+RETURNING a.*;
 
 -- name: TakeFresh :many
--- TakeAlarms of rows that are as they were set, of short payloads, if nobody has locked or changed them since they were written: xmax = 0. So
--- none is waited for, and none is locked in a step before, which would write it twice. What is known of a fresh row is not read, and -1
--- stands for NULL: each text and each value that may be NULL is an allocation.
+-- Does the work of TakeAlarms for fresh rows: rows that have not changed since their set, with short payloads. It skips rows that a
+-- transaction has locked or changed since they were written (xmax = 0). So it waits for no row, and it needs no separate lock, which
+-- would write each row twice.
+-- It also skips rows with an ack_timeout of more than a day: no set allows one, and its sum with now could overflow.
+-- The statement does not return columns that have one value in every fresh row. -1 stands for NULL. Both save allocations: each text and
+-- each value that may be NULL costs one.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
@@ -38,13 +51,13 @@ WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
-  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND xmax = 0
+  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time;
 
 -- name: LeaseFresh :many
--- LeaseAlarms of the same rows.
+-- Does the work of LeaseAlarms for the rows that TakeFresh takes.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET state = 2, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
@@ -52,13 +65,14 @@ WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
-  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND xmax = 0
+  AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time;
 
 -- name: FinishAlarms :exec
--- The confirmed outcome of a two-phase claim, of the rows that are still as it left them: SettleAlarms where all is well.
+-- Writes the confirmed outcome of a two-phase claim to the rows that have not changed since the claim. SettleAlarms writes all other
+-- outcomes.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
 SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
@@ -71,40 +85,84 @@ WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at 
   AND coalesce(a.next_try_time = sqlc.arg(claim_end)::bigint, FALSE);
 
 -- name: TakeOnce :many
--- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Claims alarms that ring at most once: exactly the row versions that LockDue read. The ring is written before the message is handed
+-- over, and is in doubt until its outcome is known.
 -- Index: primary key. Rows: a batch of rings.
-UPDATE alarm
+UPDATE alarm a
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint,
     update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND delivery = 1
-  AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
-RETURNING *;
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+             unnest(sqlc.arg(generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
+             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND a.delivery = 1 AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
+RETURNING a.*;
 
 -- name: LeaseAlarms :many
--- A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
+-- Begins a two-phase claim of exactly the row versions that LockDue read. A row that an earlier two-phase claim held until its time ran
+-- out may have been delivered: it becomes in doubt.
 -- Index: primary key. Rows: a batch of rings.
-UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+UPDATE alarm a
+SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
     state = 2, next_try_time = sqlc.arg(claim_end)::bigint, rung_at = NULL, update_time = sqlc.arg(now)::bigint
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
-RETURNING *;
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+             unnest(sqlc.arg(generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(states)::smallint[]) AS state,
+             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
+             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
+RETURNING a.*;
 
 -- name: EndAlarms :exec
--- Due rows that cannot ring any more: expired or dead.
+-- Ends due rows that cannot ring any more, as expired or dead, and inserts their attempts. It changes exactly the row versions that
+-- LockDue read. A row that a two-phase claim held becomes in doubt.
 -- Index: primary key. Rows: few.
-UPDATE alarm a
-SET state = e.state, next_try_time = NULL, last_error = e.reason, update_time = sqlc.arg(now)::bigint,
-    finished_at = sqlc.arg(now)::bigint
-FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(states)::smallint[]) AS state,
-             unnest(sqlc.arg(reasons)::varchar[]) AS reason) e
-WHERE a.id = e.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg(now)::bigint, FALSE);
+WITH e AS (
+    SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
+           unnest(sqlc.arg(generations)::bigint[]) AS generation,
+           unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
+           unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
+           unnest(sqlc.arg(states)::smallint[]) AS state,
+           unnest(sqlc.arg(reasons)::varchar[]) AS reason
+), ended AS (
+    UPDATE alarm a
+    SET state = e.state, in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, next_try_time = NULL,
+        last_error = e.reason, update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint
+    FROM e
+    WHERE a.id = e.id AND a.generation = e.generation AND a.update_time = e.update_time
+      AND coalesce(a.next_try_time = e.next_try_time, FALSE) AND a.state NOT IN (3, 4, 5, 6, 7)
+    RETURNING e.id
+)
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest(sqlc.arg(alarm_ids)::bigint[]) AS alarm_id,
+             unnest(sqlc.arg(attempt_generations)::bigint[]) AS generation,
+             unnest(sqlc.arg(attempt_ring_nos)::integer[]) AS ring_no,
+             unnest(sqlc.arg(attempt_claim_ids)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(attempt_times)::bigint[]) AS attempt_time,
+             unnest(sqlc.arg(outcomes)::smallint[]) AS outcome,
+             unnest(sqlc.arg(errors)::varchar[]) AS error,
+             unnest(sqlc.arg(answered_bys)::varchar[]) AS answered_by,
+             generate_subscripts(sqlc.arg(alarm_ids)::bigint[], 1) AS position) t
+WHERE (t.alarm_id IN (SELECT ended.id FROM ended)) IS TRUE
+ORDER BY t.position;
 
 -- name: SettleAlarms :exec
--- What became of the rings, or with Release the rows as they were; only rows that are as the claim left them, and
--- the attempts of those. IS TRUE has the ids looked up by hash: as a join it would be a nested loop, for others are off.
--- Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
+-- Writes the outcomes of the rings, and inserts their attempts. For Release it restores the rows as they were before the claim. It
+-- changes only rows that have not changed since the claim. IS TRUE makes PostgreSQL look up the ids by hash; as a join they would be a
+-- nested loop, because the session turns other joins off.
+-- Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
 WITH s AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
            unnest(sqlc.arg(generations)::bigint[]) AS generation,

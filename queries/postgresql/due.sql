@@ -1,7 +1,7 @@
 -- name: ListDue :many
--- What is due of each shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
--- that order.
--- Index: alarm_due alone. Rows: up to row_limit a shard.
+-- Lists the due entries of each shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+-- until_rank, until_id), exclusive.
+-- Index: alarm_due alone. Rows: up to row_limit for each shard.
 SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
@@ -14,9 +14,56 @@ CROSS JOIN LATERAL (
     LIMIT sqlc.arg(row_limit)
 ) d;
 
+-- name: ListDueExcept :many
+-- Like ListDue, without the entries of the applications.
+-- Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
+      AND a.application <> ALL(sqlc.arg(applications)::varchar[])
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT sqlc.arg(row_limit)
+) d;
+
+-- name: ListDueOnly :many
+-- Like ListDue, only the entries of the applications.
+-- Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
+      AND a.application = ANY(sqlc.arg(applications)::varchar[])
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT sqlc.arg(row_limit)
+) d;
+
+-- name: ListDueEnd :many
+-- Finds the entry at which a filtered read of each shard ends: it skips the given number of entries of ListDue.
+-- Index: alarm_due alone. Rows: at most one for each shard, after a read of that number of entries.
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT 1 OFFSET sqlc.arg(entries)
+) d;
+
 -- name: CountDue :one
--- How many are due of the shards, counted up to row_limit, and since when (-1: none).
--- Index: alarm_due alone. Rows: one, of row_limit and one a shard.
+-- Counts the due alarms of the shards, up to row_limit, and reads the oldest due time (-1 if there is none).
+-- Index: alarm_due alone. Rows: one, after a read of up to row_limit entries and one for each shard.
 SELECT (SELECT count(*)
         FROM (SELECT 1
               FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
@@ -37,34 +84,46 @@ SELECT (SELECT count(*)
         ) d)::bigint AS oldest;
 
 -- name: ExpireAlarms :many
--- Ends those of the due rows that can no longer ring, passing over locked ones.
+-- Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. It skips locked rows. A row that a
+-- two-phase claim held becomes in doubt.
 -- Index: primary key. Rows: few of the ids.
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f
     WHERE f.id = ANY(sqlc.arg(ids)::bigint[]) AND f.state IN (1, 2) AND coalesce(f.next_try_time <= sqlc.arg(now)::bigint, FALSE)
       AND f.latest_ring_at < sqlc.arg(now)::bigint
+      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint
     ORDER BY f.id
     FOR UPDATE SKIP LOCKED
 )
 UPDATE alarm a
 SET state = 4, next_try_time = NULL, update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint,
-    last_error = CASE WHEN a.last_error = '' THEN sqlc.arg(reason)::varchar ELSE a.last_error END
+    in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
+    last_error = CASE
+        WHEN a.in_doubt = 1 OR a.state = 2 AND a.rung_at IS NULL
+        THEN left(sqlc.arg(doubt)::varchar || CASE WHEN a.last_error = '' THEN '' ELSE '; last error: ' END || a.last_error, 500)
+        WHEN a.state = 2 THEN sqlc.arg(unacknowledged)::varchar
+        WHEN a.last_error = '' THEN sqlc.arg(reason)::varchar
+        ELSE a.last_error END
 FROM free
 WHERE a.id = free.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND a.latest_ring_at < sqlc.arg(now)::bigint
 RETURNING a.id, a.application, a.business_id, a.last_error;
 
 -- name: PurgeAlarms :one
--- Deletes what was over before the instant, oldest first, with its attempts, passing over locked rows.
--- Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, how many.
+-- Deletes alarms that finished before the instant, oldest first, with their attempts. It skips locked rows, and alarms in doubt whose
+-- claim may still be settled.
+-- Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, the number of deleted alarms.
 WITH old AS MATERIALIZED (
     SELECT f.id FROM alarm f
     WHERE f.finished_at < sqlc.arg(before)::bigint
+      AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < sqlc.arg(settled)::bigint)
+      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint
     ORDER BY f.finished_at, f.id
     LIMIT sqlc.arg(row_limit)
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM alarm a USING old WHERE a.id = old.id AND coalesce(a.finished_at < sqlc.arg(before)::bigint, FALSE)
+      AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < sqlc.arg(settled)::bigint)
     RETURNING a.id
 ), attempts AS (
     DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id

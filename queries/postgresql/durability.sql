@@ -1,5 +1,5 @@
 -- name: ReadDurability :one
--- What decides how safe a commit of this session is.
+-- Reads the settings that decide how safe a commit of this session is.
 SELECT current_setting('fsync')::varchar AS fsync, current_setting('synchronous_commit')::varchar AS synchronous_commit,
        current_setting('full_page_writes')::varchar AS full_page_writes,
        coalesce(current_setting('synchronous_standby_names', TRUE), '')::varchar AS synchronous_standby_names,

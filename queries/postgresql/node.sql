@@ -1,32 +1,37 @@
 -- name: ListCluster :many
--- All nodes (shard -1), then all leases, in one statement and so of one moment. Without a lock.
--- Index: none, both tables are small. Rows: one a node, one a shard; LIMIT is a safety net.
-SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications FROM node
+-- Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
+-- one moment. It takes no lock.
+-- Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
+SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks FROM node
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '' FROM shard
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+UNION ALL
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000;
 
 -- name: UpsertNode :exec
--- What a node says of itself. started is of the first time.
+-- Writes the row of a node. started keeps its first value.
 -- Index: primary key. Rows: one.
-INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications;
+    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks;
 
 -- name: RenewLeases :exec
+-- Renews the leases of a node. A build below the oldest level renews nothing.
 -- Index: none, the table is small. Rows: the node's shards.
-UPDATE shard SET expires = sqlc.arg(expires) WHERE incarnation = sqlc.arg(incarnation);
+UPDATE shard SET expires = sqlc.arg(expires)
+WHERE incarnation = sqlc.arg(incarnation) AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint;
 
 -- name: ForgetNodes :exec
--- Nodes that expired before the instant, passing over what is locked.
--- Index: none, the table is small. Rows: mostly none.
+-- Deletes nodes that expired before the instant, and skips locked rows.
+-- Index: none, the table is small. Rows: usually none.
 WITH old AS MATERIALIZED (
     SELECT o.incarnation FROM node o WHERE o.expires < sqlc.arg(forget)::bigint ORDER BY o.incarnation FOR UPDATE SKIP LOCKED
 )
 DELETE FROM node n USING old WHERE n.incarnation = old.incarnation;
 
 -- name: TakeShards :many
--- Takes those of the shards that are free or expired, passing over what is locked.
+-- Takes the listed shards that are free or expired, and skips locked rows.
 -- Index: primary key. Rows: up to all shards.
 WITH free AS MATERIALIZED (
     SELECT f.shard FROM shard f
@@ -41,13 +46,13 @@ WHERE s.shard = free.shard AND s.expires <= sqlc.arg(now)::bigint
 RETURNING s.shard;
 
 -- name: YieldShards :exec
--- Frees those of the shards that the node has. The epoch stays, the next owner's is higher.
+-- Frees the listed shards that the node owns. The epoch stays; the next owner gets a higher one.
 -- Index: primary key. Rows: up to all shards.
 UPDATE shard SET owner = '', incarnation = '', expires = 0
 WHERE shard = ANY(sqlc.arg(shards)::smallint[]) AND incarnation = sqlc.arg(incarnation);
 
 -- name: YieldAllShards :exec
--- Index: none, as RenewLeases. Rows: the node's shards.
+-- Index: none, like RenewLeases. Rows: the node's shards.
 UPDATE shard SET owner = '', incarnation = '', expires = 0 WHERE incarnation = sqlc.arg(incarnation);
 
 -- name: DeleteNode :exec

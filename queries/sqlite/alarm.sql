@@ -1,5 +1,5 @@
 -- name: InsertAlarms :execresult
--- One set as a new row; nothing where the key exists. Prepared once and run for each row of a group.
+-- Inserts one set as a new row, or nothing if the key exists. The statement is prepared once and run for each row of a group.
 -- Index: alarm_key. Rows: one.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
@@ -8,7 +8,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: RewriteAlarms :execrows
--- A row that a set has changed: all but the key and create_time; nobody has answered yet. Run for each row.
+-- Writes a row that a set has changed: all columns except the key and create_time. The row loses the answer to its previous generation.
+-- The statement is run for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
 SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.arg(payload), payload_kind = sqlc.arg(payload_kind),
@@ -22,15 +23,15 @@ SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.a
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelAlarms :execrows
--- A row that a cancel has stopped; the payload is not written again. Run for each row.
+-- Cancels a row. It does not write the payload again. The statement is run for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelScheduled :many
--- A cancel of those of one application's keys that are scheduled and not in doubt, without what a set says and what is known of a
--- row that it stops.
+-- Cancels the alarms of one application with these keys that are scheduled and not in doubt. It returns neither the content nor the
+-- columns whose values are known for every row it cancels.
 -- Index: alarm_key. Rows: up to a group.
 UPDATE alarm
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
@@ -39,7 +40,8 @@ WHERE application = sqlc.arg(application) AND business_id IN (SELECT value FROM 
 RETURNING id, business_id, generation;
 
 -- name: AmendAlarms :execrows
--- A row that was answered, kicked or discarded: neither what a set says nor the generation. Run for each row.
+-- Writes a row that was answered, kicked or discarded. The generation and the content stay, except latest_ring_at. The statement is run
+-- for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
 SET state = sqlc.arg(state), latest_ring_at = sqlc.narg(latest_ring_at), next_try_time = sqlc.narg(next_try_time),
@@ -53,15 +55,15 @@ WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sq
 SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
 
 -- name: ListKeys :many
--- The keys of the alarms with these ids.
+-- Reads the keys of the alarms with these ids.
 -- Index: primary key. Rows: up to a chunk of answers.
 SELECT id, application, business_id FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)))
 ORDER BY id;
 
 -- name: ListAlarms :many
--- Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. With two
--- lower bounds SQLite would search by the wrong one.
+-- Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states. There is
+-- one lower bound, because with two SQLite would search by the wrong one.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 SELECT * FROM alarm
 WHERE application = sqlc.arg(application)
@@ -71,3 +73,8 @@ WHERE application = sqlc.arg(application)
   AND (CAST(sqlc.arg(due_before) AS INTEGER) = -1 OR next_try_time < CAST(sqlc.arg(due_before) AS INTEGER))
 ORDER BY business_id
 LIMIT sqlc.arg(row_limit);
+
+-- name: DeleteAlarm :execrows
+-- Deletes the alarm of a write probe, in the transaction that inserted it.
+-- Index: primary key. Rows: one.
+DELETE FROM alarm WHERE id = sqlc.arg(id);

@@ -1,16 +1,18 @@
 -- name: LockDue :many
--- The rows of a claim that are due; the transaction, the only one that writes, has locked them already. All that their rings
--- bear but the payloads, which only what is taken needs.
+-- Reads the due rows of a claim. They need no lock, because this transaction is the only one that writes. It reads everything for the
+-- rings except the payloads, which only the taken rows need. A row with an unknown state is read too, so that the caller can end it.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
        update_time, delivery, due_rank, CAST(length(payload) AS INTEGER) AS payload_length
 FROM alarm
-WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
+  AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
 ORDER BY id;
 
 -- name: LeaseAlarms :many
--- A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
+-- Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+-- doubt.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
@@ -21,7 +23,8 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND next_
 RETURNING id, payload;
 
 -- name: TakeOnce :many
--- Rung at most once: said before it is handed over, in doubt until its outcome is known.
+-- Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
+-- known.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS INTEGER),
@@ -32,17 +35,18 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state
 RETURNING id, payload;
 
 -- name: EndAlarms :execrows
--- A due row that cannot ring any more: expired or dead. Run for each.
+-- Ends a due row that cannot ring any more, as expired or dead. A row that a two-phase claim held becomes in doubt. The statement is run
+-- for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
-SET state = sqlc.arg(state), next_try_time = NULL, last_error = sqlc.arg(reason), update_time = CAST(sqlc.arg(now) AS INTEGER),
+SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, state = sqlc.arg(state), next_try_time = NULL, last_error = sqlc.arg(reason), update_time = CAST(sqlc.arg(now) AS INTEGER),
     finished_at = CAST(sqlc.arg(now) AS INTEGER)
-WHERE id = sqlc.arg(id) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER);
+WHERE id = sqlc.arg(id) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER);
 
 -- name: SettleAlarms :execrows
--- What became of rings, or with Release the rows as they were; only while they are as the claim left them. Run for all rings of
--- which everything but the id is the same.
--- Index: primary key. Rows: a batch of rings, where all goes well.
+-- Writes the outcomes of rings. For Release it restores the rows as they were before the claim. It changes only rows that have not
+-- changed since the claim. The statement is run once for all rings that differ in nothing but the id.
+-- Index: primary key. Rows: a batch of rings when every ring is confirmed.
 UPDATE alarm
 SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
     last_error = CASE WHEN CAST(sqlc.arg(last_error) AS TEXT) = '' THEN last_error ELSE CAST(sqlc.arg(last_error) AS TEXT) END,

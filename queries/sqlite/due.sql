@@ -1,18 +1,47 @@
 -- name: ListDue :many
--- What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
--- that order.
--- Repeated with UNION ALL a shard. The plain bounds of the time are what the index is searched by. The limit is cast, for SQLite
--- compiles a statement anew whenever a bare parameter of LIMIT is bound, which takes 20 times as long as to run this one.
--- Index: alarm_due alone. Rows: up to the limit a shard.
+-- Lists the due entries of one shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+-- until_rank, until_id), exclusive. The statement is repeated with UNION ALL for each shard.
+-- SQLite searches the index by the plain bounds of the time. The limit is cast because SQLite compiles a statement again whenever a bare
+-- parameter of LIMIT is bound. Compiling takes 20 times as long as running this statement.
+-- Index: alarm_due alone. Rows: up to the limit for each shard.
 SELECT * FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
     WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
       AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
 
+-- name: ListDueExcept :many
+-- Like ListDue, without the entries of the applications. The applications are a JSON array.
+-- Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT * FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
+
+-- name: ListDueOnly :many
+-- Like ListDue, only the entries of the applications. The applications are a JSON array.
+-- Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT * FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
+
+-- name: ListDueEnd :many
+-- Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
+-- Index: alarm_due alone. Rows: at most one for each shard, after a read of as many entries as the offset.
+SELECT * FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+    ORDER BY next_try_time, due_rank, id LIMIT 1 OFFSET CAST(? AS INTEGER));
+
 -- name: CountDue :one
--- How many are due of the shards, counted up to row_limit, and since when (-1: none).
--- Index: alarm_due alone. Rows: one, of row_limit and one a shard.
+-- Counts the due alarms of the shards, up to row_limit, and reads the oldest due time (-1 if there is none).
+-- Index: alarm_due alone. Rows: one, after a read of up to row_limit entries and one for each shard.
 SELECT CAST((SELECT COUNT(*)
              FROM (SELECT 1 FROM alarm a
                    WHERE a.shard IN (SELECT value FROM json_each(CAST(sqlc.arg(shards) AS TEXT)))
@@ -24,18 +53,29 @@ SELECT CAST((SELECT COUNT(*)
                       FROM json_each(CAST(sqlc.arg(shards) AS TEXT)) s), -1) AS INTEGER) AS oldest;
 
 -- name: ExpireAlarms :many
--- Ends those of the due rows that can no longer ring; the reason of an earlier failure stays.
+-- Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim held
+-- becomes in doubt.
 -- Index: primary key. Rows: few of the ids.
 UPDATE alarm
-SET state = 4, next_try_time = NULL, last_error = CASE WHEN last_error = '' THEN CAST(sqlc.arg(reason) AS TEXT) ELSE last_error END,
+SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+    last_error = CASE
+        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
+        THEN substr(CAST(sqlc.arg(doubt) AS TEXT) || CASE WHEN last_error = '' THEN '' ELSE '; last error: ' END || last_error, 1, 500)
+        WHEN state = 2 THEN CAST(sqlc.arg(unacknowledged) AS TEXT)
+        WHEN last_error = '' THEN CAST(sqlc.arg(reason) AS TEXT)
+        ELSE last_error END,
     update_time = CAST(sqlc.arg(now) AS INTEGER), finished_at = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state IN (1, 2)
   AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER) AND latest_ring_at < CAST(sqlc.arg(now) AS INTEGER)
 RETURNING id, application, business_id, last_error;
 
 -- name: PurgeAlarms :many
--- Deletes what was over before the instant, oldest first.
--- Index: alarm_finished alone to find them, then primary key. Rows: up to the limit.
+-- Deletes alarms that finished before the instant, oldest first. It skips alarms in doubt whose claim may still be settled.
+-- Index: alarm_finished to find them, then primary key. Rows: up to the limit.
 DELETE FROM alarm
-WHERE id IN (SELECT f.id FROM alarm f WHERE f.finished_at < CAST(sqlc.arg(earlier) AS INTEGER) ORDER BY f.finished_at, f.id LIMIT sqlc.arg(row_limit))
+WHERE id IN (
+    SELECT f.id FROM alarm f
+    WHERE f.finished_at < CAST(sqlc.arg(earlier) AS INTEGER)
+      AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < CAST(sqlc.arg(settled) AS INTEGER))
+    ORDER BY f.finished_at, f.id LIMIT sqlc.arg(row_limit))
 RETURNING id;

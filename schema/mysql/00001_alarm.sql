@@ -1,5 +1,5 @@
 -- +goose Up
--- One row an alarm; a test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
+-- One row for each alarm. A test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
 CREATE TABLE alarm (
     id             BIGINT       NOT NULL AUTO_INCREMENT,
     application    VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -11,14 +11,14 @@ CREATE TABLE alarm (
     payload_kind   TINYINT      NOT NULL, -- clock.PayloadKind
     content_type   VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     target_ring_at BIGINT       NOT NULL,
-    latest_ring_at BIGINT       NULL,     -- NULL: however late
-    next_try_time  BIGINT       NULL,     -- NULL: over or paused
+    latest_ring_at BIGINT       NULL,     -- NULL: no limit
+    next_try_time  BIGINT       NULL,     -- NULL: finished or paused
     ring_no        INT          NOT NULL DEFAULT 0,
     retry_times    INT          NOT NULL DEFAULT 0,
     last_error     VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
     in_doubt       TINYINT      NOT NULL DEFAULT 0,
-    retry_policy   VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '', -- '': the default
-    ack_timeout    BIGINT       NOT NULL DEFAULT 0, -- milliseconds; 0: rung is enough
+    retry_policy   VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '', -- '': the default policy
+    ack_timeout    BIGINT       NOT NULL DEFAULT 0, -- milliseconds; 0: no acknowledgement is needed
     max_rings      INT          NOT NULL,
     priority       TINYINT      NOT NULL,
     traceparent    VARCHAR(55)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
@@ -33,7 +33,7 @@ CREATE TABLE alarm (
     KEY alarm_finished (finished_at, id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 
--- Tries that were not confirmed; nothing is written here when all goes well.
+-- Tries without a confirm. A confirmed ring writes nothing here.
 CREATE TABLE ring_attempt (
     id           BIGINT       NOT NULL AUTO_INCREMENT,
     alarm_id     BIGINT       NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE ring_attempt (
     KEY ring_attempt_alarm (alarm_id, id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 
--- Leases: who loads and rings which shard. The rows are made when the shard count is fixed.
+-- The lease of each shard: its owner loads and rings the shard. The rows are inserted when the shard count is fixed.
 CREATE TABLE shard (
     shard       SMALLINT     NOT NULL,
     owner       VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
@@ -57,7 +57,7 @@ CREATE TABLE shard (
     PRIMARY KEY (shard)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 
--- Every alarm, for people: states by name, times in UTC whatever the session's time zone.
+-- Every alarm, for people. States have names; times are UTC in every session time zone.
 CREATE VIEW alarm_report AS
 SELECT a.id, a.application, a.business_id, a.shard,
        ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,
@@ -74,7 +74,7 @@ SELECT a.id, a.application, a.business_id, a.shard,
        CAST(TIMESTAMPADD(MICROSECOND, a.finished_at * 1000, '1970-01-01') AS DATETIME(3)) AS finished_at
 FROM alarm a;
 
--- Alarms that were tried again, or whose last try is in doubt, with how often and how the last try failed.
+-- Alarms with retries, and alarms whose last try is in doubt, with the number of tries and the outcome of the last try.
 CREATE VIEW retry_report AS
 SELECT a.id, a.application, a.business_id,
        ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,

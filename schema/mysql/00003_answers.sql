@@ -1,6 +1,5 @@
 -- +goose Up
--- What the receivers of rings answered, how often an alarm may be delivered, and the rank of its priority among those due at one
--- instant: the highest priority first.
+-- Adds the answers to rings, the delivery mode, and due_rank: of alarms due at one instant the highest priority rings first.
 DROP VIEW retry_report;
 DROP VIEW alarm_report;
 ALTER TABLE alarm
@@ -14,8 +13,8 @@ ALTER TABLE alarm DROP KEY alarm_due, ADD KEY alarm_due (shard, next_try_time, d
 ALTER TABLE ring_attempt
     ADD COLUMN answered_by VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '';
 
--- Every alarm, for people: states, answers and modes by name, times in UTC whatever the session's time zone. NULL
--- where nobody answered.
+-- Every alarm, for people. States, answers and modes have names; times are UTC in every session time zone. answer is NULL until an
+-- application has answered.
 CREATE VIEW alarm_report AS
 SELECT a.id, a.application, a.business_id, a.shard,
        ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,
@@ -36,8 +35,8 @@ SELECT a.id, a.application, a.business_id, a.shard,
        CAST(TIMESTAMPADD(MICROSECOND, a.finished_at * 1000, '1970-01-01') AS DATETIME(3)) AS finished_at
 FROM alarm a;
 
--- Alarms that were tried again, whose last try is in doubt, or that a receiver did not acknowledge, with how often, how the last
--- try failed and who answered last.
+-- Alarms with retries, alarms whose last try is in doubt, and alarms with a ring that was not acknowledged. Each has the number of tries,
+-- the outcome of the last try, and the last answer.
 CREATE VIEW retry_report AS
 SELECT a.id, a.application, a.business_id,
        ELT(a.state, 'scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused') AS state,

@@ -1,6 +1,7 @@
 -- +goose Up
--- What is over leaves the due entries of its shard for those without a next_try_time, in the order in which it ended: the
--- purger finds it there, and who ends an alarm moves one index entry, not two. finished_at is NULL for all that is due.
+-- Finished alarms have no next_try_time. They lie in the same index, apart from the due entries of their shard, in the order in which they
+-- finished. The purger finds them there, and the end of an alarm moves one index entry instead of two. Every due alarm has a NULL
+-- finished_at.
 ALTER TABLE alarm
     DROP KEY alarm_finished,
     DROP KEY alarm_due,

@@ -1,7 +1,7 @@
 -- +goose Up
--- One row an alarm; a test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
--- Strings compare byte for byte (COLLATE "C"): an index then serves ranges and prefixes, and no update of the operating
--- system's locales can break it.
+-- One row for each alarm. A test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
+-- Strings compare byte for byte (COLLATE "C"). So an index serves ranges and prefixes, and an update of the operating system's locales
+-- cannot break it.
 CREATE TABLE alarm (
     id             BIGINT       NOT NULL GENERATED ALWAYS AS IDENTITY,
     application    VARCHAR(64)  COLLATE "C" NOT NULL,
@@ -13,14 +13,14 @@ CREATE TABLE alarm (
     payload_kind   SMALLINT     NOT NULL, -- clock.PayloadKind
     content_type   VARCHAR(128) COLLATE "C" NOT NULL,
     target_ring_at BIGINT       NOT NULL,
-    latest_ring_at BIGINT       NULL,     -- NULL: however late
-    next_try_time  BIGINT       NULL,     -- NULL: over or paused
+    latest_ring_at BIGINT       NULL,     -- NULL: no limit
+    next_try_time  BIGINT       NULL,     -- NULL: finished or paused
     ring_no        INTEGER      NOT NULL DEFAULT 0,
     retry_times    INTEGER      NOT NULL DEFAULT 0,
     last_error     VARCHAR(500) COLLATE "C" NOT NULL DEFAULT '',
     in_doubt       SMALLINT     NOT NULL DEFAULT 0,
-    retry_policy   VARCHAR(128) COLLATE "C" NOT NULL DEFAULT '', -- '': the default
-    ack_timeout    BIGINT       NOT NULL DEFAULT 0, -- milliseconds; 0: rung is enough
+    retry_policy   VARCHAR(128) COLLATE "C" NOT NULL DEFAULT '', -- '': the default policy
+    ack_timeout    BIGINT       NOT NULL DEFAULT 0, -- milliseconds; 0: no acknowledgement is needed
     max_rings      INTEGER      NOT NULL,
     priority       SMALLINT     NOT NULL,
     traceparent    VARCHAR(55)  COLLATE "C" NOT NULL DEFAULT '',
@@ -31,31 +31,32 @@ CREATE TABLE alarm (
     finished_at    BIGINT       NULL,
     PRIMARY KEY (id)
 ) WITH (
-    -- Nearly every alarm is updated once, when it rings or is cancelled, and never HOT, for next_try_time is indexed. Room kept
-    -- for the new version saves nothing: rung in random order, fillfactor 100, 85 and 70 wrote 1,216, 1,203 and 1,206 bytes of
-    -- WAL an alarm and left 44, 44 and 53 MB of 100,000; rung in the order of their ids, 1,258, 1,243 and 1,225 and 80, 86, 94 MB.
+    -- Nearly every alarm is updated once, when it rings or is cancelled. The update is never HOT, because next_try_time is indexed. So
+    -- free space for the new version saves nothing. Measured with 100,000 alarms that rang in random order: fillfactor 100, 85 and 70
+    -- wrote 1,216, 1,203 and 1,206 bytes of WAL for each alarm, and left a table of 44, 44 and 53 MB. When they rang in the order of
+    -- their ids, it was 1,258, 1,243 and 1,225 bytes, and 80, 86 and 94 MB.
     fillfactor = 100,
-    -- Dead versions of rung alarms lie at the head of the due index, where every scan begins: take them away by the
-    -- hundred thousand, not by the fifth of a table that keeps a day of finished alarms.
+    -- Dead versions of rung alarms lie at the head of the due index, where every scan begins. So vacuum runs for every hundred thousand of
+    -- them. The default, a fifth of the table, would be too late: the table keeps the finished alarms of a day.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 10000,
-    -- The due scan reads the index alone only on pages that vacuum has marked all-visible.
+    -- The scan of due alarms needs the index alone only for pages that vacuum has marked all-visible.
     autovacuum_vacuum_insert_scale_factor = 0.02,
     autovacuum_vacuum_insert_threshold = 10000,
     autovacuum_analyze_scale_factor = 0.02,
-    -- The default pace would not keep up with 30,000 dead versions a second.
+    -- The default cost limit is too slow for 30,000 dead versions a second.
     autovacuum_vacuum_cost_limit = 2000,
-    -- Giving the file's end back takes an exclusive lock of the table, and the room is needed again at once.
+    -- Truncation takes an exclusive lock of the table, and the table needs the space again at once.
     vacuum_truncate = false
 );
--- Keys, and lists in their order.
+-- Serves lookups by key, and lists in the order of keys.
 CREATE UNIQUE INDEX alarm_key ON alarm (application, business_id);
--- What is due, and nothing else: a rung alarm leaves the index.
+-- Only alarms with a next_try_time: a rung alarm leaves the index.
 CREATE INDEX alarm_due ON alarm (shard, next_try_time, id) INCLUDE (application) WHERE next_try_time IS NOT NULL;
--- What the purger looks for.
+-- Serves the purger: finished alarms, oldest first.
 CREATE INDEX alarm_finished ON alarm (finished_at, id) WHERE finished_at IS NOT NULL;
 
--- Tries that were not confirmed; nothing is written here when all goes well. Never updated: pages are filled.
+-- Tries without a confirm. A confirmed ring writes nothing here. Rows are never updated, so pages are filled.
 CREATE TABLE ring_attempt (
     id           BIGINT       NOT NULL GENERATED ALWAYS AS IDENTITY,
     alarm_id     BIGINT       NOT NULL,
@@ -67,14 +68,14 @@ CREATE TABLE ring_attempt (
     error        VARCHAR(500) COLLATE "C" NOT NULL,
     PRIMARY KEY (id)
 ) WITH (
-    -- Pruned and purged as fast as it is written.
+    -- Rows are pruned and purged as fast as they are written.
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 10000,
     vacuum_truncate = false
 );
 CREATE INDEX ring_attempt_alarm ON ring_attempt (alarm_id, id);
 
--- Leases: who loads and rings which shard. The rows are made when the shard count is fixed.
+-- The lease of each shard: its owner loads and rings the shard. The rows are inserted when the shard count is fixed.
 CREATE TABLE shard (
     shard       SMALLINT     NOT NULL,
     owner       VARCHAR(128) COLLATE "C" NOT NULL DEFAULT '',
@@ -83,12 +84,11 @@ CREATE TABLE shard (
     expires     BIGINT       NOT NULL DEFAULT 0,
     PRIMARY KEY (shard)
 ) WITH (
-    -- Some rows, renewed every few seconds for ever: with half a page free all renewals are HOT and clean up after
-    -- themselves.
+    -- Few rows, each renewed every few seconds. With half of each page free all renewals are HOT, and they remove dead versions themselves.
     fillfactor = 50
 );
 
--- Every alarm, for people: states by name, times in UTC.
+-- Every alarm, for people. States have names; times are UTC.
 CREATE VIEW alarm_report AS
 SELECT a.id, a.application, a.business_id, a.shard,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
@@ -106,7 +106,7 @@ SELECT a.id, a.application, a.business_id, a.shard,
        (TIMESTAMP '1970-01-01' + a.finished_at * INTERVAL '1 millisecond')::TIMESTAMP(3) AS finished_at
 FROM alarm a;
 
--- Alarms that were tried again, or whose last try is in doubt, with how often and how the last try failed.
+-- Alarms with retries, and alarms whose last try is in doubt, with the number of tries and the outcome of the last try.
 CREATE VIEW retry_report AS
 SELECT a.id, a.application, a.business_id,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'

@@ -1,6 +1,6 @@
 -- +goose Up
--- One row an alarm; a test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
--- Text is compared byte for byte. AUTOINCREMENT: message ids are made of id, so it is never used again.
+-- One row for each alarm. A test compares the columns of the three engines. Instants are epoch milliseconds, UTC.
+-- Text compares byte for byte. AUTOINCREMENT never reuses an id, because message ids contain it.
 CREATE TABLE alarm (
     id             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     application    TEXT    NOT NULL,
@@ -12,14 +12,14 @@ CREATE TABLE alarm (
     payload_kind   INTEGER NOT NULL, -- clock.PayloadKind
     content_type   TEXT    NOT NULL,
     target_ring_at INTEGER NOT NULL,
-    latest_ring_at INTEGER,          -- NULL: however late
-    next_try_time  INTEGER,          -- NULL: over or paused
+    latest_ring_at INTEGER,          -- NULL: no limit
+    next_try_time  INTEGER,          -- NULL: finished or paused
     ring_no        INTEGER NOT NULL DEFAULT 0,
     retry_times    INTEGER NOT NULL DEFAULT 0,
     last_error     TEXT    NOT NULL DEFAULT '',
     in_doubt       INTEGER NOT NULL DEFAULT 0,
-    retry_policy   TEXT    NOT NULL DEFAULT '', -- '': the default
-    ack_timeout    INTEGER NOT NULL DEFAULT 0, -- milliseconds; 0: rung is enough
+    retry_policy   TEXT    NOT NULL DEFAULT '', -- '': the default policy
+    ack_timeout    INTEGER NOT NULL DEFAULT 0, -- milliseconds; 0: no acknowledgement is needed
     max_rings      INTEGER NOT NULL,
     priority       INTEGER NOT NULL,
     traceparent    TEXT    NOT NULL DEFAULT '',
@@ -29,14 +29,14 @@ CREATE TABLE alarm (
     update_time    INTEGER NOT NULL,
     finished_at    INTEGER
 ) STRICT;
--- Keys, and lists in their order.
+-- Serves lookups by key, and lists in the order of keys.
 CREATE UNIQUE INDEX alarm_key ON alarm (application, business_id);
--- What is due, and nothing else: a rung alarm leaves the index.
+-- Only alarms with a next_try_time: a rung alarm leaves the index.
 CREATE INDEX alarm_due ON alarm (shard, next_try_time, id, application) WHERE next_try_time IS NOT NULL;
--- What the purger looks for.
+-- Serves the purger: finished alarms, oldest first.
 CREATE INDEX alarm_finished ON alarm (finished_at, id) WHERE finished_at IS NOT NULL;
 
--- Tries that were not confirmed; nothing is written here when all goes well.
+-- Tries without a confirm. A confirmed ring writes nothing here.
 CREATE TABLE ring_attempt (
     id           INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     alarm_id     INTEGER NOT NULL,
@@ -49,7 +49,7 @@ CREATE TABLE ring_attempt (
 ) STRICT;
 CREATE INDEX ring_attempt_alarm ON ring_attempt (alarm_id, id);
 
--- Leases: who loads and rings which shard. The rows are made when the shard count is fixed.
+-- The lease of each shard: its owner loads and rings the shard. The rows are inserted when the shard count is fixed.
 CREATE TABLE shard (
     shard       INTEGER NOT NULL PRIMARY KEY,
     owner       TEXT    NOT NULL DEFAULT '',
@@ -58,7 +58,7 @@ CREATE TABLE shard (
     expires     INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- Every alarm, for people: states by name, times in UTC, written so that they compare with datetime().
+-- Every alarm, for people. States have names; times are UTC, in a form that compares with datetime().
 CREATE VIEW alarm_report AS
 SELECT a.id, a.application, a.business_id, a.shard,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
@@ -76,7 +76,7 @@ SELECT a.id, a.application, a.business_id, a.shard,
        datetime(a.finished_at / 1000, 'unixepoch') || printf('.%03d', a.finished_at % 1000) AS finished_at
 FROM alarm a;
 
--- Alarms that were tried again, or whose last try is in doubt, with how often and how the last try failed.
+-- Alarms with retries, and alarms whose last try is in doubt, with the number of tries and the outcome of the last try.
 CREATE VIEW retry_report AS
 SELECT a.id, a.application, a.business_id,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'

@@ -1,6 +1,5 @@
 -- +goose Up
--- What the receivers of rings answered, how often an alarm may be delivered, and the rank of its priority among those due at one
--- instant: the highest priority first.
+-- Adds the answers to rings, the delivery mode, and due_rank: of alarms due at one instant the highest priority rings first.
 DROP VIEW retry_report;
 DROP VIEW alarm_report;
 ALTER TABLE alarm ADD COLUMN answer INTEGER NOT NULL DEFAULT 0; -- clock.AnswerKind
@@ -10,12 +9,12 @@ ALTER TABLE alarm ADD COLUMN delivery INTEGER NOT NULL DEFAULT 0; -- clock.Deliv
 ALTER TABLE alarm ADD COLUMN due_rank INTEGER NOT NULL DEFAULT 9; -- 9 - priority
 UPDATE alarm SET due_rank = 9 - priority WHERE priority <> 0;
 DROP INDEX alarm_due;
--- What is due, and nothing else: a rung alarm leaves the index.
+-- Only alarms with a next_try_time: a rung alarm leaves the index.
 CREATE INDEX alarm_due ON alarm (shard, next_try_time, due_rank, id, application) WHERE next_try_time IS NOT NULL;
 ALTER TABLE ring_attempt ADD COLUMN answered_by TEXT NOT NULL DEFAULT '';
 
--- Every alarm, for people: states, answers and modes by name, times in UTC, written so that they compare with datetime(). NULL
--- where nobody answered.
+-- Every alarm, for people. States, answers and modes have names; times are UTC, in a form that compares with datetime(). answer is NULL
+-- until an application has answered.
 CREATE VIEW alarm_report AS
 SELECT a.id, a.application, a.business_id, a.shard,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
@@ -37,8 +36,8 @@ SELECT a.id, a.application, a.business_id, a.shard,
        datetime(a.finished_at / 1000, 'unixepoch') || printf('.%03d', a.finished_at % 1000) AS finished_at
 FROM alarm a;
 
--- Alarms that were tried again, whose last try is in doubt, or that a receiver did not acknowledge, with how often, how the last
--- try failed and who answered last.
+-- Alarms with retries, alarms whose last try is in doubt, and alarms with a ring that was not acknowledged. Each has the number of tries,
+-- the outcome of the last try, and the last answer.
 CREATE VIEW retry_report AS
 SELECT a.id, a.application, a.business_id,
        CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
