@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ackModel knows which ring of a life may be answered, from what happened to the alarm and not from its row.
+// ackModel knows which ring of a life may be answered. It derives that from the life's events, not from the alarm's row.
 type ackModel struct {
-	open   RingID // the ring that an answer would be accepted for; zero: none
-	before RingID // open before the claim that is in flight: what a lost transaction leaves
-	known  map[RingID]bool
-	closed map[RingID]bool // acknowledged, released or buried
+	open   RingID          // ring whose answer is accepted; zero: none
+	before RingID          // open before the claim in flight; it is open again if the claim's transaction is lost
+	known  map[RingID]bool // rings that arrived or may have arrived
+	closed map[RingID]bool // rings that were acknowledged, released or buried
 	acked  map[int64]bool  // generations that were acknowledged
 }
 
@@ -20,12 +20,13 @@ func newAckModel() ackModel {
 	return ackModel{known: map[RingID]bool{}, closed: map[RingID]bool{}, acked: map[int64]bool{}}
 }
 
-// claimed: whoever rings again, or gives up, waits for the ring before no longer.
+// claimed notes a claim, which closes the ring before for answers, whether it rings again or ends the alarm.
 func (m *ackModel) claimed() { m.before, m.open = m.open, RingID{} }
 
+// lost notes that the claim's transaction was rolled back.
 func (m *ackModel) lost() { m.open = m.before }
 
-// settled learns the outcome of ring r, which has been committed with the row a.
+// settled notes the committed outcome of ring r; a is the row after it.
 func (m *ackModel) settled(r RingID, a *Alarm) {
 	arrived := a.RingNo == r.RingNo
 	m.known[r] = m.known[r] || arrived || a.InDoubt
@@ -35,7 +36,7 @@ func (m *ackModel) settled(r RingID, a *Alarm) {
 	}
 }
 
-// verdict says what must become of an answer to r: as verdictLetter, with "W" where the ring's claim holds the row.
+// verdict returns the letter, as of verdictLetter, that an answer to r must get. "W": the ring is in a two-phase claim.
 func (m *ackModel) verdict(r RingID, row *Alarm) string {
 	inFlight := RingID{row.ID, row.Generation, row.RingNo + 1}
 	switch {
@@ -50,7 +51,7 @@ func (m *ackModel) verdict(r RingID, row *Alarm) string {
 	}
 }
 
-func TestLifeOfAnAcknowledgement(t *testing.T) {
+func TestRandomLivesAcceptTheAnswersOfTheModel(t *testing.T) {
 	lives, accepted := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		lives++
@@ -84,11 +85,11 @@ func TestLifeOfAnAcknowledgement(t *testing.T) {
 		}
 	})
 	if accepted < 2*lives {
-		t.Errorf("only %d answers were accepted in %d lives: the model is not tried", accepted, lives)
+		t.Errorf("only %d answers were accepted in %d lives: the test tries too little", accepted, lives)
 	}
 }
 
-// seldom does f in one of six cases, so that lives get longer.
+// seldom returns an action that calls f one time in six. Lives get longer with it.
 func seldom(f func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		if rapid.IntRange(0, 5).Draw(t, "seldom") == 0 {
@@ -103,10 +104,10 @@ func ackSet() *Set {
 	return s
 }
 
-// again arms an alarm that is over once more.
+// again arms a finished alarm again.
 func (l *life) again(t *rapid.T) {
 	if !l.row.State.Over() {
-		t.Skip("it lives")
+		t.Skip("the alarm is not finished")
 	}
 	l.skipLocked(t)
 	s := ackSet()
@@ -118,7 +119,7 @@ func (l *life) again(t *rapid.T) {
 	l.apply(t, Op{Set: s})
 }
 
-// ring is a claim whose message is confirmed at once.
+// ring claims the alarm and settles its ring as confirmed.
 func (l *life) ring(t *rapid.T) {
 	if l.row.NextTryTime != NoInstant {
 		l.now = max(l.now, l.row.NextTryTime)
@@ -129,7 +130,7 @@ func (l *life) ring(t *rapid.T) {
 	}
 }
 
-// answer answers some ring and tells whether that was accepted.
+// answer answers a random ring and reports whether the answer was accepted.
 func (l *life) answer(t *rapid.T) bool {
 	l.skipLocked(t)
 	a := l.drawAnswer(t)
@@ -168,7 +169,7 @@ func (l *life) drawAnswer(t *rapid.T) *Answer {
 	return a
 }
 
-// accepted checks what an accepted answer did, and that it may not be given again.
+// accepted checks the row after an accepted answer, and checks that a repeat of the answer is refused.
 func (l *life) accepted(t *rapid.T, a *Answer) {
 	row := l.row
 	if l.acks.closed[a.Ring] || l.acks.acked[row.Generation] {
@@ -208,13 +209,13 @@ func (l *life) kick(t *rapid.T) {
 	ringNo := l.row.RingNo
 	d := l.apply(t, Op{Kick: &Kick{Key: l.row.Key}})
 	if got := letterOf(t, d) == "M"; got != dead {
-		t.Fatalf("a kick of an alarm, dead: %v, is %s", dead, d.Verdict)
+		t.Fatalf("a kick is %s; the alarm was dead or expired: %v", d.Verdict, dead)
 	}
 	if dead && (l.row.State != Scheduled || l.row.NextTryTime != l.now || l.row.RingNo != ringNo || l.row.RetryTimes != 0) {
 		t.Fatalf("kicked to %+v", l.row)
 	}
 	if dead && l.row.InDoubt && l.row.AckTimeout > 0 {
-		l.acks.open = RingID{l.row.ID, l.row.Generation, ringNo + 1} // its answer may still come
+		l.acks.open = RingID{l.row.ID, l.row.Generation, ringNo + 1} // the ring in doubt may still be answered
 	}
 }
 
@@ -224,7 +225,7 @@ func (l *life) discard(t *rapid.T) {
 	d := l.apply(t, Op{Discard: &Discard{Key: l.row.Key}})
 	switch {
 	case dead != (d.Verdict == Amend) || dead && l.row.State != Cancelled:
-		t.Fatalf("a discard of an alarm, dead: %v, is %s, and it is %s", dead, d.Verdict, l.row.State)
+		t.Fatalf("a discard is %s, and the alarm is %s; it was dead or expired: %v", d.Verdict, l.row.State, dead)
 	case dead:
 		l.stopped[l.row.Generation] = true
 	}

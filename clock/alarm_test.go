@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The shard is stored: these values must never change.
+// The shard is stored, so these values must never change.
 func TestShardIsFixed(t *testing.T) {
 	for _, c := range []struct {
 		key   Key
@@ -31,7 +31,7 @@ func TestShardIsFixed(t *testing.T) {
 func TestShardTellsApplicationFromBusinessID(t *testing.T) {
 	const many = 1 << 30
 	if (Key{"ab", "c"}).Shard(many) == (Key{"a", "bc"}).Shard(many) {
-		t.Error("the hash runs application and business id together")
+		t.Error("the hash does not separate application and business id")
 	}
 }
 
@@ -81,11 +81,11 @@ func TestSameTakesNoPayloadAsEmpty(t *testing.T) {
 	a, b := testContent(), testContent()
 	a.Payload, b.Payload = nil, []byte{}
 	if !a.Same(&b) {
-		t.Error("nil and empty payload differ, but a store cannot tell them")
+		t.Error("nil and empty payload differ, but stores do not distinguish them")
 	}
 }
 
-func TestStates(t *testing.T) {
+func TestStatesHaveFixedNumbersAndNames(t *testing.T) {
 	over := map[State]bool{Rung: true, Expired: true, Dead: true, Cancelled: true}
 	for i, s := range States() {
 		if int(s) != i+1 {
@@ -113,7 +113,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-func TestDefaultContentTypes(t *testing.T) {
+func TestDefaultContentTypeFollowsThePayloadKind(t *testing.T) {
 	for kind, want := range map[PayloadKind]string{
 		NoPayload: "application/octet-stream", JSON: "application/json",
 		Text: "text/plain; charset=utf-8", Binary: "application/octet-stream",

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// RingID names one ring; its text is the message id, "<alarm id>.<generation>.<ring_no>".
+// RingID identifies one ring. Its text is the message id, "<alarm id>.<generation>.<ring_no>".
 type RingID struct {
 	AlarmID    int64
 	Generation int64
 	RingNo     int
 }
 
-// ParseRingID reads a message id as String wrote it; all else is ErrInvalid.
+// ParseRingID reads a message id as String writes it. Any other text is ErrInvalid.
 func ParseRingID(s string) (RingID, error) {
 	parts := strings.Split(s, ".")
 	var n [3]int64
@@ -31,10 +31,10 @@ func ParseRingID(s string) (RingID, error) {
 }
 
 func invalidRingID() error {
-	return invalid(CodeInvalidValue, "message_id", "message_id must be as the ring bore it: <id>.<generation>.<ring_no>")
+	return invalid(CodeInvalidValue, "message_id", "message_id must be the message id of a ring: <id>.<generation>.<ring_no>")
 }
 
-// maxRingNo is what the column ring_no holds.
+// maxRingNo is the largest number that the column ring_no holds.
 const maxRingNo = 1<<31 - 1
 
 // String returns the message id.
@@ -51,16 +51,16 @@ func (r RingID) Append(b []byte) []byte {
 	return strconv.AppendInt(b, int64(r.RingNo), 10)
 }
 
-// AnswerKind is what an application says of a ring that waits for its acknowledgement. The numbers are stored.
+// AnswerKind is the kind of an application's answer to a ring. The numbers are stored.
 type AnswerKind int8
 
-// The answers. NoAnswer is what an alarm has before.
+// The kinds of answers.
 const (
-	NoAnswer AnswerKind = 0
-	Ack      AnswerKind = 1 // it is done
+	NoAnswer AnswerKind = 0 // the ring has not been answered
+	Ack      AnswerKind = 1 // the ring's work is done
 	Release  AnswerKind = 2 // ring again after Delay
-	Bury     AnswerKind = 3 // dead, for a person to look at
-	Touch    AnswerKind = 4 // more time: the acknowledgement is due after Delay
+	Bury     AnswerKind = 3 // make the alarm dead; a person decides about it
+	Touch    AnswerKind = 4 // more time: acknowledge within Delay from now
 )
 
 var answerNames = [...]string{NoAnswer: "", Ack: "ack", Release: "release", Bury: "bury", Touch: "touch"}
@@ -73,25 +73,26 @@ func (k AnswerKind) String() string {
 	return answerNames[k]
 }
 
-// Bounds of what an answer may hold.
+// Bounds of an answer's delay.
 const (
 	MaxReleaseDelay = 10 * 365 * 24 * time.Hour
 	MinTouchDelay   = time.Second
 	MaxTouchDelay   = 24 * time.Hour
 )
 
-// Answer is an application's word on one of its rings. What its kind has no use for is not looked at.
+// Answer is an application's answer to a ring. Fields that have no meaning for its kind are ignored.
 type Answer struct {
-	Key    Key    // of the ring's alarm; Service.Answers finds BusinessID, and Application where it is empty
-	Ring   RingID // which ring
+	Key    Key    // key of the ring's alarm; Service.Answers fills in BusinessID, and an empty Application
+	Ring   RingID // the ring that is answered
 	Kind   AnswerKind
-	Delay  Delay  // Release: until it rings again, 0 if not given; Touch: more time, the alarm's AckTimeout if not given
-	Reason string // Release and Bury: becomes part of last_error; cut to 500 bytes
-	By     string // who answered, for reports; cut to 128 bytes
+	Delay  Delay  // Release: time until the next ring, 0 if not given; Touch: more time, the alarm's AckTimeout if not given
+	Reason string // Release and Bury: part of last_error; cut to 500 bytes
+	By     string // sender of the answer, for reports; cut to 128 bytes
+	Brief  bool   // Op.Brief for the answer's op
 }
 
-// Validate returns an ErrInvalid that names the first offending field, or nil. Of the key it looks at the application, if
-// there is one: the rest is found by the ring.
+// Validate returns an ErrInvalid that names the first offending field, or nil. It checks the application unless that is empty. It
+// does not check the business id: the ring determines it.
 func (a *Answer) Validate() error {
 	if a.Key.Application != "" {
 		if err := ValidateApplication(a.Key.Application); err != nil {
@@ -123,8 +124,8 @@ func (a *Answer) validateKind() error {
 	return invalid(CodeInvalidValue, "answer", "an answer is ack, release, bury or touch")
 }
 
-// more returns the time that a touch gives.
-func (a *Answer) more(row *Alarm) time.Duration {
+// extension returns the time that a touch gives.
+func (a *Answer) extension(row *Alarm) time.Duration {
 	if a.Delay.Given {
 		return a.Delay.Span
 	}
@@ -137,22 +138,22 @@ type Kick struct {
 	If Condition // AnyRow or AtGeneration
 }
 
-// Discard asks that a dead or expired alarm is cancelled: nobody will kick it.
+// Discard asks that a dead or expired alarm is cancelled, because it shall not ring again.
 type Discard struct {
 	Key
 	If Condition // AnyRow or AtGeneration
 }
 
-// DeliveryMode says what becomes of a ring whose outcome is not known. The numbers are stored.
+// DeliveryMode decides about a ring whose outcome is unknown. The numbers are stored.
 type DeliveryMode int8
 
 // The delivery modes.
 const (
-	AtLeastOnce DeliveryMode = 0 // rung again under the same message id until confirmed
-	AtMostOnce  DeliveryMode = 1 // never published again: rung, with in_doubt said
+	AtLeastOnce DeliveryMode = 0 // the same ring is published again, with the same message id, until it is confirmed
+	AtMostOnce  DeliveryMode = 1 // the ring is not published again; the alarm is rung, with in_doubt set
 )
 
-// ParseDeliveryMode returns the mode of that name.
+// ParseDeliveryMode returns the mode with this name.
 func ParseDeliveryMode(name string) (DeliveryMode, error) {
 	for _, d := range []DeliveryMode{AtLeastOnce, AtMostOnce} {
 		if d.String() == name {
@@ -162,7 +163,7 @@ func ParseDeliveryMode(name string) (DeliveryMode, error) {
 	return AtLeastOnce, fmt.Errorf("delivery %.64q is neither at_least_once nor at_most_once", name)
 }
 
-// String returns the mode's name as a set gives it.
+// String returns the mode's name, as ParseDeliveryMode reads it.
 func (d DeliveryMode) String() string {
 	if d == AtMostOnce {
 		return "at_most_once"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestParseRingID(t *testing.T) {
+func TestParseRingIDReadsOnlyMessageIDs(t *testing.T) {
 	for s, want := range map[string]RingID{
 		"1.1.1": {1, 1, 1}, "9223372036854775807.2.2147483647": {1<<63 - 1, 2, 1<<31 - 1},
 	} {
@@ -39,7 +39,7 @@ func FuzzParseRingID(f *testing.F) {
 	})
 }
 
-func TestValidateAnswer(t *testing.T) {
+func TestValidateAnswerNamesTheOffendingField(t *testing.T) {
 	good := RingID{7, 3, 2}
 	delay := func(d time.Duration) Delay { return Delay{Given: true, Span: d} }
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestValidateAnswer(t *testing.T) {
 	}
 }
 
-func TestNamesOfAnswersAndDeliveryModes(t *testing.T) {
+func TestAnswersAndDeliveryModesHaveFixedNumbers(t *testing.T) {
 	for i, want := range []string{"", "ack", "release", "bury", "touch", "answer(5)"} {
 		if got := AnswerKind(i).String(); got != want {
 			t.Errorf("answer %d is %q, want %q: numbers are stored", i, got, want)
@@ -85,6 +85,6 @@ func TestNamesOfAnswersAndDeliveryModes(t *testing.T) {
 		}
 	}
 	if _, err := ParseDeliveryMode("once"); err == nil {
-		t.Error("there is no delivery mode once")
+		t.Error("the delivery mode once is accepted")
 	}
 }

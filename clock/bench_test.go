@@ -78,15 +78,15 @@ func BenchmarkTimebaseNow(b *testing.B) {
 	}
 }
 
-// freeStore writes nothing, at once.
+// freeStore is a Store whose writes return at once and store nothing.
 type freeStore struct{ Store }
 
 func (freeStore) Write(_ context.Context, r WriteRequest) ([]Decision, error) {
-	ds := make([]Decision, len(r.Ops))
+	decisions := make([]Decision, len(r.Ops))
 	for i, op := range r.Ops {
-		ds[i] = op.Decide(nil, r.Now)
+		decisions[i] = op.Decide(nil, r.Now)
 	}
-	return ds, nil
+	return decisions, nil
 }
 
 type localTime struct{}
@@ -102,10 +102,10 @@ func localTimebase(tb testing.TB) *Timebase {
 	return t
 }
 
-// BenchmarkWriter is what the Writer itself costs: callers submit batches of 100 new keys to a store that costs nothing.
+// BenchmarkWriter measures the Writer alone. A caller submits batches of 100 new keys to a store that does nothing.
 func BenchmarkWriter(b *testing.B) {
 	const batch = 100
-	s, err := NewService(DefaultServiceConfig(), freeStore{}, localTimebase(b), wakerFunc(func([]Decision) {}), nil)
+	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: freeStore{}, Time: localTimebase(b), Waker: wakerFunc(func([]Decision) {})})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func BenchmarkWriter(b *testing.B) {
 	for b.Loop() {
 		var pending [batch]*Pending
 		for i, set := range sets {
-			pending[i] = s.Submit(Op{Set: set})
+			pending[i] = s.Submit(ctx, Op{Set: set})
 		}
 		for _, p := range pending {
 			if _, err := p.Wait(ctx); err != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// heldRetryAfter is longer than a ring transaction without trouble.
-const heldRetryAfter = time.Second
+// lockRetryAfter is longer than a ring's transaction usually takes.
+const lockRetryAfter = time.Second
 
-// Decide judges an op against the row of its key, nil if there is none. It is the whole meaning of every op, the same
-// for every engine. now is the database's time; a Set's delay must have been resolved, an Answer's key found.
+// Decide judges an op against the row of its key, nil if there is none. It defines the whole effect of every op, for every engine.
+// now is the database's time. A set must have its delay resolved, and an answer must have its key.
 func (o Op) Decide(row *Alarm, now Instant) Decision {
 	switch {
 	case o.Set != nil:
@@ -25,17 +25,17 @@ func (o Op) Decide(row *Alarm, now Instant) Decision {
 	}
 }
 
-func decideSet(row *Alarm, s *Set, now Instant) Decision {
+func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	if row == nil {
-		if s.If.Kind == AtGeneration {
+		if set.If.Kind == AtGeneration {
 			return refuse(nil, ErrPrecondition, CodeConditionFailed, "there is no alarm, so it does not have the generation asked for")
 		}
-		return Decision{Verdict: Create, Alarm: armed(nil, s, now)}
+		return Decision{Verdict: Create, Alarm: armed(nil, set, now)}
 	}
-	if d, done := decideCondition(row, s); done {
+	if d, done := decideCondition(row, set); done {
 		return d
 	}
-	same := row.Same(&s.Content)
+	same := row.Same(&set.Content)
 	switch {
 	case same && row.State != Cancelled:
 		return Decision{Verdict: Keep, Alarm: *row}
@@ -44,50 +44,51 @@ func decideSet(row *Alarm, s *Set, now Instant) Decision {
 	case row.InDoubt && !row.State.Over():
 		return refuseInDoubt(row)
 	case row.State.Over():
-		return Decision{Verdict: Rearm, Alarm: armed(row, s, now)}
+		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:
-		return Decision{Verdict: Replace, Alarm: armed(row, s, now)}
+		return Decision{Verdict: Replace, Alarm: armed(row, set, now)}
 	}
 }
 
-// decideCondition judges a set's condition against an existing row; done is false when the set goes on without it.
-func decideCondition(row *Alarm, s *Set) (d Decision, done bool) {
-	switch s.If.Kind {
+// decideCondition judges a set's condition against an existing row. done is false if the condition does not decide the set.
+func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
+	switch set.If.Kind {
 	case Absent:
 		return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm exists: it is %s", row.State)), true
 	case Earlier, Later:
 		if row.State != Scheduled && row.State != Paused {
 			return Decision{}, false
 		}
-		if s.RingAt == row.RingAt {
+		if set.RingAt == row.RingAt {
 			return Decision{Verdict: Keep, Alarm: *row}, true
 		}
-		if (s.RingAt < row.RingAt) != (s.If.Kind == Earlier) {
+		if (set.RingAt < row.RingAt) != (set.If.Kind == Earlier) {
 			return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm is set to %s, and %s is not %s",
-				row.RingAt, s.RingAt, s.If.Kind)), true
+				row.RingAt, set.RingAt, set.If.Kind)), true
 		}
 	case AtGeneration:
-		if row.Generation == s.If.Generation+1 && row.Same(&s.Content) {
-			return Decision{Verdict: Keep, Alarm: *row}, true // the caller's own set, repeated
+		if row.Generation == set.If.Generation+1 && row.Same(&set.Content) {
+			return Decision{Verdict: Keep, Alarm: *row}, true // a repeat of the caller's own set
 		}
-		if row.Generation != s.If.Generation {
-			return refuseGeneration(row, s.If.Generation), true
+		if row.Generation != set.If.Generation {
+			return refuseGeneration(row, set.If.Generation), true
 		}
 	case AnyRow:
 	}
 	return Decision{}, false
 }
 
-// String returns the condition as a set's "if" names it.
+// String returns the condition's name, as a set's field "if" has it.
 func (k ConditionKind) String() string {
 	return [...]string{AnyRow: "", Absent: "absent", Earlier: "earlier", Later: "later", AtGeneration: "generation"}[k]
 }
 
-// armed returns the row that s makes of row, or of nothing.
-func armed(row *Alarm, s *Set, now Instant) Alarm {
+// armed returns the row after the set; row is the row before it, nil if there is none. An alarm that is set for the past is due now.
+// next_try_time never lies before the write, so a read of the last seconds of the due index finds every recent write.
+func armed(row *Alarm, set *Set, now Instant) Alarm {
 	a := Alarm{
-		Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: s.Traceparent,
-		NextTryTime: s.RingAt, AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: now, UpdateTime: now, FinishedAt: NoInstant,
+		Key: set.Key, State: Scheduled, Generation: 1, Content: set.Content, Traceparent: set.Traceparent,
+		NextTryTime: max(set.RingAt, now), AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: now, UpdateTime: now, FinishedAt: NoInstant,
 	}
 	if row == nil {
 		return a
@@ -100,18 +101,18 @@ func armed(row *Alarm, s *Set, now Instant) Alarm {
 	return a
 }
 
-func decideCancel(row *Alarm, c *Cancel, now Instant) Decision {
+func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	if row == nil {
-		return refuseUnknown(c.Key)
+		return refuseUnknown(cancel.Key)
 	}
-	if !c.If.meets(row) {
-		return refuseGeneration(row, c.If.Generation)
+	if !cancel.If.meets(row) {
+		return refuseGeneration(row, cancel.If.Generation)
 	}
 	switch {
 	case row.State == Cancelled:
 		return Decision{Verdict: Keep, Alarm: *row}
 	case row.State == Expired:
-		return refuse(row, ErrConflict, CodeAlreadyExpired, "the alarm expired before it could be rung")
+		return refuse(row, ErrConflict, CodeAlreadyExpired, "the alarm has expired: "+row.LastError)
 	case row.State == Dead:
 		return refuse(row, ErrConflict, CodeAlreadyDead, "the alarm is dead: "+row.LastError)
 	case row.State == Rung:
@@ -128,34 +129,40 @@ func decideCancel(row *Alarm, c *Cancel, now Instant) Decision {
 	return Decision{Verdict: Stop, Alarm: a}
 }
 
-// Held returns the refusal of an op whose row a claim held for as long as it was ready to wait.
-func (o Op) Held(row *Alarm) error {
+// LockTimeout returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim, for as long as the
+// op may wait. row is the row as far as it could be read.
+func (o Op) LockTimeout(row *Alarm) error {
 	switch {
-	case row == nil || !row.Claimed():
-	case o.Answer != nil: // whose sender knows that the ring arrived
+	case row != nil && row.ID == 0:
 		return &Error{
-			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: heldRetryAfter,
+			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
+			Detail: "another transaction on the database has inserted the alarm and has not ended yet; repeat the request",
+		}
+	case row == nil || !row.Claimed():
+	case o.Answer != nil: // the sender of an answer knows that the ring arrived
+		return &Error{
+			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
 			Detail: "the ring is not yet known as delivered; repeat the answer",
 		}
 	default:
 		return refuseInDoubt(row).Err
 	}
 	return &Error{
-		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: heldRetryAfter,
-		Detail: "the alarm is being rung right now and the outcome took too long; repeat the request",
+		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
+		Detail: "the alarm is being rung now, and the outcome is not known in time; repeat the request",
 	}
 }
 
-func refuseUnknown(k Key) Decision {
-	return refuse(nil, ErrNotFound, CodeUnknownAlarm, fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID))
+func refuseUnknown(key Key) Decision {
+	return refuse(nil, ErrNotFound, CodeUnknownAlarm, fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID))
 }
 
 func refuseInDoubt(row *Alarm) Decision {
-	return refuse(row, ErrConflict, CodeRingInDoubt, "a ring of the alarm was handed over without an answer: it may have arrived")
+	return refuse(row, ErrConflict, CodeRingInDoubt, "a ring of the alarm was handed over, and its outcome is unknown: it may have arrived")
 }
 
-func refuseGeneration(row *Alarm, want int64) Decision {
-	return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm has generation %d, not %d", row.Generation, want))
+func refuseGeneration(row *Alarm, demanded int64) Decision {
+	return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm has generation %d, not %d", row.Generation, demanded))
 }
 
 func refuse(row *Alarm, kind error, code, detail string) Decision {
@@ -163,8 +170,8 @@ func refuse(row *Alarm, kind error, code, detail string) Decision {
 	d := Decision{Verdict: Refuse, Err: e}
 	if row != nil {
 		d.Alarm = *row
-		stands := *row
-		e.Alarm = &stands
+		current := *row
+		e.Alarm = &current
 	}
 	return d
 }

@@ -5,50 +5,51 @@ import "fmt"
 // maxBy bounds answered_by, in bytes.
 const maxBy = 128
 
-// decideAnswer judges an answer to a ring. Accepted is what names the latest ring, as long as nobody rang it again: the
-// one that waits for its acknowledgement, also past its time, or the one in doubt, which the answer proves.
-func decideAnswer(row *Alarm, a *Answer, now Instant) Decision {
-	if row == nil || row.ID != a.Ring.AlarmID || a.Key.Application != row.Application {
-		return refuseUnknownRing(row, a.Ring)
+// decideAnswer judges an answer to a ring. It accepts an answer to the latest ring while that ring waits for its acknowledgement,
+// also after ack_timeout, as long as no claim has taken the alarm again. It also accepts an answer to the ring in doubt of a
+// scheduled alarm with ack_timeout, because the answer proves that the ring arrived.
+func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
+	if row == nil || row.ID != answer.Ring.AlarmID || answer.Key.Application != row.Application {
+		return refuseUnknownRing(row, answer.Ring)
 	}
 	latest := RingID{AlarmID: row.ID, Generation: row.Generation, RingNo: row.RingNo}
 	next := latest
 	next.RingNo++
 	switch {
-	case a.Ring == next && row.Claimed():
+	case answer.Ring == next && row.Claimed():
 		return Decision{Verdict: Wait, Alarm: *row}
-	case a.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
+	case answer.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
 		proven := *row
 		proven.RingNo, proven.InDoubt, proven.RungAt = next.RingNo, false, now
-		return answered(proven, a, now)
-	case a.Ring == latest && row.State == Ringing && !row.Claimed():
-		return answered(*row, a, now)
-	case a.Ring.Generation > row.Generation, a.Ring.Generation == row.Generation && a.Ring.RingNo > next.RingNo,
-		a.Ring == next && !row.InDoubt:
-		return refuseUnknownRing(row, a.Ring)
+		return answered(proven, answer, now)
+	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
+		return answered(*row, answer, now)
+	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation && answer.Ring.RingNo > next.RingNo,
+		answer.Ring == next && !row.InDoubt:
+		return refuseUnknownRing(row, answer.Ring)
 	}
-	return refuse(row, ErrConflict, CodeStaleRing, staleDetail(row, a.Ring))
+	return refuse(row, ErrConflict, CodeStaleRing, staleDetail(row, answer.Ring))
 }
 
-// refuseUnknownRing says nothing of the row, which may be another application's.
-func refuseUnknownRing(row *Alarm, r RingID) Decision {
-	d := Decision{Verdict: Refuse, Err: unknownRing(r)}
+// refuseUnknownRing keeps the row out of the error, because the row may belong to another application.
+func refuseUnknownRing(row *Alarm, ring RingID) Decision {
+	d := Decision{Verdict: Refuse, Err: unknownRing(ring)}
 	if row != nil {
 		d.Alarm = *row
 	}
 	return d
 }
 
-func unknownRing(r RingID) error {
-	return &Error{Kind: ErrNotFound, Code: CodeUnknownRing, Detail: fmt.Sprintf("the application has no ring %s", r)}
+func unknownRing(ring RingID) error {
+	return &Error{Kind: ErrNotFound, Code: CodeUnknownRing, Detail: fmt.Sprintf("the application has no ring %s", ring)}
 }
 
-// staleDetail tells why the ring cannot be answered any more.
-func staleDetail(row *Alarm, r RingID) string {
+// staleDetail explains why the ring can no longer be answered.
+func staleDetail(row *Alarm, ring RingID) string {
 	switch {
-	case r.Generation < row.Generation:
-		return fmt.Sprintf("the alarm was set anew: it has generation %d", row.Generation)
-	case r.RingNo < row.RingNo:
+	case ring.Generation < row.Generation:
+		return fmt.Sprintf("the alarm was set again: it has generation %d", row.Generation)
+	case ring.RingNo < row.RingNo:
 		return fmt.Sprintf("the alarm has rung again: ring %d is the latest", row.RingNo)
 	case row.Answer == NoAnswer:
 		return fmt.Sprintf("the ring waits for no answer: the alarm is %s", row.State)
@@ -56,28 +57,25 @@ func staleDetail(row *Alarm, r RingID) string {
 	return fmt.Sprintf("the ring waits for no answer: the alarm is %s, the last answer was %s at %s", row.State, row.Answer, row.AnsweredAt)
 }
 
-// answered returns what an accepted answer makes of the row.
-func answered(row Alarm, a *Answer, now Instant) Decision {
-	row.Answer, row.AnsweredBy, row.AnsweredAt, row.UpdateTime = a.Kind, cut(a.By, maxBy), now, now
+// answered returns the decision for an accepted answer.
+func answered(row Alarm, answer *Answer, now Instant) Decision {
+	row.Answer, row.AnsweredBy, row.AnsweredAt, row.UpdateTime = answer.Kind, cut(answer.By, maxBy), now, now
 	d := Decision{Verdict: Amend}
-	switch a.Kind {
+	switch answer.Kind {
 	case Release:
-		row.State, row.NextTryTime = Scheduled, now.Add(a.Delay.Span)
-		if row.LatestRingAt != NoInstant && row.NextTryTime > row.LatestRingAt {
-			row.NextTryTime = row.LatestRingAt
+		row.State, row.NextTryTime = Scheduled, nextTry(now.Add(answer.Delay.Span), row.LatestRingAt, now)
+		if answer.Reason != "" {
+			row.LastError = bounded("released: " + answer.Reason)
 		}
-		if a.Reason != "" {
-			row.LastError = bounded("released: " + a.Reason)
-		}
-		d.Attempt = answerAttempt(&row, a, Released, now)
+		d.Attempt = answerAttempt(&row, answer, Released, now)
 	case Bury:
 		row.State, row.NextTryTime, row.FinishedAt, row.LastError = Dead, NoInstant, now, "buried"
-		if a.Reason != "" {
-			row.LastError = bounded("buried: " + a.Reason)
+		if answer.Reason != "" {
+			row.LastError = bounded("buried: " + answer.Reason)
 		}
-		d.Attempt = answerAttempt(&row, a, Buried, now)
+		d.Attempt = answerAttempt(&row, answer, Buried, now)
 	case Touch:
-		row.State, row.NextTryTime = Ringing, now.Add(a.more(&row))
+		row.State, row.NextTryTime = Ringing, now.Add(answer.extension(&row))
 	case Ack, NoAnswer:
 		row.State, row.NextTryTime, row.FinishedAt = Rung, NoInstant, now
 	}
@@ -85,8 +83,8 @@ func answered(row Alarm, a *Answer, now Instant) Decision {
 	return d
 }
 
-func answerAttempt(row *Alarm, a *Answer, kind OutcomeKind, now Instant) *Attempt {
+func answerAttempt(row *Alarm, answer *Answer, kind OutcomeKind, now Instant) *Attempt {
 	return &Attempt{
-		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: kind, Error: bounded(a.Reason), By: row.AnsweredBy,
+		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: kind, Error: bounded(answer.Reason), By: row.AnsweredBy,
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answerRow is tableRow with an acknowledgement's time and two rings.
+// answerRow is tableRow with an ack_timeout and two rings.
 func answerRow(name string) *Alarm {
 	a := tableRow(name)
 	if a != nil {
@@ -23,7 +23,7 @@ var answerRings = []RingID{
 	{7, tableGeneration - 1, 3}, {7, tableGeneration, 1}, {7, tableGeneration, 2}, {7, tableGeneration, 3}, {7, tableGeneration, 4}, {7, tableGeneration + 1, 1},
 }
 
-// answerTable says what becomes of an answer, of whatever kind. M accepted, W wait, s 409 stale_ring, u 404 unknown_ring.
+// answerTable has the verdict on an answer of any kind. M accepted, W wait, s 409 stale_ring, u 404 unknown_ring.
 var answerTable = []struct{ row, want string }{
 	//                    older: gen ring latest next beyond gen+1
 	{"none" /*               */, "u    u   u      u    u     u"},
@@ -43,7 +43,7 @@ var answerTable = []struct{ row, want string }{
 	{"cancelled" /*          */, "s    s   s      u    u     u"},
 }
 
-func TestDecideAnswerTable(t *testing.T) {
+func TestAnswersAreJudgedAsInTheTable(t *testing.T) {
 	for _, c := range answerTable {
 		wants := strings.Fields(c.want)
 		if len(wants) != len(answerRings) {
@@ -69,7 +69,7 @@ func TestDecideAnswerTable(t *testing.T) {
 	}
 }
 
-// checkHidden: whoever names a ring that is not theirs learns nothing.
+// checkHidden checks that the refusal does not show the alarm, because it may belong to another application.
 func checkHidden(t *testing.T, d Decision) {
 	t.Helper()
 	var e *Error
@@ -78,7 +78,7 @@ func checkHidden(t *testing.T, d Decision) {
 	}
 }
 
-func TestAnswersToForeignRings(t *testing.T) {
+func TestAnswersToForeignRingsAreUnknown(t *testing.T) {
 	for _, a := range []Answer{
 		{Key: Key{"other", "4711"}, Ring: RingID{7, tableGeneration, 2}, Kind: Ack},
 		{Key: Key{"shop", "4711"}, Ring: RingID{8, tableGeneration, 2}, Kind: Ack},
@@ -91,8 +91,8 @@ func TestAnswersToForeignRings(t *testing.T) {
 	}
 }
 
-// A ring in doubt that wants no acknowledgement is not proved by one.
-func TestAnswerToWhatAskedForNone(t *testing.T) {
+// An answer does not prove a ring in doubt that wants no acknowledgement.
+func TestAnswerToARingInDoubtNeedsAnAckTimeout(t *testing.T) {
 	row := answerRow("scheduled in doubt")
 	row.AckTimeout = 0
 	a := &Answer{Key: row.Key, Ring: RingID{7, tableGeneration, 3}, Kind: Ack}
@@ -101,7 +101,7 @@ func TestAnswerToWhatAskedForNone(t *testing.T) {
 	}
 }
 
-func TestWhatAnswersDo(t *testing.T) {
+func TestAcceptedAnswersChangeTheRow(t *testing.T) {
 	hour := Delay{Given: true, Span: time.Hour}
 	long := strings.Repeat("ø", 300)
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestWhatAnswersDo(t *testing.T) {
 			a.State, a.NextTryTime = Scheduled, tableNow+5
 		}},
 		"release after the latest": {answer: Answer{Kind: Release}, latest: tableNow - 5, outcome: Released, want: func(a *Alarm) {
-			a.State, a.NextTryTime = Scheduled, tableNow-5
+			a.State, a.NextTryTime = Scheduled, tableNow
 		}},
 		"bury": {answer: Answer{Kind: Bury, Delay: hour}, outcome: Buried, want: func(a *Alarm) {
 			a.State, a.NextTryTime, a.FinishedAt, a.LastError = Dead, NoInstant, tableNow, "buried"
@@ -162,7 +162,7 @@ func TestWhatAnswersDo(t *testing.T) {
 	}
 }
 
-// checkAnswerAttempt: a release and a bury are kept with the tries that failed, an ack and a touch are not.
+// checkAnswerAttempt checks that a release and a bury leave an attempt, and that an ack and a touch leave none.
 func checkAnswerAttempt(t *testing.T, d Decision, a Answer, outcome OutcomeKind) {
 	t.Helper()
 	if outcome == 0 {
@@ -179,7 +179,7 @@ func checkAnswerAttempt(t *testing.T, d Decision, a Answer, outcome OutcomeKind)
 	}
 }
 
-func TestStaleRingSaysWhy(t *testing.T) {
+func TestStaleRingNamesTheReason(t *testing.T) {
 	answered := answerRow("rung")
 	answered.Answer, answered.AnsweredAt = Ack, 5000
 	for _, c := range []struct {
@@ -187,7 +187,7 @@ func TestStaleRingSaysWhy(t *testing.T) {
 		ring RingID
 		want string
 	}{
-		{answerRow("ringing"), RingID{7, 2, 2}, "set anew: it has generation 3"},
+		{answerRow("ringing"), RingID{7, 2, 2}, "set again: it has generation 3"},
 		{answerRow("ringing"), RingID{7, 3, 1}, "ring 2 is the latest"},
 		{answerRow("cancelled"), RingID{7, 3, 2}, "the alarm is cancelled"},
 		{answered, RingID{7, 3, 2}, "the alarm is rung, the last answer was ack at 1970-01-01T00:00:05.000Z"},

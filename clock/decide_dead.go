@@ -2,39 +2,39 @@ package clock
 
 import "fmt"
 
-// decideKick judges a kick: what died or expired is due at once, with all its tries before it. ring_no stays, for a message
-// id is never used twice, and so does last_error: it is why somebody kicked.
-func decideKick(row *Alarm, k *Kick, now Instant) Decision {
-	if d, refused := refuseUnlessDead(row, k.Key, k.If); refused {
+// decideKick judges a kick. A dead or expired alarm becomes due at once, with all its retries left. ring_no stays, because a message
+// id is never used twice. last_error stays too: it is the reason for the kick.
+func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
+	if d, refused := refuseUnlessDead(row, kick.Key, kick.If); refused {
 		return d
 	}
-	a := *row
-	a.State, a.NextTryTime, a.RetryTimes, a.UpdateTime, a.FinishedAt = Scheduled, now, 0, now, NoInstant
-	if a.LatestRingAt <= now {
-		a.LatestRingAt = NoInstant // or it would expire in place of ringing
+	alarm := *row
+	alarm.State, alarm.NextTryTime, alarm.RetryTimes, alarm.UpdateTime, alarm.FinishedAt = Scheduled, now, 0, now, NoInstant
+	if alarm.LatestRingAt <= now {
+		alarm.LatestRingAt = NoInstant // otherwise the alarm would expire instead of ringing
 	}
-	return Decision{Verdict: Amend, Alarm: a}
+	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-// decideDiscard judges a discard: nobody will kick the alarm.
-func decideDiscard(row *Alarm, x *Discard, now Instant) Decision {
-	if row != nil && row.State == Cancelled && x.If.meets(row) {
+// decideDiscard judges a discard. It cancels a dead or expired alarm.
+func decideDiscard(row *Alarm, discard *Discard, now Instant) Decision {
+	if row != nil && row.State == Cancelled && discard.If.meets(row) {
 		return Decision{Verdict: Keep, Alarm: *row}
 	}
-	if d, refused := refuseUnlessDead(row, x.Key, x.If); refused {
+	if d, refused := refuseUnlessDead(row, discard.Key, discard.If); refused {
 		return d
 	}
-	a := *row
-	a.State, a.UpdateTime, a.FinishedAt = Cancelled, now, now
-	return Decision{Verdict: Amend, Alarm: a}
+	alarm := *row
+	alarm.State, alarm.UpdateTime, alarm.FinishedAt = Cancelled, now, now
+	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-func refuseUnlessDead(row *Alarm, k Key, c Condition) (d Decision, refused bool) {
+func refuseUnlessDead(row *Alarm, key Key, condition Condition) (d Decision, refused bool) {
 	switch {
 	case row == nil:
-		return refuseUnknown(k), true
-	case !c.meets(row):
-		return refuseGeneration(row, c.Generation), true
+		return refuseUnknown(key), true
+	case !condition.meets(row):
+		return refuseGeneration(row, condition.Generation), true
 	case row.State != Dead && row.State != Expired:
 		return refuse(row, ErrConflict, CodeNotDead, fmt.Sprintf("the alarm is %s, neither dead nor expired", row.State)), true
 	}

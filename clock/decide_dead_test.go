@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// deadTable says what a kick and a discard do, each without a condition, with the alarm's generation, with another. M done, K
-// keep, n 409 not_dead, X 412, N 404.
+// deadTable has the verdicts on a kick and a discard: without a condition, with the alarm's generation, with another generation.
+// M done, K keep, n 409 not_dead, X 412, N 404.
 var deadTable = []struct{ row, kick, discard string }{
 	{"none", "N N N", "N N N"},
 	{"scheduled", "n n X", "n n X"},
@@ -25,7 +25,7 @@ var deadTable = []struct{ row, kick, discard string }{
 	{"cancelled", "n n X", "K K X"},
 }
 
-func TestDecideKickAndDiscardTable(t *testing.T) {
+func TestKicksAndDiscardsAreJudgedAsInTheTable(t *testing.T) {
 	key := Key{"shop", "4711"}
 	for _, c := range deadTable {
 		for i, condition := range []Condition{{}, {Kind: AtGeneration, Generation: tableGeneration}, {Kind: AtGeneration, Generation: tableGeneration + 1}} {
@@ -51,7 +51,7 @@ func TestDecideKickAndDiscardTable(t *testing.T) {
 	}
 }
 
-func TestWhatAKickDoes(t *testing.T) {
+func TestKickMakesADeadAlarmDueAtOnce(t *testing.T) {
 	for latest, want := range map[Instant]Instant{NoInstant: NoInstant, tableNow - 1: NoInstant, tableNow: NoInstant, tableNow + 1: tableNow + 1} {
 		row := answerRow("dead in doubt")
 		row.LatestRingAt, row.Answer, row.AnsweredBy, row.AnsweredAt = latest, Bury, "worker", 940
@@ -63,7 +63,7 @@ func TestWhatAKickDoes(t *testing.T) {
 	}
 }
 
-func TestWhatADiscardDoes(t *testing.T) {
+func TestDiscardCancelsAnExpiredAlarm(t *testing.T) {
 	row := answerRow("expired in doubt")
 	after := *row
 	after.State, after.UpdateTime, after.FinishedAt = Cancelled, tableNow, tableNow

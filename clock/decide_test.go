@@ -13,7 +13,7 @@ const (
 	tableNow        = Instant(1_000_000)
 )
 
-// tableRow returns the row of a case of the tables, nil for "none".
+// tableRow returns the row with this name in the tables, nil for "none".
 func tableRow(name string) *Alarm {
 	kind, inDoubt := strings.CutSuffix(name, " in doubt")
 	a := &Alarm{
@@ -60,12 +60,12 @@ func tableSet(content string) *Set {
 var tableConditions = []Condition{
 	{Kind: AnyRow}, {Kind: Absent}, {Kind: Earlier}, {Kind: Later},
 	{Kind: AtGeneration, Generation: tableGeneration},
-	{Kind: AtGeneration, Generation: tableGeneration - 1}, // what the caller knew before its own set
+	{Kind: AtGeneration, Generation: tableGeneration - 1}, // the generation before the caller's own set
 	{Kind: AtGeneration, Generation: tableGeneration + 6},
 }
 
-// setTable is the table of design section 2. C create, K keep, R replace, A re-arm, W wait, X 412 condition_failed,
-// D 409 ring_in_doubt.
+// setTable has the verdict on a set by row, content and condition. C create, K keep, R replace, A re-arm, W wait,
+// X 412 condition_failed, D 409 ring_in_doubt.
 var setTable = []struct{ row, content, want string }{
 	//                                 any absent earlier later =gen gen-1 other
 	{"none", "same" /*             */, "C  C      C       C     X    X     X"},
@@ -114,7 +114,7 @@ var setTable = []struct{ row, content, want string }{
 	{"expired in doubt", "payload" /*  */, "A  X      A       A     A    X     X"},
 }
 
-func TestDecideSetTable(t *testing.T) {
+func TestSetsAreJudgedAsInTheTable(t *testing.T) {
 	for _, c := range setTable {
 		wants := strings.Fields(c.want)
 		if len(wants) != len(tableConditions) {
@@ -166,7 +166,7 @@ func verdictLetter(t *testing.T, d Decision) string {
 	return e.Code
 }
 
-// checkUnharmed: Decide is pure.
+// checkUnharmed checks that Decide did not change the row in place.
 func checkUnharmed(t *testing.T, row, before *Alarm) {
 	t.Helper()
 	if !reflect.DeepEqual(row, before) {
@@ -181,7 +181,7 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 		checkStands(t, d, row)
 	case row == nil:
 		want := Alarm{
-			Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: "new", NextTryTime: s.RingAt,
+			Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: "new", NextTryTime: max(s.RingAt, tableNow),
 			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: tableNow, UpdateTime: tableNow, FinishedAt: NoInstant,
 		}
 		if !reflect.DeepEqual(d.Alarm, want) {
@@ -190,7 +190,7 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 	default:
 		want := Alarm{
 			ID: row.ID, Shard: row.Shard, Key: s.Key, State: Scheduled, Generation: tableGeneration + 1, Content: s.Content,
-			Traceparent: "new", NextTryTime: s.RingAt,
+			Traceparent: "new", NextTryTime: max(s.RingAt, tableNow),
 			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: row.CreateTime, UpdateTime: tableNow, FinishedAt: NoInstant,
 		}
 		if row.State == Paused {
@@ -202,13 +202,13 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 	}
 }
 
-// checkStands: what writes nothing carries the row as it is, and so does its error.
+// checkStands checks that a decision which writes nothing carries the unchanged row, and that its error does too.
 func checkStands(t *testing.T, d Decision, row *Alarm) {
 	t.Helper()
 	var e *Error
 	if row == nil {
 		if !reflect.DeepEqual(d.Alarm, Alarm{}) || errors.As(d.Err, &e) && e.Alarm != nil {
-			t.Errorf("an alarm out of nothing: %+v", d.Alarm)
+			t.Errorf("a decision without a row carries %+v", d.Alarm)
 		}
 		return
 	}
@@ -220,11 +220,11 @@ func checkStands(t *testing.T, d Decision, row *Alarm) {
 	}
 }
 
-func TestDecideCancelTable(t *testing.T) {
+func TestCancelsAreJudgedAsInTheTable(t *testing.T) {
 	conditions := []Condition{
 		{Kind: AnyRow}, {Kind: AtGeneration, Generation: tableGeneration}, {Kind: AtGeneration, Generation: tableGeneration - 1},
 	}
-	for _, c := range []struct{ row, want string }{ // S cancelled, r e d N already and not found
+	for _, c := range []struct{ row, want string }{ // S cancelled; r e d already rung, expired, dead; N not found
 		//                             any =gen gen-1
 		{"none" /*                 */, "N  N    N"},
 		{"scheduled" /*            */, "S  S    X"},
@@ -268,7 +268,7 @@ func checkCancelDecision(t *testing.T, d Decision, row *Alarm) {
 	}
 }
 
-func TestHeld(t *testing.T) {
+func TestLockTimeoutIsUnavailableOrInDoubt(t *testing.T) {
 	cancel, answer := Op{Cancel: &Cancel{}}, Op{Answer: &Answer{}}
 	for _, c := range []struct {
 		op   Op
@@ -283,17 +283,17 @@ func TestHeld(t *testing.T) {
 		{answer, tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
 		{answer, tableRow("claimed"), ErrUnavailable, CodeUnavailable},
 	} {
-		err := c.op.Held(c.row)
+		err := c.op.LockTimeout(c.row)
 		var e *Error
 		if !errors.Is(err, c.kind) || !errors.As(err, &e) || e.Code != c.code {
-			t.Errorf("Held(%+v) = %v", c.row, err)
+			t.Errorf("LockTimeout(%+v) = %v", c.row, err)
 		} else if c.kind == ErrUnavailable && e.RetryAfter <= 0 {
 			t.Error("503 without RetryAfter")
 		}
 	}
 }
 
-func TestVerdictsHaveNames(t *testing.T) {
+func TestVerdictsHaveDistinctNames(t *testing.T) {
 	seen := map[string]bool{}
 	for v := Create; v <= Wait; v++ {
 		if name := v.String(); name == "" || seen[name] {
@@ -314,7 +314,7 @@ func TestOpsHaveNames(t *testing.T) {
 	}
 }
 
-func TestOpKeyAndSize(t *testing.T) {
+func TestOpHasTheKeyAndSizeOfItsRequest(t *testing.T) {
 	s := testSet("a")
 	s.Payload = make([]byte, 1000)
 	set, cancel := Op{Set: s}, Op{Cancel: &Cancel{Key: Key{"shop", "b"}}}
@@ -328,5 +328,29 @@ func TestOpKeyAndSize(t *testing.T) {
 	}
 	if set.Size()-cancel.Size() != 1000 || cancel.Size() < 100 {
 		t.Errorf("sizes %d and %d", set.Size(), cancel.Size())
+	}
+}
+
+// TestNextTryIsNeverBeforeTheWrite: no write stores a next_try_time before its own time, so a read of the last seconds of the due
+// index finds every recent write. ring_at stays as it was given.
+func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
+	past := Content{RingAt: tableNow - 3_600_000, LatestRingAt: tableNow - 1_800_000, MaxRings: 1}
+	key := Key{"shop", "4711"}
+	set := Op{Set: &Set{Key: key, Content: past}}
+	over := Alarm{ID: 7, Key: key, State: Rung, Generation: 1, NextTryTime: NoInstant, FinishedAt: 5}
+	scheduled := over
+	scheduled.State, scheduled.NextTryTime, scheduled.FinishedAt = Scheduled, tableNow+5, NoInstant
+	dead := over
+	dead.State = Dead
+	for name, d := range map[string]Decision{
+		"create": set.Decide(nil, tableNow), "replace": set.Decide(&scheduled, tableNow), "re-arm": set.Decide(&over, tableNow),
+		"kick": Op{Kick: &Kick{Key: key}}.Decide(&dead, tableNow),
+	} {
+		if d.Err != nil || d.Alarm.NextTryTime != tableNow || d.Alarm.State != Scheduled {
+			t.Errorf("%s: %v, next try at %s, written at %s", name, d.Err, d.Alarm.NextTryTime, tableNow)
+		}
+		if d.Verdict != Amend && d.Alarm.RingAt != past.RingAt {
+			t.Errorf("%s: ring_at is %s", name, d.Alarm.RingAt)
+		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package clock is the domain of clockd: alarms, what a set, a cancel or an answer does to one, how a failed ring is tried
-// again, and the Service that applications talk to. It imports nothing else of this project; stores, targets and
-// faces import it.
+// Package clock is the domain of clockd. It has the alarm, the effect of each set, cancel and answer on an alarm, the rules for
+// trying a failed ring again, and the Service that applications talk to. It imports no other package of this project. Stores,
+// targets and the HTTP interface import it.
 //
 // # The life of an alarm
 //
@@ -19,42 +19,55 @@
 //	 rung expired dead cancelled ◀────────────────────────── dead
 //	                              discard (expired ones too)
 //
-// In flight is no state of its own where the claim holds a transaction; a two-phase claim (SQLite, stream) commits it
-// as ringing with rung_at empty and next_try_time at the claim's end.
+// In flight is not a stored state while a held claim keeps its transaction open. A two-phase claim (SQLite, stream) commits the
+// row as ringing, with rung_at empty and next_try_time at the claim's end.
 //
-// An answer names a ring by its message id. Accepted is one to the latest ring while nobody has rung it again: the one that
-// waits for its acknowledgement, also past its time, or the one in doubt, whose delivery the answer proves. An answer to a
-// ring that is in flight waits for its outcome. All else is refused, as stale_ring with the alarm or as unknown_ring.
+// An answer names a ring by its message id. Two rings can be answered. The first is the latest ring while it waits for its
+// acknowledgement: also after ack_timeout, as long as no claim has taken the alarm again. The second is the ring in doubt of a
+// scheduled alarm that wants an acknowledgement: its answer proves that it arrived. An answer to a ring in flight waits for that
+// ring's outcome. Every other answer is refused, as stale_ring with the alarm or as unknown_ring.
 //
-// With delivery at_most_once nothing is published twice: the claim commits the alarm as rung and in doubt, and only what
-// certainly did not arrive (unsent, returned) goes back to scheduled. A nack, a doubt or the end of the process leave it rung
-// with in_doubt said.
+// With delivery at_most_once no ring is published twice. The claim commits the alarm as rung and in doubt. Only a ring that
+// certainly did not arrive (unsent, untaken, returned) makes the alarm scheduled again. After a nack, a refusal, an unknown
+// outcome or the end of the process the alarm stays rung, with in_doubt set.
 //
 // # Invariants
 //
-//  1. A generation only grows, by one at every change that a set makes; nothing else changes it.
-//  2. A set that repeats what is stored changes nothing, whatever the state; a rung, expired or dead alarm
-//     rings again only after a set that differs, a cancelled one only after a set, a dead or expired one after a kick too.
-//  3. Decide and Settle are pure: the same for every engine, tested without one.
-//  4. ring_no counts confirmed rings of the generation; a message bears ring_no+1, so all copies of one ring carry the
+//  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.
+//  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again only after
+//     a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a set.
+//  3. Decide and Settle are pure functions. They are the same for every engine, and are tested without an engine.
+//  4. ring_no counts the confirmed rings of the generation. A message carries ring_no+1, so all copies of one ring have the
 //     same message id.
-//  5. No instant comes from this process's clock: now is a parameter, taken from the Timebase, a lower bound of
-//     the database's clock.
-//  6. Requests on one key take effect in the order of their arrival at this node, one by one (Writer).
-//  7. A ring is finished by at most one ack, release or bury, a generation by at most one ack; a refused answer changes nothing.
-//     A release or a bury leaves an attempt, as a ring that is not answered does.
-//  8. Answers, kicks and discards change neither the payload nor the generation, so a set that is repeated after them is judged
-//     as before; but a kick lifts a latest_ring_at that has passed.
+//  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the database's
+//     clock while both clocks keep time. A claim compares its rows with the database's clock itself. Expiry uses Floor, a bound
+//     that also holds while chrony slews the database's clock, this machine's clock or both by up to a twelfth.
+//  6. Requests on one key take effect one by one, in the order of their arrival at this node (Writer). A dropped request changes
+//     nothing. The request behind it takes effect as if the dropped request had not been made.
+//  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer changes
+//     nothing. A release or a bury leaves an attempt, and so does an unacknowledged ring.
+//  8. Answers, kicks and discards change neither the payload nor the generation, so a later repeat of a set is judged as before.
+//     There is one exception: a kick removes a latest_ring_at that has passed.
 //
-// # What fails, what happens, who heals it
+// # Failures, effects, recovery
 //
-//	database down             requests end in ErrUnavailable, nothing was written   the caller repeats
-//	COMMIT without an answer  ErrUnconfirmed, may or may not be written             the caller repeats: a repeat is safe
-//	key held by a ring        its requests wait in a lane of their own, at most 5 s; then ErrUnavailable, or
-//	                          ErrConflict ring_in_doubt where a two-phase claim holds it (an answer: ErrUnavailable)
-//	answer's outcome unknown  a repeat is refused as stale_ring with the alarm, whose answer tells   the caller reads it
+//	database down             requests end in ErrUnavailable; nothing was written   the caller repeats
+//	no reply to a COMMIT      ErrUnconfirmed: the change may be written or not      the caller repeats: a repeat is safe
+//	key locked by a ring      its requests wait apart from the others, at most 5 s; then ErrUnavailable. For a two-phase
+//	                          claim they wait at most 10 s; then ErrConflict ring_in_doubt (an answer: ErrUnavailable)
+//	answer's outcome unknown  a repeat is refused as stale_ring with the alarm and its last answer   the caller reads that
 //	answer lost               the alarm rings again as the next ring_no, up to max_rings, then dead  a person kicks it
-//	kick by filter cut short  what was kicked is not dead any more                                   the caller repeats
-//	queue of writes full      ErrUnavailable with RetryAfter                        the caller repeats later
+//	kick by filter cut short  the kicked alarms are scheduled, so a repeat does not kick them again  the caller repeats
+//	writes keep failing       logged with the cause; Service.Writable returns it. A probe every second notices
+//	                          when writes succeed again, without any request         a person
+//	queue of writes full      the application with the most queued bytes gets ErrUnavailable with RetryAfter, for
+//	                          its newest requests first; others find room           the caller repeats later
+//	large stored payloads     a group loads at most WriterConfig.LoadBytes; the ops behind go into the next groups
+//	many requests on one key  ErrUnavailable with RetryAfter beyond WriterConfig.KeyOps   the caller repeats later
+//	caller leaves             its request is dropped from the queue of writes       nothing needs healing
+//	rows stay locked          requests on them wait in LockedWrites transactions; applications take turns of a second
+//	database clock slewed     rings are late by some milliseconds, never early      the next sample
+//	database clock set back   one warning; rings by the clock as it is now          the next sample, within 250 ms; until then
+//	                          claims pass over rows that are not due by the clock as it is now
 //	database clock unknown    ErrUnavailable: a delay could not be counted          the Timebase keeps sampling
 package clock

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// The kinds of failure. Packages tell errors apart by these alone, with errors.Is; what more a caller needs is in Error.
+// The kinds of failure. Packages tell errors apart by these alone, with errors.Is. Error has the details.
 var (
-	ErrInvalid      = errors.New("invalid")             // the request is at fault; repeating it does not help
-	ErrTooLarge     = errors.New("too large")           // as ErrInvalid, for a size over its cap
-	ErrNotFound     = errors.New("not found")           // no row of that key
-	ErrConflict     = errors.New("conflict")            // the alarm's state does not allow it
+	ErrInvalid      = errors.New("invalid")             // the request is at fault; a repeat does not help
+	ErrTooLarge     = errors.New("too large")           // as ErrInvalid: a size is over its limit
+	ErrNotFound     = errors.New("not found")           // the key has no row
+	ErrConflict     = errors.New("conflict")            // the alarm's state does not allow the request
 	ErrPrecondition = errors.New("precondition failed") // the request's own condition does not hold
 	ErrUnavailable  = errors.New("unavailable")         // nothing was changed; safe to repeat later
-	ErrUnconfirmed  = errors.New("unconfirmed")         // may or may not have been committed; safe to repeat
+	ErrUnconfirmed  = errors.New("unconfirmed")         // the change may be committed or not; safe to repeat
 )
 
-// Codes of the errors that people program against.
+// Codes of the errors. Clients match on them.
 const (
 	CodeUnknownAlarm    = "unknown_alarm"
 	CodeAlreadyRung     = "already_rung"
@@ -28,22 +28,23 @@ const (
 	CodeNotDead         = "not_dead"
 	CodeConditionFailed = "condition_failed"
 	CodeUnavailable     = "unavailable"
-	CodeOverloaded      = "overloaded"
+	CodeOverloaded      = "overloaded"     // the application has too many requests in the queue
+	CodeKeyOverloaded   = "key_overloaded" // too many requests wait for one alarm
 	CodeUnconfirmed     = "unconfirmed"
 )
 
-// Error is a failure with all that its reader needs. It unwraps to its kind.
+// Error is a failure with its details. It unwraps to its kind and its cause.
 type Error struct {
-	Kind       error         // one of the kinds above
-	Code       string        // stable, for programs
-	Field      string        // of the input, where one is at fault: "ring_at", "retry.cap"
+	Kind       error         // ErrInvalid, ErrTooLarge, ...
+	Code       string        // stable code for programs
+	Field      string        // offending field of the input, as "ring_at" or "retry.cap"; empty if no field is at fault
 	Detail     string        // a sentence for a person
-	Alarm      *Alarm        // as it stands, where a row decided the refusal
-	RetryAfter time.Duration // with ErrUnavailable: when to repeat, 0 if unknown
-	Cause      error         // what it came of, for logs only
+	Alarm      *Alarm        // the unchanged alarm, if its row decided the refusal; else nil
+	RetryAfter time.Duration // with ErrUnavailable: time until a repeat makes sense; 0 if unknown
+	Cause      error         // underlying error, for logs only; may be nil
 }
 
-// Error returns the detail, with the cause where there is one.
+// Error returns the detail, followed by the cause if there is one.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return e.Detail + ": " + e.Cause.Error()
@@ -59,12 +60,12 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind}
 }
 
-// Unavailable returns an ErrUnavailable around cause; stores wrap what a definite failure of the database was.
+// Unavailable returns an ErrUnavailable around cause. Stores use it for a failure after which certainly nothing is written.
 func Unavailable(cause error) error {
 	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, Detail: "the database is not available", RetryAfter: time.Second, Cause: cause}
 }
 
-// Unconfirmed returns an ErrUnconfirmed around cause; stores wrap what left a COMMIT without an answer.
+// Unconfirmed returns an ErrUnconfirmed around cause. Stores use it for a failure that left a COMMIT without a reply.
 func Unconfirmed(cause error) error {
 	return &Error{
 		Kind: ErrUnconfirmed, Code: CodeUnconfirmed, RetryAfter: time.Second, Cause: cause,

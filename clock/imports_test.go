@@ -16,8 +16,9 @@ import (
 
 const module = "github.com/clockd/clockd"
 
-// importTable says which packages of this module each may import (cmd joins them all, and nobody imports cmd). "*" stands for
-// one element of a path, "..." for all that lies below, "internal" for the package's own. The first line that fits counts.
+// importTable lists the packages of this module that each package may import. cmd may import all packages, and no package may import
+// cmd. "*" stands for one element of a path, "..." for any path below, and "internal" for the package's own internal packages. The
+// first line that matches applies.
 var importTable = []struct {
 	pkg string
 	may []string
@@ -27,7 +28,6 @@ var importTable = []struct {
 	{"clock/clockhttp", []string{"clock"}},
 	{"store", []string{"clock"}},
 	{"store/storetest", []string{"clock", "store"}},
-	{"store/faulty", []string{"clock", "store"}},
 	{"store/*", []string{"clock", "store", "schema", "schema/*", "internal"}},
 	{"store/*/internal/dbsqlc", nil},
 	{"preload", []string{"clock", "store"}},
@@ -38,7 +38,7 @@ var importTable = []struct {
 	{"deploy/...", nil},
 }
 
-// homes says which packages alone may import a library.
+// homes lists libraries with the only packages that may import them.
 var homes = []struct {
 	library string
 	at      []string
@@ -53,8 +53,7 @@ var homes = []struct {
 	{"modernc.org/sqlite", []string{"store/sqlite/...", "cmd/..."}},
 }
 
-// TestImports keeps the arrows between packages (test files may import more).
-func TestImports(t *testing.T) {
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 	root := moduleRoot(t)
 	found := map[string]bool{}
 	for file, imports := range goImports(t, root) {
@@ -67,11 +66,11 @@ func TestImports(t *testing.T) {
 		}
 	}
 	if !found["clock"] || !found["store"] {
-		t.Errorf("the walk found only %v", found)
+		t.Errorf("only these packages were found: %v", found)
 	}
 }
 
-// problem says why pkg must not import that, empty if it may.
+// problem returns the reason why pkg must not import the other package, empty if it may.
 func problem(pkg, imported string) string {
 	for _, h := range homes {
 		if strings.HasPrefix(imported, h.library) && !fits(h.at, pkg) {
@@ -89,12 +88,12 @@ func problem(pkg, imported string) string {
 		case fits(line.may, ours) || slices.Contains(line.may, "internal") && strings.HasPrefix(ours, pkg+"/internal/"):
 			return ""
 		}
-		return fmt.Sprintf("imports %s; of ours it may import %v", ours, line.may)
+		return fmt.Sprintf("imports %s; within this module it may import %v", ours, line.may)
 	}
 	return "has no line in the import table"
 }
 
-func TestImportTable(t *testing.T) {
+func TestImportTableRefusesOtherImports(t *testing.T) {
 	for _, c := range []struct {
 		pkg, imported string
 		may           bool
@@ -131,7 +130,7 @@ func TestImportTable(t *testing.T) {
 	}
 }
 
-// fits reports whether one of the patterns is that of pkg.
+// fits reports whether pkg matches a pattern.
 func fits(patterns []string, pkg string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		if below, ok := strings.CutSuffix(p, "..."); ok {
@@ -153,12 +152,12 @@ func moduleRoot(t *testing.T) string {
 			return dir
 		}
 	}
-	t.Fatal("there is no go.mod above")
+	t.Fatal("no parent folder has a go.mod")
 	return ""
 }
 
-// goImports returns what each file of the module imports, by its path from the root with slashes; without tests, hidden
-// directories and modules within.
+// goImports returns the imports of each Go file of the module, by the file's path from the root, with slashes. It leaves out tests,
+// hidden directories and nested modules.
 func goImports(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. Stored as BIGINT, so that no session time zone
-// and no year 2038 can change it.
+// Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. It is stored as BIGINT, which neither a session's time zone
+// nor the year 2038 can change.
 type Instant int64
 
 const (
-	// NoInstant stands where there is no instant: NULL in SQL, null in JSON.
+	// NoInstant means that there is no instant: NULL in SQL, null in JSON.
 	NoInstant Instant = -1
 	// MaxInstant is 9999-12-31T23:59:59.999Z, the last instant that RFC 3339 can write.
 	MaxInstant Instant = 253402300799999
@@ -23,10 +23,10 @@ const (
 // instantLayout is RFC 3339 with exactly three decimals.
 const instantLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// InstantOf returns t cut down to the millisecond.
+// InstantOf returns t, cut to the millisecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
-// Time returns i in UTC. NoInstant gives the zero time.
+// Time returns i in UTC, the zero time for NoInstant.
 func (i Instant) Time() time.Time {
 	if i == NoInstant {
 		return time.Time{}
@@ -37,12 +37,12 @@ func (i Instant) Time() time.Time {
 // Valid reports whether i lies between the epoch and MaxInstant, both included. NoInstant is not valid.
 func (i Instant) Valid() bool { return i >= 0 && i <= MaxInstant }
 
-// Add returns i+d, d cut to whole milliseconds; never before the epoch nor past MaxInstant.
+// Add returns i+d, with d cut to whole milliseconds. The result is not before the epoch and not after MaxInstant.
 func (i Instant) Add(d time.Duration) Instant {
 	return min(max(i+Instant(d.Milliseconds()), 0), MaxInstant)
 }
 
-// Sub returns the time from j to i. Beyond 292 years it is the longest or shortest duration, as with time.Time.
+// Sub returns the time from j to i. Beyond 292 years the result is the longest or shortest duration, as with time.Time.
 func (i Instant) Sub(j Instant) time.Duration {
 	switch ms := int64(i - j); {
 	case ms > maxMillis:
@@ -74,8 +74,7 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 }
 
 // ParseInstant reads an instant as people write it: RFC 3339 with an offset ("2026-11-21T18:30:00+01:00"; digits past
-// the millisecond are cut off), or whole milliseconds since the epoch. The error says what is wrong, in words for
-// the person who wrote it.
+// the millisecond are cut off), or whole milliseconds since the epoch. The error explains the fault to the writer of s.
 func ParseInstant(s string) (Instant, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return checkInstant(Instant(ms))
@@ -90,8 +89,8 @@ func ParseInstant(s string) (Instant, error) {
 	return checkInstant(InstantOf(t))
 }
 
-// strictRFC3339 reports whether s, which time.Parse took, is free of what it takes beyond RFC 3339 (go.dev/issue/54580): a
-// comma for the decimal point, an hour of one digit, an offset of a day or of an hour in minutes.
+// strictRFC3339 reports whether s, which time.Parse accepted, is RFC 3339. time.Parse also accepts some other texts
+// (go.dev/issue/54580): a comma as the decimal point, an hour of one digit, offsets with 24 hours or 60 minutes.
 func strictRFC3339(s string) bool {
 	const hourEnd = len("2006-01-02T15")
 	if s[hourEnd] != ':' || strings.Contains(s, ",") {
@@ -108,8 +107,8 @@ func checkInstant(i Instant) (Instant, error) {
 	return i, nil
 }
 
-// ParseDuration reads a span as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours,
-// or whole milliseconds. It must not be negative; below a millisecond it is cut down. The error says what is wrong.
+// ParseDuration reads a duration as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours,
+// or whole milliseconds. It must not be negative. Fractions of a millisecond are cut off. The error explains the fault.
 func ParseDuration(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return durationOf(ms)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestParseInstant(t *testing.T) {
+func TestParseInstantReadsRFC3339AndMilliseconds(t *testing.T) {
 	for _, c := range []struct {
 		in, want string
 	}{
@@ -24,7 +24,7 @@ func TestParseInstant(t *testing.T) {
 		{"2038-01-19T03:14:08Z", "2038-01-19T03:14:08.000Z"},
 		{"2028-02-29T12:00:00Z", "2028-02-29T12:00:00.000Z"},
 		{"9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"},
-		// Oslo, whose clocks go on from 02:00 to 03:00 and back from 03:00 to 02:00: the offset alone decides.
+		// Oslo's clocks go from 02:00 to 03:00 in March, and from 03:00 back to 02:00 in October. The offset alone decides.
 		{"2026-03-29T01:59:59.999+01:00", "2026-03-29T00:59:59.999Z"},
 		{"2026-03-29T02:30:00+01:00", "2026-03-29T01:30:00.000Z"},
 		{"2026-03-29T03:00:00+02:00", "2026-03-29T01:00:00.000Z"},
@@ -38,7 +38,7 @@ func TestParseInstant(t *testing.T) {
 	}
 }
 
-func TestParseInstantRefuses(t *testing.T) {
+func TestParseInstantRefusesOtherTexts(t *testing.T) {
 	for in, why := range map[string]string{
 		"":                              "neither",
 		"soon":                          "neither",
@@ -72,23 +72,23 @@ func TestParseInstantRefuses(t *testing.T) {
 	}
 }
 
-func TestInstantOfDSTEdges(t *testing.T) {
+func TestInstantDoesNotDependOnSummerTime(t *testing.T) {
 	edge := time.Date(2026, 10, 25, 0, 59, 59, 999_999_999, time.UTC)
 	before, after := InstantOf(edge.Local()), InstantOf(edge.Add(1).Local())
 	if after-before != 1 {
-		t.Errorf("%s and %s are neighbours", before, after)
+		t.Errorf("%s and %s are not neighbours", before, after)
 	}
 	if got := after.Time(); got.Location() != time.UTC || !got.Equal(edge.Add(1)) {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestInstantPrinting(t *testing.T) {
+func TestInstantIsWrittenInUTCWithMilliseconds(t *testing.T) {
 	if got := NoInstant.String(); got != "none" {
 		t.Errorf("got %q", got)
 	}
 	if !NoInstant.Time().IsZero() || NoInstant.Valid() || (MaxInstant + 1).Valid() || !Instant(0).Valid() || !MaxInstant.Valid() {
-		t.Error("wrong edges")
+		t.Error("NoInstant or the bounds of valid instants are wrong")
 	}
 	b, err := json.Marshal(map[string]Instant{"a": 0, "b": MaxInstant, "c": NoInstant})
 	if want := `{"a":"1970-01-01T00:00:00.000Z","b":"9999-12-31T23:59:59.999Z","c":null}`; string(b) != want || err != nil {
@@ -96,7 +96,7 @@ func TestInstantPrinting(t *testing.T) {
 	}
 }
 
-func TestInstantAdd(t *testing.T) {
+func TestInstantAddStaysInRange(t *testing.T) {
 	for _, c := range []struct {
 		i    Instant
 		d    time.Duration
@@ -119,7 +119,7 @@ func TestInstantAdd(t *testing.T) {
 	}
 }
 
-func TestInstantSub(t *testing.T) {
+func TestInstantSubEndsAtTheLongestDuration(t *testing.T) {
 	for _, c := range []struct {
 		i, j Instant
 		want time.Duration
@@ -136,7 +136,7 @@ func TestInstantSub(t *testing.T) {
 	}
 }
 
-func TestParseDuration(t *testing.T) {
+func TestParseDurationReadsUnitsAndMilliseconds(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"0": 0, "0s": 0, "250": 250 * time.Millisecond, "250ms": 250 * time.Millisecond, "30m": 30 * time.Minute,
 		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "0d": 0, "1500us": time.Millisecond,
@@ -148,7 +148,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-func TestParseDurationRefuses(t *testing.T) {
+func TestParseDurationRefusesOtherTexts(t *testing.T) {
 	for in, why := range map[string]string{
 		"": "neither", "soon": "neither", "5x": "neither", "d": "neither", "1.5d": "neither", "106752d": "neither", " 5m": "neither",
 		"9999999999999d": "neither", "-213503982334602d": "neither", "300000h00m1e9s": "neither", "9999999h": "neither",

@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is one alarm's row under a random history of sets, cancels and claims, as a store applies them.
+// life is one alarm's row under a random history of sets, cancels and claims, applied as a store applies them.
 type life struct {
-	row       *Alarm
+	row       *Alarm // nil: no row
 	now       Instant
-	claim     *Ring // in flight; nil: none
-	before    Alarm // the row before the claim: what a lost transaction leaves
-	twoPhase  bool
-	stopped   map[int64]bool  // generations answered cancelled, or discarded
-	confirmed map[string]bool // message ids whose confirmation was committed, or proved by an answer
+	claim     *Ring           // ring in flight; nil: none
+	before    Alarm           // row before the claim, restored if the claim's transaction is lost
+	twoPhase  bool            // the claim is two-phase
+	stopped   map[int64]bool  // generations that were cancelled or discarded
+	confirmed map[string]bool // message ids of rings with a committed confirm or an accepted answer
 	acks      ackModel
 }
 
@@ -24,7 +24,7 @@ func newLife() *life {
 	return &life{now: 1_000_000, stopped: map[int64]bool{}, confirmed: map[string]bool{}, acks: newAckModel()}
 }
 
-func TestLifeOfAnAlarm(t *testing.T) {
+func TestRandomLivesKeepTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLife()
 		t.Repeat(map[string]func(*rapid.T){
@@ -74,7 +74,7 @@ func (l *life) cancel(t *rapid.T) {
 			t.Fatal("a cancel, repeated, is not kept")
 		}
 	case d.Verdict == Keep && !l.stopped[l.row.Generation]:
-		t.Fatal("answered as cancelled, and never was")
+		t.Fatal("the cancel is kept, but the alarm was never cancelled")
 	}
 }
 
@@ -84,7 +84,7 @@ func (l *life) skipLocked(t *rapid.T) {
 	}
 }
 
-// apply decides op as a store does, and checks what holds of every op.
+// apply decides op as a store does, and checks the rules for all ops.
 func (l *life) apply(t *rapid.T, op Op) Decision {
 	var old *Alarm
 	if l.row != nil {
@@ -104,7 +104,7 @@ func (l *life) apply(t *rapid.T, op Op) Decision {
 	l.checkWrite(t, op, d, old)
 	l.row = &d.Alarm
 	if d.Verdict != Amend {
-		l.acks.open = RingID{} // set anew, or cancelled
+		l.acks.open = RingID{} // set again, or cancelled
 	}
 	return d
 }
@@ -137,7 +137,7 @@ func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
 	}
 }
 
-// checkAmend: answers, kicks and discards never touch what was asked for, but for a latest_ring_at that a kick lifts.
+// checkAmend checks that answers, kicks and discards do not change the content. A kick may remove latest_ring_at.
 func (l *life) checkAmend(t *rapid.T, op Op, d Decision, old *Alarm) {
 	content := old.Content
 	if op.Kick != nil && content.LatestRingAt <= l.now {
@@ -147,11 +147,11 @@ func (l *life) checkAmend(t *rapid.T, op Op, d Decision, old *Alarm) {
 		t.Fatalf("changed to %+v", d.Alarm)
 	}
 	if op.Answer == nil && d.Alarm.RingNo != old.RingNo || l.claim != nil {
-		t.Fatal("a ring was taken for what it is not, or a claimed one touched")
+		t.Fatal("ring_no changed without an answer, or the row of a ring in flight changed")
 	}
 }
 
-// takeClaim does what a store's Claim does.
+// takeClaim claims the alarm as a store's Claim does.
 func (l *life) takeClaim(t *rapid.T) {
 	if l.row == nil || l.claim != nil || l.row.NextTryTime == NoInstant || l.row.NextTryTime > l.now {
 		t.Skip("nothing is due")
@@ -181,7 +181,7 @@ func (l *life) takeClaim(t *rapid.T) {
 	}
 }
 
-// settle does what a store's Settle does.
+// settle settles the ring in flight as a store's Settle does, with a random outcome.
 func (l *life) settle(t *rapid.T) {
 	if l.claim == nil {
 		t.Skip("nothing is claimed")
@@ -199,13 +199,13 @@ func (l *life) settleAs(t *rapid.T, kind OutcomeKind) {
 		l.confirmed[r.MessageID()] = true
 	}
 	if r.InDoubt && !f.InDoubt && f.Outcome.Kind != Confirmed {
-		t.Fatal("the doubt is gone without a confirm")
+		t.Fatal("in_doubt was cleared without a confirm")
 	}
 	l.row, l.claim = &a, nil
 	l.acks.settled(r.ID(), &a)
 }
 
-// lose is the end of a node between publish and commit: a transaction is rolled back, a two-phase claim stays till its end.
+// lose ends the node between publish and commit. A held claim is rolled back; a two-phase claim stays until its end.
 func (l *life) lose(t *rapid.T) {
 	if l.claim == nil {
 		t.Skip("nothing is claimed")
@@ -230,11 +230,11 @@ func (l *life) check(t *rapid.T) {
 	if (a.FinishedAt != NoInstant) != a.State.Over() {
 		t.Fatalf("%s with finished_at %s", a.State, a.FinishedAt)
 	}
-	if a.State == Scheduled && a.LatestRingAt != NoInstant && a.NextTryTime > a.LatestRingAt {
+	if a.State == Scheduled && a.LatestRingAt != NoInstant && a.NextTryTime > max(a.LatestRingAt, l.now) {
 		t.Fatalf("next try %s after the latest %s", a.NextTryTime, a.LatestRingAt)
 	}
 	if a.State == Cancelled && !l.stopped[a.Generation] {
-		t.Fatal("cancelled by nobody")
+		t.Fatal("cancelled without a cancel or a discard")
 	}
 	if a.State == Rung && (a.AckTimeout > 0) != l.acks.acked[a.Generation] {
 		t.Fatalf("rung, acknowledgement wanted: %v, got: %v", a.AckTimeout > 0, l.acks.acked[a.Generation])

@@ -4,12 +4,12 @@ import (
 	"log/slog"
 	"testing"
 	"time"
-	_ "time/tzdata" // Oslo, whatever the machine has
+	_ "time/tzdata" // has Oslo, even if the machine has no time zones
 
 	"go.uber.org/goleak"
 )
 
-// TestMain runs all tests in a zone with two offsets: nothing here may depend on it.
+// TestMain runs all tests in a time zone with two offsets, because no result may depend on the zone.
 func TestMain(m *testing.M) {
 	oslo, err := time.LoadLocation("Europe/Oslo")
 	if err != nil {

@@ -2,10 +2,12 @@ package clock
 
 import "time"
 
-// Metrics takes the domain's measurements; the zero value drops them.
+// Metrics receives the domain's measurements. The zero value drops them.
 type Metrics struct {
-	// Write is called once a write transaction: how many ops it held, how long it took, and its error.
+	// Write is called once for each write transaction, with the number of its ops, its duration and its error.
 	Write func(ops int, took time.Duration, err error)
-	// Op is called once an op that was valid, with what became of it and how long it took from submission.
+	// Op is called once for each valid op, with its verdict, the time since its submission and its error.
 	Op func(op Op, verdict Verdict, took time.Duration, err error)
+	// Dropped is called once for each op that is refused before it is written. Op is called for it too, with Refuse.
+	Dropped func(why DropReason)
 }

@@ -10,23 +10,25 @@ import (
 	"time"
 )
 
-// modelStore is a Store in memory: what it answers is what Decide says, one transaction after the other.
+// modelStore is a Store in memory. It returns the decisions of Decide, one transaction after the other.
 type modelStore struct {
 	latency time.Duration
-	fail    func(r WriteRequest) error // nil: none
+	fail    func(r WriteRequest) error // error of Write; nil: writes succeed
 
-	failList func(q ListQuery) error // nil: none
+	failList func(q ListQuery) error // error of List; nil: lists succeed
 
-	mu     sync.Mutex
-	rows   map[Key]*Alarm
-	locked map[Key]time.Time // rows held by somebody else, until then
-	under  map[Key]bool      // keys of transactions that are under way
-	twice  bool              // a group had a key twice, or two groups at once
-	groups []WriteRequest    // all transactions, in the order of their beginning
-	nextID int64
+	mu        sync.Mutex
+	rows      map[Key]*Alarm
+	locked    map[Key]time.Time // time until which another transaction locks the key's row
+	under     map[Key]bool      // keys of running transactions
+	waits     int               // running transactions that may wait for a row
+	twice     bool              // a key was twice in a group, or in two running transactions
+	groups    []WriteRequest    // all transactions, in the order in which they began
+	nextID    int64
+	postponed int // ops whose decision was Postpone
 
-	asked    [][]int64 // what Keys was asked for
-	failKeys error
+	asked    [][]int64 // ids of each call of Keys
+	failKeys error     // error of Keys; nil: Keys succeeds
 }
 
 var _ Store = (*modelStore)(nil)
@@ -62,6 +64,16 @@ func (m *modelStore) begin(r WriteRequest) {
 		m.twice = m.twice || m.under[op.Key()]
 		m.under[op.Key()] = true
 	}
+	if r.Wait > 0 {
+		m.waits++
+	}
+}
+
+// waiting returns the number of running transactions that may wait for a row.
+func (m *modelStore) waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waits
 }
 
 func (m *modelStore) end(r WriteRequest) {
@@ -69,6 +81,9 @@ func (m *modelStore) end(r WriteRequest) {
 	defer m.mu.Unlock()
 	for _, op := range r.Ops {
 		delete(m.under, op.Key())
+	}
+	if r.Wait > 0 {
+		m.waits--
 	}
 }
 
@@ -81,22 +96,31 @@ func (m *modelStore) lockedFor(k Key) time.Duration {
 func (m *modelStore) apply(r WriteRequest) []Decision {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ds := make([]Decision, len(r.Ops))
+	decisions := make([]Decision, len(r.Ops))
+	loaded := 0
 	for i, op := range r.Ops {
 		row := m.rows[op.Key()]
+		if row != nil {
+			loaded += len(row.Payload)
+		}
+		if r.MaxLoad > 0 && loaded > r.MaxLoad && i > 0 {
+			decisions[i].Verdict = Postpone
+			m.postponed++
+			continue
+		}
 		if time.Now().Before(m.locked[op.Key()]) {
-			ds[i].Verdict = Wait
+			decisions[i].Verdict = Wait
 			if row != nil {
-				ds[i].Alarm = *row
+				decisions[i].Alarm = *row
 			}
 			continue
 		}
-		ds[i] = op.Decide(row, r.Now)
-		if ds[i].Writes() {
-			m.keep(&ds[i].Alarm)
+		decisions[i] = op.Decide(row, r.Now)
+		if decisions[i].Writes() {
+			m.keep(&decisions[i].Alarm)
 		}
 	}
-	return ds
+	return decisions
 }
 
 func (m *modelStore) keep(a *Alarm) {
@@ -118,10 +142,10 @@ func (m *modelStore) Get(_ context.Context, k Key) (*Alarm, error) {
 	return nil, &Error{Kind: ErrNotFound, Code: CodeUnknownAlarm, Detail: "no alarm"}
 }
 
-func (m *modelStore) List(_ context.Context, q ListQuery) ([]Alarm, error) {
+func (m *modelStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool) error {
 	if m.failList != nil {
 		if err := m.failList(q); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	m.mu.Lock()
@@ -134,7 +158,12 @@ func (m *modelStore) List(_ context.Context, q ListQuery) ([]Alarm, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
-	return list[:min(len(list), q.Limit)], nil
+	for i := range list[:min(len(list), q.Limit)] {
+		if !take(&list[i]) {
+			break
+		}
+	}
+	return nil
 }
 
 func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error) {
@@ -153,14 +182,14 @@ func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error)
 	return keys, nil
 }
 
-// lock holds the key's row from now on, for that long.
+// lock locks the key's row from now on, for the duration d.
 func (m *modelStore) lock(k Key, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.locked[k] = time.Now().Add(d)
 }
 
-// change rewrites the row of k, as a ring does.
+// change changes the row of k, as a ring does.
 func (m *modelStore) change(k Key, f func(a *Alarm)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +212,7 @@ type wakerFunc func(written []Decision)
 
 func (f wakerFunc) Wake(written []Decision) { f(written) }
 
-// testService is a Service over a modelStore, running in a bubble.
+// testService is a running Service on a modelStore, in a synctest bubble.
 type testService struct {
 	*Service
 	store *modelStore
@@ -191,24 +220,25 @@ type testService struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	mu    sync.Mutex
-	woken []Decision
-	ops   map[Verdict]int // as Metrics.Op counted them
+	mu      sync.Mutex
+	woken   []Decision
+	ops     map[Verdict]int    // as Metrics.Op counted them
+	dropped map[DropReason]int // as Metrics.Dropped counted them
 }
 
-// withService runs f with a Service at work; cfg may be changed by configure.
+// withService runs f with a running Service. configure may change the configuration and the store; nil: defaults.
 func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore), f func(t *testing.T, s *testService)) {
 	t.Helper()
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 		synctest.Wait() // the first sample
 		cfg, st := DefaultServiceConfig(), newModelStore()
-		cfg.Writer.Lanes = 1
+		cfg.Writer.Committers = 1
 		if configure != nil {
 			configure(&cfg, st)
 		}
-		s := &testService{store: st, clock: c, ended: make(chan struct{}), ops: map[Verdict]int{}}
+		s := &testService{store: st, clock: c, ended: make(chan struct{}), ops: map[Verdict]int{}, dropped: map[DropReason]int{}}
 		var err error
-		s.Service, err = NewService(cfg, st, tb, wakerFunc(s.wake), &Metrics{Op: s.countOp})
+		s.Service, err = NewService(cfg, ServiceDeps{Store: st, Time: tb, Waker: wakerFunc(s.wake), Metrics: Metrics{Op: s.countOp, Dropped: s.countDrop}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,10 +256,21 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		if st.twice {
 			t.Error("a key was written twice at once")
 		}
-		if s.writer.ops.Load() != 0 || s.writer.bytes.Load() != 0 {
-			t.Errorf("%d ops and %d bytes are still counted as queued", s.writer.ops.Load(), s.writer.bytes.Load())
-		}
+		s.checkEmpty(t)
 	})
+}
+
+// checkEmpty checks that the write queue and the lock slots are empty, and their counts too.
+func (s *testService) checkEmpty(t *testing.T) {
+	t.Helper()
+	q, slots := s.writer.queue, s.writer.lockSlots
+	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 || len(q.largest) != 0 {
+		t.Errorf("the queue still counts %d ops, %d bytes, %d ready, %d groups, %d applications, %d keys, %d in order of size",
+			q.ops, q.bytes, q.ready, q.youngGroups, len(q.apps), len(q.keys), len(q.largest))
+	}
+	if slots.free != s.cfg.Writer.LockedWrites || len(slots.turns) != 0 || len(slots.byApplication) != 0 {
+		t.Errorf("%d slots are free, and %d of %d applications wait for one", slots.free, len(slots.turns), len(slots.byApplication))
+	}
 }
 
 func (s *testService) wake(written []Decision) {
@@ -244,29 +285,38 @@ func (s *testService) countOp(_ Op, v Verdict, _ time.Duration, _ error) {
 	s.ops[v]++
 }
 
+// Submit is Service.Submit for a caller that never leaves.
+func (s *testService) Submit(op Op) *Pending { return s.Service.Submit(context.Background(), op) }
+
+func (s *testService) countDrop(why DropReason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped[why]++
+}
+
 func (s *testService) set(id string) *Pending { return s.Submit(Op{Set: testSet(id)}) }
 
 func (s *testService) cancel(id string) *Pending {
 	return s.Submit(Op{Cancel: &Cancel{Key: Key{"shop", id}}})
 }
 
-// must waits for the answer, which must not be an error.
+// must waits for the decision, which must not be an error.
 func must(t *testing.T, p *Pending) Decision {
 	t.Helper()
 	d, err := p.Wait(t.Context())
 	if err != nil {
-		t.Fatalf("answered with %v", err)
+		t.Fatalf("got %v", err)
 	}
 	return *d
 }
 
-// codeOf waits for the answer and returns its error's code.
+// codeOf waits for the decision, which must be an error, and returns the error's code.
 func codeOf(t *testing.T, p *Pending) string {
 	t.Helper()
 	_, err := p.Wait(t.Context())
 	e, ok := err.(*Error)
 	if !ok {
-		t.Fatalf("answered with %v, want an *Error", err)
+		t.Fatalf("got %v, want an *Error", err)
 	}
 	if (e.Kind == ErrUnavailable || e.Kind == ErrUnconfirmed) && e.RetryAfter <= 0 {
 		t.Errorf("%v comes without RetryAfter", e)

@@ -2,59 +2,104 @@ package clock
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
-// Pending is the answer to a submitted op, to come.
+// Pending is a submitted op. It has the decision once Done is closed.
 type Pending struct {
 	op   Op
+	key  Key             // the op's key
+	ctx  context.Context //nolint:containedctx // it lasts as long as the caller waits
 	size int
 	done chan struct{} // closed when decision is set
 
-	submitted time.Time
-	held      time.Time // since when it has waited for its row, or behind another that does
+	submitted   time.Time
+	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
+
+	// position in the write queue, guarded by writeQueue.mu
+	app                  *appQueue
+	keyQueue             *keyQueue
+	arrival              uint64
+	before, after        *Pending // neighbours in a list of its application
+	prevOnKey, nextOnKey *Pending // neighbours on the same key; nil at the ends
 
 	decision Decision
 }
 
-func newPending(op Op) *Pending {
-	return &Pending{op: op, size: op.Size(), done: make(chan struct{})}
+// newPending returns the Pending of a caller that waits as long as ctx lasts.
+func newPending(ctx context.Context, op Op) *Pending {
+	return &Pending{op: op, key: op.Key(), ctx: ctx, size: op.Size(), done: make(chan struct{})}
 }
 
-// Answered returns a Pending that has its answer: of who decides at once.
-func Answered(op Op, d Decision) *Pending {
-	p := newPending(op)
-	p.answer(&d)
+// Decided returns a Pending that has its decision already.
+func Decided(op Op, d Decision) *Pending {
+	p := newPending(context.Background(), op)
+	p.decide(&d)
 	return p
 }
 
-// failed returns a Pending that is already answered with err.
-func failed(op Op, err error) *Pending { return Answered(op, Decision{Verdict: Refuse, Err: err}) }
+// failed returns a Pending that is already refused with err.
+func failed(op Op, err error) *Pending { return Decided(op, Decision{Verdict: Refuse, Err: err}) }
 
-func (p *Pending) answer(d *Decision) {
-	p.decision = *d // a copy: the decisions of a group must not live as long as the last of its waiters
+func (p *Pending) decide(d *Decision) {
+	p.decision = *d // a copy: one waiter must not keep the decisions of the whole group in memory
+	if p.op.Brief {
+		p.op = Op{}
+		p.decision.dropPayload()
+	}
 	close(p.done)
 }
 
-// Done is closed when the answer is there.
+// dropPayload removes the payload from the decision and from its error.
+func (d *Decision) dropPayload() {
+	d.Alarm.Payload = nil
+	e, is := errors.AsType[*Error](d.Err)
+	if !is || e.Alarm == nil {
+		return
+	}
+	brief, alarm := *e, *e.Alarm
+	alarm.Payload, brief.Alarm = nil, &alarm
+	d.Err = &brief
+}
+
+// halfClosedWait is how long an op stays in the queue after its caller's connection seems closed. A client that has closed only its
+// sending half looks like a client that has left, but still reads the response.
+const halfClosedWait = time.Second
+
+// abandoned reports whether the caller waits no longer: its deadline has passed, or it has left and the op has been queued for
+// halfClosedWait.
+func (p *Pending) abandoned(now time.Time) bool {
+	return p.ctx.Err() != nil && p.untilAbandoned(now) <= 0
+}
+
+// untilAbandoned returns how long p, whose ctx has ended, may still be written.
+func (p *Pending) untilAbandoned(now time.Time) time.Duration {
+	if errors.Is(p.ctx.Err(), context.DeadlineExceeded) {
+		return 0
+	}
+	return halfClosedWait - now.Sub(p.submitted)
+}
+
+// Done returns a channel that is closed when the decision is known.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait returns the decision once it is committed, or an error: the decision's own, or ErrUnconfirmed when ctx ends before
-// the answer: the op may still be applied. The decision is shared and must not be changed.
+// Wait returns the decision once it is committed. Its error is the decision's error, or ErrUnconfirmed if ctx ends first: then the op
+// may still be applied. The decision is shared and must not be changed.
 func (p *Pending) Wait(ctx context.Context) (*Decision, error) {
-	if !p.answered() {
+	if !p.decided() {
 		select {
 		case <-p.done:
 		case <-ctx.Done():
 		}
 	}
-	if !p.answered() { // if it has been meanwhile, the answer is worth more
+	if !p.decided() { // a decision that is known by now is worth more than the end of ctx
 		return new(Decision), Unconfirmed(ctx.Err())
 	}
 	return &p.decision, p.decision.Err
 }
 
-func (p *Pending) answered() bool {
+func (p *Pending) decided() bool {
 	select {
 	case <-p.done:
 		return true

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// RetryPolicy says when a try that failed is repeated. Doubtful tries do not count and do not wait by it.
+// RetryPolicy decides when a failed try is repeated. A try with an unknown outcome is not counted, and its repeat does not wait.
 type RetryPolicy struct {
-	Initial time.Duration // the first wait
-	Factor  float64       // each wait is that many times the one before; 1: fixed
-	Cap     time.Duration // the longest wait
-	Limit   int           // retries before the alarm is dead; NoLimit: until latest_ring_at
+	Initial time.Duration // first wait
+	Factor  float64       // ratio of each wait to the wait before; 1: all waits are equal
+	Cap     time.Duration // longest wait
+	Limit   int           // retries before the alarm is dead; NoLimit: retries until latest_ring_at
 }
 
-// NoLimit as a RetryPolicy's Limit: tried again until latest_ring_at, for ever where there is none.
+// NoLimit is the Limit of a RetryPolicy that tries again until latest_ring_at, or for ever if the alarm has none.
 const NoLimit = -1
 
 // DefaultRetryPolicy waits 1 s, 2 s, 4 s ... up to 30 s, without limit.
@@ -25,21 +25,21 @@ func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{Initial: time.Second, Factor: 2, Cap: 30 * time.Second, Limit: NoLimit}
 }
 
-// Wait returns how long to wait after failed tries, the last one included (so at least 1): initial * factor^(failed-1),
-// at most cap, of which fraction (0 to 1) decides between half and the whole, in whole milliseconds.
+// Wait returns the wait after the given number of failed tries, at least 1, in whole milliseconds. The whole wait is
+// initial * factor^(failed-1), at most cap. fraction, from 0 to 1, selects a wait between half of it and the whole.
 func (p RetryPolicy) Wait(failed int, fraction float64) time.Duration {
 	whole := min(float64(p.Initial)*math.Pow(p.Factor, float64(failed-1)), float64(p.Cap)) / float64(time.Millisecond)
-	drawn := math.Ceil(whole * (0.5 + fraction/2)) // up, or 1 ms would become no wait at all
+	drawn := math.Ceil(whole * (0.5 + fraction/2)) // rounded up: otherwise 1 ms could become no wait at all
 	return time.Duration(min(drawn, math.Floor(whole))) * time.Millisecond
 }
 
-// draw returns Wait with a random fraction, so that what failed together does not come back together.
+// draw returns Wait with a random fraction, so that rings which failed together are not tried together again.
 func (p RetryPolicy) draw(failed int) time.Duration { return p.Wait(failed, rand.Float64()) }
 
-// Exhausted reports whether failed tries, the last one included, are more than the policy repeats.
+// Exhausted reports whether the policy allows no retry after the given number of failed tries.
 func (p RetryPolicy) Exhausted(failed int) bool { return p.Limit != NoLimit && failed > p.Limit }
 
-// Validate returns an ErrInvalid *Error with the field, or nil.
+// Validate returns an *Error of kind ErrInvalid that names the field, or nil.
 func (p RetryPolicy) Validate() error {
 	switch {
 	case p.Initial < time.Millisecond || p.Initial > maxRetryWait || !wholeMillis(p.Initial):
@@ -54,7 +54,7 @@ func (p RetryPolicy) Validate() error {
 	return nil
 }
 
-// wholeMillis: what is stored in milliseconds must not come back changed, or a repeated set would not be the same.
+// wholeMillis reports whether a column in milliseconds stores d exactly. A rounded duration would make a repeated set differ.
 func wholeMillis(d time.Duration) bool { return d%time.Millisecond == 0 }
 
 const (
@@ -62,7 +62,7 @@ const (
 	maxRetryLimit = 1_000_000
 )
 
-// storedRetryPolicy is a policy as the column retry_policy keeps it.
+// storedRetryPolicy is the JSON of the column retry_policy.
 type storedRetryPolicy struct {
 	Initial int64   `json:"initial"` // ms
 	Factor  float64 `json:"factor"`
@@ -70,7 +70,7 @@ type storedRetryPolicy struct {
 	Limit   *int    `json:"limit"`
 }
 
-// Encode returns the policy as it is stored: JSON with waits in milliseconds, empty for the default.
+// Encode returns the policy for the column retry_policy: JSON with waits in milliseconds, empty for the default policy.
 func (p RetryPolicy) Encode() string {
 	if p == DefaultRetryPolicy() {
 		return ""
@@ -80,13 +80,13 @@ func (p RetryPolicy) Encode() string {
 		s.Limit = &p.Limit
 	}
 	b, err := json.Marshal(s)
-	if err != nil { // a NaN, which Validate refuses
+	if err != nil { // Factor is NaN, which Validate refuses
 		panic("clock: encode an invalid retry policy: " + err.Error())
 	}
 	return string(b)
 }
 
-// DecodeRetryPolicy reads what Encode wrote of a valid policy. An error means that the column was changed by other hands.
+// DecodeRetryPolicy reads a policy that Encode wrote. An error means that another program has changed the column.
 func DecodeRetryPolicy(stored string) (RetryPolicy, error) {
 	if stored == "" {
 		return DefaultRetryPolicy(), nil

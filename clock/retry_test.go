@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRetryWaits(t *testing.T) {
+func TestRetryWaitsGrowUpToTheCap(t *testing.T) {
 	fixed := RetryPolicy{Initial: 10 * time.Second, Factor: 1, Cap: time.Minute, Limit: NoLimit}
 	for _, c := range []struct {
 		p           RetryPolicy
@@ -65,7 +65,7 @@ func TestRetryWaitsLieBetweenHalfAndWhole(t *testing.T) {
 	})
 }
 
-func TestExhausted(t *testing.T) {
+func TestRetriesAreExhaustedBeyondTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		limit, failed int
 		want          bool
@@ -76,7 +76,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-func TestRetryPolicyRoundTrip(t *testing.T) {
+func TestStoredRetryPolicyIsReadUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := genRetryPolicy(t)
 		if err := p.Validate(); err != nil {
@@ -89,7 +89,7 @@ func TestRetryPolicyRoundTrip(t *testing.T) {
 	})
 }
 
-func TestRetryPolicyEncoding(t *testing.T) {
+func TestRetryPolicyIsStoredAsJSON(t *testing.T) {
 	if got := DefaultRetryPolicy().Encode(); got != "" {
 		t.Errorf("the default is stored as %q", got)
 	}
@@ -104,7 +104,7 @@ func TestRetryPolicyEncoding(t *testing.T) {
 	}
 }
 
-func TestDecodeRetryPolicyRefuses(t *testing.T) {
+func TestDecodeRetryPolicyRefusesInvalidPolicies(t *testing.T) {
 	for _, bad := range []string{
 		"x", "null", "{}", "[]", `{"initial":0,"factor":2,"cap":30000}`, `{"initial":1000,"factor":0,"cap":30000}`,
 		`{"initial":9223372036854775807,"factor":2,"cap":9223372036854775807}`, `{"initial":-1,"factor":2,"cap":30000}`,
@@ -138,7 +138,7 @@ func FuzzDecodeRetryPolicy(f *testing.F) {
 	})
 }
 
-// invalidField returns field and code of an invalid input's error.
+// invalidField returns the field and the code of an error about invalid input, empty for another error.
 func invalidField(err error) (field, code string) {
 	var e *Error
 	if errors.As(err, &e) && (errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge)) && e.Detail != "" {

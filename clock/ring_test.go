@@ -15,7 +15,7 @@ func testRing() *Ring {
 	}
 }
 
-func TestMessageID(t *testing.T) {
+func TestMessageIDHasAlarmGenerationAndRingNumber(t *testing.T) {
 	if got := testRing().MessageID(); got != "7.3.2" {
 		t.Errorf("got %s", got)
 	}
@@ -25,14 +25,14 @@ func TestMessageID(t *testing.T) {
 	}
 }
 
-func TestSettleConfirmed(t *testing.T) {
+func TestSettledConfirmIsRungOrWaitsForItsAcknowledgement(t *testing.T) {
 	r := testRing()
 	r.InDoubt = true
 	want := Fate{Outcome: Outcome{Kind: Confirmed}, State: Rung, NextTryTime: NoInstant, RetryTimes: 4, FinishedAt: 50_000}
 	if got := Settle(r, Outcome{Kind: Confirmed}, 51_000); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	r.LatestRingAt = 50_100 // the time for an answer is not cut by it
+	r.LatestRingAt = 50_100 // it does not shorten ack_timeout
 	r.AckTimeout = time.Minute
 	want.State, want.NextTryTime, want.FinishedAt = Ringing, 110_000, NoInstant
 	if got := Settle(r, Outcome{Kind: Confirmed}, 51_000); got != want {
@@ -40,7 +40,7 @@ func TestSettleConfirmed(t *testing.T) {
 	}
 }
 
-func TestSettleFailures(t *testing.T) {
+func TestSettledFailureIsTriedAgainUpToTheLimit(t *testing.T) {
 	const now, latest = Instant(51_000), Instant(51_100)
 	for _, c := range []struct {
 		kind           OutcomeKind
@@ -55,7 +55,7 @@ func TestSettleFailures(t *testing.T) {
 				if f := Settle(r, Outcome{Kind: c.kind}, now); c.counted && f.NextTryTime != latest || f.NextTryTime > latest {
 					t.Errorf("next try at %d, latest %d", f.NextTryTime, latest)
 				}
-				if f := Settle(r, Outcome{Kind: c.kind}, latest+7); f.NextTryTime != latest || f.State != Scheduled {
+				if f := Settle(r, Outcome{Kind: c.kind}, latest+7); f.NextTryTime != latest+7 || f.State != Scheduled {
 					t.Errorf("after the latest: %+v", f)
 				}
 			})
@@ -63,7 +63,7 @@ func TestSettleFailures(t *testing.T) {
 	}
 }
 
-// checkFailure settles a ring that has one try left, once and once more.
+// checkFailure settles a ring that has one retry left. If the failure is counted, it settles the ring a second time.
 func checkFailure(t *testing.T, r *Ring, kind OutcomeKind, counted, doubt bool, now Instant) {
 	t.Helper()
 	f := Settle(r, Outcome{Kind: kind, Reason: "because"}, now)
@@ -90,7 +90,7 @@ func checkFailure(t *testing.T, r *Ring, kind OutcomeKind, counted, doubt bool, 
 	}
 }
 
-func TestSettleLimits(t *testing.T) {
+func TestSettledFailureBeyondTheLimitIsDead(t *testing.T) {
 	for _, c := range []struct {
 		limit, failed int
 		want          State
@@ -110,7 +110,7 @@ func TestSettleWaitsDiffer(t *testing.T) {
 		seen[Settle(r, Outcome{Kind: Nacked}, 51_000).NextTryTime] = true
 	}
 	if len(seen) < 20 {
-		t.Errorf("100 rings that failed together come back at %d instants", len(seen))
+		t.Errorf("100 rings that failed together are tried again at only %d instants", len(seen))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestSettleBoundsTheReason(t *testing.T) {
 	}
 }
 
-func TestOutcomeKinds(t *testing.T) {
+func TestOutcomesHaveFixedNumbersAndNames(t *testing.T) {
 	kinds := append(OutcomeKinds(), Released, Buried, Unacknowledged)
 	for i, want := range []string{
 		"confirmed", "returned", "nacked", "in_doubt", "refused", "unsent", "untaken", "released", "buried", "unacknowledged",

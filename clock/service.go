@@ -4,30 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Waker is told what was committed, so that an alarm due soon is rung on time. It gets all decisions of a transaction,
-// those that write nothing too, and must not block, change or keep the slice.
+// Waker learns of committed changes, so that an alarm that is due soon rings on time. It gets all decisions of a transaction,
+// including decisions that write nothing. It must not block, and must not change or keep the slice.
 type Waker interface {
 	Wake(written []Decision)
 }
 
-// ServiceConfig bounds what the Service takes in.
+// ServiceConfig has the limits of the Service.
 type ServiceConfig struct {
-	MaxPayload int // bytes a payload, at most; default DefaultMaxPayload
+	MaxPayload int // bytes of a payload, at most; default DefaultMaxPayload
 	Writer     WriterConfig
 }
 
-// DefaultServiceConfig returns the defaults that each field names.
+// DefaultServiceConfig returns the default configuration.
 func DefaultServiceConfig() ServiceConfig {
 	return ServiceConfig{MaxPayload: DefaultMaxPayload, Writer: DefaultWriterConfig()}
 }
 
-// Validate returns all reasons against the configuration, joined, or nil.
+// Validate returns all faults of the configuration, joined, or nil.
 func (c ServiceConfig) Validate() error {
 	var errs []error
 	if c.MaxPayload < 0 || c.MaxPayload > 8<<20 {
@@ -39,8 +40,7 @@ func (c ServiceConfig) Validate() error {
 	return errors.Join(append(errs, c.Writer.Validate())...)
 }
 
-// Service is what applications talk to: it validates, orders and applies sets, cancels and answers, and reads
-// alarms.
+// Service serves the requests of applications. It validates, orders and applies sets, cancels and answers, and reads alarms.
 type Service struct {
 	cfg    ServiceConfig
 	store  Store
@@ -48,25 +48,42 @@ type Service struct {
 	writer *Writer
 }
 
-// NewService returns a Service; writing needs its Run.
-func NewService(cfg ServiceConfig, st Store, tb *Timebase, waker Waker, m *Metrics) (*Service, error) {
+// ServiceDeps are the parts that the Service uses.
+type ServiceDeps struct {
+	Store   Store
+	Prober  WriteProber // nil: only requests show whether writes succeed
+	Time    *Timebase
+	Waker   Waker
+	Metrics Metrics      // the zero value drops measurements
+	Log     *slog.Logger // nil: no log
+}
+
+// NewService returns a Service. It writes nothing until Run is called.
+func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Service{cfg: cfg, store: st, time: tb, writer: newWriter(cfg.Writer, st, tb, waker, m)}, nil
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: newWriter(cfg.Writer, cfg.MaxPayload, deps)}, nil
 }
 
-// Run writes what is submitted until ctx ends and everything submitted by then is answered.
+// Run writes submitted ops until ctx ends and every op submitted by then has its decision.
 func (s *Service) Run(ctx context.Context) error { return s.writer.Run(ctx) }
 
-// Queued returns how many ops are queued or being written, and the bytes that they hold.
+// Queued returns the number of ops that are queued or being written, and their bytes in memory.
 func (s *Service) Queued() (ops, bytes int) {
-	return int(s.writer.ops.Load()), int(s.writer.bytes.Load())
+	return s.writer.queue.size()
 }
 
-// Submit validates the op and queues it; it never blocks. Ops on one key take effect in the order of their submission.
-// Every failure is in the Pending. What op points to must not be changed afterwards, and is not changed by this.
-func (s *Service) Submit(op Op) *Pending {
+// Writable returns an error if all writes of the last seconds have failed, so that sets cannot be served; else nil.
+func (s *Service) Writable() error { return s.writer.watch.failing() }
+
+// Submit validates the op and queues it. It never blocks. Ops on one key take effect in the order of their submission. ctx must last
+// as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
+// must not change them afterwards.
+func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	if err := s.validate(op); err != nil {
 		return failed(op, err)
 	}
@@ -79,7 +96,7 @@ func (s *Service) Submit(op Op) *Pending {
 			return failed(op, err)
 		}
 	}
-	p := newPending(op)
+	p := newPending(ctx, op)
 	s.writer.submit(p)
 	return p
 }
@@ -94,33 +111,33 @@ func (s *Service) validate(op Op) error {
 	return op.Key().Validate()
 }
 
-// Get returns the alarm with its failed attempts, newest first.
-func (s *Service) Get(ctx context.Context, k Key) (*Alarm, error) {
-	if err := k.Validate(); err != nil {
+// Get returns the alarm with its attempts, newest first.
+func (s *Service) Get(ctx context.Context, key Key) (*Alarm, error) {
+	if err := key.Validate(); err != nil {
 		return nil, err
 	}
-	return s.store.Get(ctx, k)
+	return s.store.Get(ctx, key)
 }
 
-// List returns alarms of one application by business id.
-func (s *Service) List(ctx context.Context, q ListQuery) ([]Alarm, error) {
-	if err := ValidateApplication(q.Application); err != nil {
-		return nil, err
+// List passes alarms of one application to take, ordered by business id, until take returns false. take must not block.
+func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) bool) error {
+	if err := ValidateApplication(query.Application); err != nil {
+		return err
 	}
-	if q.Limit < 1 || q.Limit > MaxListLimit {
-		return nil, invalid(CodeOutOfRange, "limit", "limit must be from 1 to 1000")
+	if query.Limit < 1 || query.Limit > MaxListLimit {
+		return invalid(CodeOutOfRange, "limit", "limit must be from 1 to 1000")
 	}
-	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) || strings.ContainsFunc(q.Prefix, unicode.IsControl) {
-		return nil, invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
+	if len(query.Prefix) > MaxBusinessID || !utf8.ValidString(query.Prefix) || strings.ContainsFunc(query.Prefix, unicode.IsControl) {
+		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
 	}
-	if q.After != "" && ValidateBusinessID(q.After) != nil {
-		return nil, invalid(CodeInvalidValue, "cursor", "cursor must be as an answer gave it")
+	if query.After != "" && ValidateBusinessID(query.After) != nil {
+		return invalid(CodeInvalidValue, "cursor", "cursor must be the unchanged cursor of a response")
 	}
-	return s.store.List(ctx, q)
+	return s.store.List(ctx, query, take)
 }
 
-// MaxPayload returns the cap on a payload, in bytes.
+// MaxPayload returns the largest size of a payload, in bytes.
 func (s *Service) MaxPayload() int { return s.cfg.MaxPayload }
 
-// Patience bounds how long the outcome of a submitted op may take: a write group before it, its own, and a lane.
+// Patience is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
 const Patience = 15 * time.Second

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ringing sets an alarm and makes it one that waits for the acknowledgement of its first ring.
+// ringing sets an alarm and rings it once, so that it waits for the acknowledgement.
 func (s *testService) ringing(t *testing.T, id string) RingID {
 	t.Helper()
 	set := testSet(id)
@@ -21,7 +21,7 @@ func (s *testService) ringing(t *testing.T, id string) RingID {
 	return RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: 1}
 }
 
-// confirmRing does to a row what the settlement of a confirmed ring does.
+// confirmRing changes a row as the settlement of a confirmed ring does.
 func confirmRing(a *Alarm) {
 	a.State, a.RingNo, a.RungAt, a.NextTryTime = Ringing, a.RingNo+1, 5, 60_000
 }
@@ -40,10 +40,10 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 			{Ring: c, Kind: Touch},
 		})
 		if d := must(t, pending[0]); d.Verdict != Amend || d.Alarm.BusinessID != "a" || d.Alarm.State != Rung || d.Alarm.AnsweredBy != "worker-1" {
-			t.Errorf("answered with %+v", d)
+			t.Errorf("got %+v", d)
 		}
 		if d := must(t, pending[1]); d.Alarm.BusinessID != "b" || d.Alarm.State != Scheduled {
-			t.Errorf("answered with %+v", d)
+			t.Errorf("got %+v", d)
 		}
 		for i, want := range map[int]string{2: CodeUnknownRing, 3: CodeUnknownRing, 4: CodeStaleRing, 5: CodeInvalidValue} {
 			if code := codeOf(t, pending[i]); code != want {
@@ -51,38 +51,38 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 			}
 		}
 		if d := must(t, pending[6]); d.Alarm.State != Ringing {
-			t.Errorf("answered with %+v", d)
+			t.Errorf("got %+v", d)
 		}
 		if want := [][]int64{{a.AlarmID, b.AlarmID, c.AlarmID, 99, a.AlarmID, c.AlarmID}}; !reflect.DeepEqual(s.store.asked, want) {
 			t.Errorf("asked for %v, want %v", s.store.asked, want)
 		}
 		if !slices.ContainsFunc(s.woken, func(d Decision) bool { return d.Verdict == Amend && d.Alarm.BusinessID == "b" }) {
-			t.Error("the waker was not told of the release")
+			t.Error("the waker did not get the release")
 		}
 	})
 }
 
-func TestAnswersWithoutTheDatabase(t *testing.T) {
+func TestAnswersAreUnavailableWithoutTheDatabase(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		a := s.ringing(t, "a")
 		groups := len(s.store.groups)
 		s.store.failKeys = Unavailable(errors.New("gone"))
 		if code := codeOf(t, s.Answer(t.Context(), Answer{Ring: a, Kind: Ack})); code != CodeUnavailable {
-			t.Errorf("answered with %s", code)
+			t.Errorf("got %s", code)
 		}
 		if code := codeOf(t, s.Answer(t.Context(), Answer{Ring: a})); code != CodeInvalidValue {
-			t.Errorf("answered with %s", code)
+			t.Errorf("got %s", code)
 		}
 		if len(s.store.asked) != 1 || len(s.store.groups) != groups {
 			t.Errorf("asked %d times, wrote %d times", len(s.store.asked), len(s.store.groups)-groups)
 		}
 		if s.Answers(t.Context(), nil); len(s.store.asked) != 1 {
-			t.Error("asked for nothing")
+			t.Error("the store was asked although there was no answer")
 		}
 	})
 }
 
-// An answer that comes while the row is locked by the ring itself, or by a claim that was committed, is applied after it.
+// An answer that arrives while the ring is in flight, in a held or a two-phase claim, is applied after the ring's outcome.
 func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 	for name, hold := range map[string]func(s *testService, k Key){
 		"locked":    func(s *testService, k Key) { s.store.lock(k, 2*time.Second) },
@@ -107,13 +107,13 @@ func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 					time.Sleep(1900 * time.Millisecond)
 					select {
 					case <-p.Done():
-						t.Fatal("answered before the ring's outcome was known")
+						t.Fatal("decided before the ring's outcome was known")
 					default:
 					}
 					s.store.change(key, c.settle)
-					checkHeldAnswer(t, p, repeated, c.want)
+					checkDelayedAnswer(t, p, repeated, c.want)
 					if took := time.Since(begun); took > 2200*time.Millisecond {
-						t.Errorf("answered after %s", took)
+						t.Errorf("decided after %s", took)
 					}
 				})
 			})
@@ -121,34 +121,34 @@ func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 	}
 }
 
-func checkHeldAnswer(t *testing.T, first, repeated *Pending, want string) {
+func checkDelayedAnswer(t *testing.T, first, repeated *Pending, want string) {
 	t.Helper()
 	if want != "" {
 		if code := codeOf(t, first); code != want {
-			t.Errorf("answered with %s, want %s", code, want)
+			t.Errorf("got %s, want %s", code, want)
 		}
 		return
 	}
 	if d := must(t, first); d.Alarm.State != Rung || d.Alarm.RingNo != 2 || d.Alarm.InDoubt {
-		t.Errorf("answered with %+v", d.Alarm)
+		t.Errorf("got %+v", d.Alarm)
 	}
 	if code := codeOf(t, repeated); code != CodeStaleRing {
 		t.Errorf("repeated: %s", code)
 	}
 }
 
-func TestAnswersGiveAClaimUpAtItsEnd(t *testing.T) {
+func TestAnswersWaitNoLongerThanTheClaim(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		ring := s.ringing(t, "a")
 		ring.RingNo++
 		s.claimTwoPhase("a", 2*time.Second)
 		if code := codeOf(t, s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack})); code != CodeUnavailable {
-			t.Errorf("answered with %s", code)
+			t.Errorf("got %s", code)
 		}
 	})
 }
 
-// dead sets n alarms and makes them dead, every third one expired.
+// dead sets n alarms and makes them dead, and every third of them expired.
 func (s *testService) dead(t *testing.T, prefix string, n int) {
 	t.Helper()
 	var all []*Pending
@@ -177,7 +177,7 @@ func (s *testService) inState(st State) (n int) {
 	return n
 }
 
-func TestKickAndDiscardByFilter(t *testing.T) {
+func TestKickAndDiscardByFilterFollowTheCursor(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		s.dead(t, "a", 300)
 		s.dead(t, "b", 30)
@@ -202,14 +202,14 @@ func TestKickAndDiscardByFilter(t *testing.T) {
 	})
 }
 
-func TestKickByFilterCountsWhatItDidNotGet(t *testing.T) {
+func TestKickByFilterCountsAlarmsThatAreKickedAlready(t *testing.T) {
 	configure := func(_ *ServiceConfig, st *modelStore) { st.latency = time.Second }
 	withService(t, configure, func(t *testing.T, s *testService) {
 		s.dead(t, "a", 5)
 		var faster []*Pending
 		s.store.failList = func(q ListQuery) error {
 			s.store.failList = nil
-			for i := range 2 { // queued before what the filter finds
+			for i := range 2 { // queued before the kicks of the filter
 				faster = append(faster, s.Submit(Op{Kick: &Kick{Key: Key{q.Application, fmt.Sprintf("a%04d", i)}}}))
 			}
 			return nil
@@ -221,7 +221,7 @@ func TestKickByFilterCountsWhatItDidNotGet(t *testing.T) {
 	})
 }
 
-func TestKickByFilterStops(t *testing.T) {
+func TestKickByFilterStopsWhenTheDatabaseFails(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		s.dead(t, "a", 250)
 		s.store.fail = func(r WriteRequest) error {
@@ -248,7 +248,7 @@ func TestKickByFilterStops(t *testing.T) {
 	})
 }
 
-func TestKickByFilterEndsInTime(t *testing.T) {
+func TestKickByFilterReturnsACursorWhenItsContextEnds(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		s.dead(t, "a", 250)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -265,12 +265,12 @@ func TestKickByFilterEndsInTime(t *testing.T) {
 			t.Errorf("kicked %+v, %v", r, err)
 		}
 		if _, err := s.KickAll(ctx, DeadQuery{Application: "shop", Limit: 1000}); err == nil {
-			t.Error("nothing was done, and nothing said")
+			t.Error("no alarm was kicked, and there is no error")
 		}
 	})
 }
 
-func TestKickByFilterRefuses(t *testing.T) {
+func TestKickByFilterRefusesInvalidQueries(t *testing.T) {
 	s := &Service{store: newModelStore()}
 	for field, q := range map[string]DeadQuery{
 		"application": {Limit: 1}, "limit": {Application: "shop"}, "state": {Application: "shop", Limit: 1, States: []State{Dead, Rung}},

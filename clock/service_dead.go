@@ -9,10 +9,10 @@ import (
 // DeadQuery selects dead and expired alarms of one application, by business id.
 type DeadQuery struct {
 	Application string
-	States      []State // Dead, Expired; none: both
-	Prefix      string  // of business_id, bytewise
-	After       string  // business_id > After: where the one before ended
-	Limit       int     // alarms at most, 1 to MaxDeadLimit
+	States      []State // Dead, Expired or both; empty: both
+	Prefix      string  // prefix of business_id, compared bytewise; may be empty
+	After       string  // only business_id > After: DeadResult.Next of the query before
+	Limit       int     // alarms, at most: 1 to MaxDeadLimit
 }
 
 // Limits of a DeadQuery.
@@ -21,79 +21,84 @@ const (
 	MaxDeadLimit     = 10_000
 )
 
-// DeadResult is what became of the alarms that a DeadQuery selects.
+// DeadResult counts the alarms that a DeadQuery selected.
 type DeadResult struct {
-	Done   int    // kicked or discarded
-	Failed int    // not, for another was faster or the database failed
-	Next   string // After for what is left; empty: nothing is, or with an error
+	Done   int    // kicked or discarded alarms
+	Failed int    // other alarms: another request changed them first, or the database failed
+	Next   string // DeadQuery.After for the remaining alarms; empty if none remain, or with an error
 }
 
-// deadPage is how many alarms are read and written at once.
+// deadPage is how many alarms are read and written at a time.
 const deadPage = 100
 
-// KickAll kicks the alarms that q selects. Where the limit is reached or ctx ends, Next tells how to go on. When the database
-// fails it stops with what was done by then and the error; repeating the same is safe, for what was done is not dead any more.
-func (s *Service) KickAll(ctx context.Context, q DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, q, func(k Key) Op { return Op{Kick: &Kick{Key: k}} })
+// KickAll kicks the alarms that query selects. If the limit is reached or ctx ends, the result's Next continues the query. If the
+// database fails, KickAll stops and returns the counts so far with the error. A repeat is safe, because a kicked alarm is no longer
+// dead.
+func (s *Service) KickAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
+	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Brief: true} })
 }
 
-// DiscardAll discards the alarms that q selects, as KickAll kicks them.
-func (s *Service) DiscardAll(ctx context.Context, q DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, q, func(k Key) Op { return Op{Discard: &Discard{Key: k}} })
+// DiscardAll discards the alarms that query selects, as KickAll kicks them.
+func (s *Service) DiscardAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
+	return s.eachDead(ctx, query, func(k Key) Op { return Op{Discard: &Discard{Key: k}, Brief: true} })
 }
 
-func (s *Service) eachDead(ctx context.Context, q DeadQuery, op func(Key) Op) (r DeadResult, err error) {
-	if q.Limit < 1 || q.Limit > MaxDeadLimit {
-		return r, invalid(CodeOutOfRange, "limit", "limit must be from 1 to 10000")
+func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key) Op) (result DeadResult, err error) {
+	if query.Limit < 1 || query.Limit > MaxDeadLimit {
+		return result, invalid(CodeOutOfRange, "limit", "limit must be from 1 to 10000")
 	}
-	if slices.ContainsFunc(q.States, func(st State) bool { return st != Dead && st != Expired }) {
-		return r, invalid(CodeInvalidValue, "state", "state must be dead, expired or both")
+	if slices.ContainsFunc(query.States, func(state State) bool { return state != Dead && state != Expired }) {
+		return result, invalid(CodeInvalidValue, "state", "state must be dead, expired or both")
 	}
-	list := ListQuery{Application: q.Application, States: q.States, DueAfter: NoInstant, DueBefore: NoInstant, Prefix: q.Prefix, After: q.After}
+	list := ListQuery{Application: query.Application, States: query.States, DueAfter: NoInstant, DueBefore: NoInstant, Prefix: query.Prefix, After: query.After}
 	if len(list.States) == 0 {
 		list.States = []State{Dead, Expired}
 	}
-	for left := q.Limit; left > 0; left -= list.Limit {
+	for left := query.Limit; left > 0; left -= list.Limit {
 		list.Limit = min(left, deadPage)
-		alarms, err := s.List(ctx, list)
+		var keys []Key
+		err := s.List(ctx, list, func(a *Alarm) bool {
+			keys = append(keys, a.Key)
+			return true
+		})
 		switch {
-		case err != nil && ctx.Err() != nil && list.After != q.After:
-			r.Next = list.After
-			return r, nil
+		case err != nil && ctx.Err() != nil && list.After != query.After:
+			result.Next = list.After
+			return result, nil
 		case err != nil:
-			return r, err
+			return result, err
 		}
-		if err := s.submitDead(ctx, alarms, op, &r); err != nil {
-			return r, err
+		if err := s.submitDead(ctx, keys, newOp, &result); err != nil {
+			return result, err
 		}
-		if len(alarms) < list.Limit {
-			return r, nil
+		if len(keys) < list.Limit {
+			return result, nil
 		}
-		list.After = alarms[len(alarms)-1].BusinessID
+		list.After = keys[len(keys)-1].BusinessID
 	}
-	r.Next = list.After
-	return r, nil
+	result.Next = list.After
+	return result, nil
 }
 
-// submitDead submits an op an alarm, all at once, and counts what becomes of them, beyond ctx if need be. Its error is the
-// database's.
-func (s *Service) submitDead(ctx context.Context, alarms []Alarm, op func(Key) Op, r *DeadResult) (fault error) {
-	pending := make([]*Pending, len(alarms))
-	for i := range alarms {
-		pending[i] = s.Submit(op(alarms[i].Key))
-	}
+// submitDead submits one op for each key, all together, and counts their outcomes. It waits for all of them, even if ctx ends. Its
+// error is a fault of the database.
+func (s *Service) submitDead(ctx context.Context, keys []Key, newOp func(Key) Op, result *DeadResult) (fault error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
 	defer cancel()
+	pending := make([]*Pending, len(keys))
+	for i := range keys {
+		pending[i] = s.Submit(ctx, newOp(keys[i]))
+	}
 	for _, p := range pending {
 		_, err := p.Wait(ctx)
 		switch {
 		case err == nil:
-			r.Done++
+			result.Done++
 			continue
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnconfirmed):
 			fault = err
 		}
-		r.Failed++
+		result.Failed++
 	}
 	return fault
 }

@@ -18,7 +18,7 @@ func TestSubmitRefusesInvalidOps(t *testing.T) {
 			CodeInvalidBusinessID:  {Cancel: &Cancel{Key: Key{"a", ""}}},
 		} {
 			if code := codeOf(t, s.Submit(op)); code != want {
-				t.Errorf("answered with %s, want %s", code, want)
+				t.Errorf("got %s, want %s", code, want)
 			}
 		}
 		if len(s.store.groups) != 0 {
@@ -69,18 +69,18 @@ func TestSubmitChecksTheLatestRingAgainstADelay(t *testing.T) {
 
 func TestSubmitNeedsTheTimeForADelay(t *testing.T) {
 	tb := NewTimebase(DefaultTimebaseConfig(), nil, quiet())
-	s, err := NewService(DefaultServiceConfig(), newModelStore(), tb, wakerFunc(func([]Decision) {}), nil)
+	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: newModelStore(), Time: tb})
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := testSet("a")
 	setDelay(0)(set)
-	if _, err := s.Submit(Op{Set: set}).Wait(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("answered with %v", err)
+	if _, err := s.Submit(t.Context(), Op{Set: set}).Wait(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %v", err)
 	}
 }
 
-func TestGetAndList(t *testing.T) {
+func TestGetAndListReadStoredAlarms(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		for _, id := range []string{"b", "a", "c"} {
 			must(t, s.set(id))
@@ -89,22 +89,26 @@ func TestGetAndList(t *testing.T) {
 			t.Errorf("got %v, %v", a, err)
 		}
 		if _, err := s.Get(t.Context(), Key{"shop", "x"}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("of none: %v", err)
+			t.Errorf("an unknown key: %v", err)
 		}
 		if _, err := s.Get(t.Context(), Key{"shop", ""}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("of an invalid key: %v", err)
+			t.Errorf("an invalid key: %v", err)
 		}
-		list, err := s.List(t.Context(), ListQuery{Application: "shop", After: "a", Limit: 1})
+		var list []Alarm
+		err := s.List(t.Context(), ListQuery{Application: "shop", After: "a", Limit: 2}, func(a *Alarm) bool {
+			list = append(list, *a)
+			return false
+		})
 		if err != nil || len(list) != 1 || list[0].BusinessID != "b" {
 			t.Errorf("listed %v, %v", list, err)
 		}
 		if s.MaxPayload() != DefaultMaxPayload {
-			t.Error("another cap than configured")
+			t.Error("the largest payload is not the configured one")
 		}
 	})
 }
 
-func TestListRefuses(t *testing.T) {
+func TestListRefusesInvalidQueries(t *testing.T) {
 	s := &Service{store: newModelStore()}
 	long := strings.Repeat("a", MaxBusinessID+1)
 	for _, c := range []struct {
@@ -121,7 +125,7 @@ func TestListRefuses(t *testing.T) {
 		{ListQuery{Application: "shop", Limit: 1, Prefix: "a\x00"}, "prefix"},
 		{ListQuery{Application: "shop", Limit: 1, After: "a\x00"}, "cursor"},
 	} {
-		_, err := s.List(context.Background(), c.q)
+		err := s.List(context.Background(), c.q, func(*Alarm) bool { return true })
 		if field, _ := invalidField(err); field != c.field || (err == nil) != (c.field == "") {
 			t.Errorf("%+v: %v, want field %q", c.q, err, c.field)
 		}

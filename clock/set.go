@@ -2,16 +2,16 @@ package clock
 
 import "time"
 
-// Set asks for an alarm: create it, keep it, or change it (Decide).
+// Set asks that an alarm has this content. Decide creates, keeps or changes the alarm.
 type Set struct {
 	Key
-	Content           // RingAt is NoInstant until a Delay is resolved
-	Delay       Delay // in place of RingAt
+	Content           // RingAt is NoInstant until Delay is resolved
+	Delay       Delay // alternative to RingAt
 	Traceparent string
 	If          Condition
 }
 
-// Delay is a span counted from the database's clock at the request's arrival.
+// Delay is a time span that begins when the request arrives, by the database's clock.
 type Delay struct {
 	Given bool
 	Span  time.Duration
@@ -21,37 +21,38 @@ type Delay struct {
 type Cancel struct {
 	Key
 	If    Condition // AnyRow or AtGeneration
-	Brief bool      // who asks needs no more of the alarm than key, id, shard, state and generation: a store may leave out the rest
+	Brief bool      // the caller reads only key, id, shard, state and generation of the alarm: a store may leave out the rest
 }
 
-// ConditionKind is what a request demands of the row that it meets.
+// ConditionKind is the kind of condition under which a request takes effect.
 type ConditionKind int8
 
-// The conditions.
+// The kinds of conditions.
 const (
-	AnyRow       ConditionKind = iota // none
-	Absent                            // no row of the key is kept, a finished one included
-	Earlier                           // a scheduled or paused alarm is only moved to an earlier time
-	Later                             // a scheduled or paused alarm is only moved to a later time
-	AtGeneration                      // the row has that generation
+	AnyRow       ConditionKind = iota // no condition
+	Absent                            // the key has no row, not even a finished alarm's
+	Earlier                           // a set may move a scheduled or paused alarm only to an earlier time
+	Later                             // a set may move a scheduled or paused alarm only to a later time
+	AtGeneration                      // the row has this generation
 )
 
-// Condition is a request's demand, with the generation for AtGeneration.
+// Condition is a request's condition. Generation is for AtGeneration.
 type Condition struct {
 	Kind       ConditionKind
 	Generation int64
 }
 
-// Op is one request to change an alarm: exactly one is not nil.
+// Op is one request to change an alarm. Exactly one pointer is not nil.
 type Op struct {
 	Set     *Set
 	Cancel  *Cancel
 	Answer  *Answer
 	Kick    *Kick
 	Discard *Discard
+	Brief   bool // the caller does not read the payload of the decision's alarm, so Pending drops it
 }
 
-// Key returns the key that the op is about.
+// Key returns the key of the op's alarm.
 func (o Op) Key() Key {
 	switch {
 	case o.Set != nil:
@@ -67,7 +68,7 @@ func (o Op) Key() Key {
 	}
 }
 
-// Name returns what is asked for, as metrics use it: set, cancel, kick, discard, or the answer's name.
+// Name returns the op's name for metrics: set, cancel, kick, discard, or the name of the answer's kind.
 func (o Op) Name() string {
 	switch {
 	case o.Set != nil:
@@ -83,7 +84,7 @@ func (o Op) Name() string {
 	}
 }
 
-// Size returns what the op holds in memory, in bytes, roughly.
+// Size returns the op's approximate size in memory, in bytes.
 func (o Op) Size() int {
 	const fixed = 512
 	if o.Set != nil {
@@ -92,35 +93,35 @@ func (o Op) Size() int {
 	return fixed
 }
 
-// Verdict is what an op does to its row.
+// Verdict is the effect of an op on its row.
 type Verdict int8
 
-// The verdicts. Refuse comes with an error; Wait means that the row cannot be judged yet.
+// The verdicts. Wait and Postpone mean that the op cannot be judged yet.
 const (
-	Create  Verdict = iota + 1 // there was no row
-	Keep                       // nothing changes
-	Replace                    // a pending alarm is changed, generation+1
-	Rearm                      // a finished one is armed again, generation+1
-	Stop                       // cancelled
-	Amend                      // answered, kicked or discarded: neither content nor generation change
-	Refuse
-	Wait // held by a claim: judge it again when that is over
+	Create   Verdict = iota + 1 // a set inserts the row
+	Keep                        // nothing changes
+	Replace                     // a set changes an unfinished alarm, generation+1
+	Rearm                       // a set arms a finished alarm again, generation+1
+	Stop                        // a cancel ends the alarm
+	Amend                       // an answer, kick or discard changes the alarm, but not its generation
+	Refuse                      // nothing changes; the decision has an error
+	Wait                        // the row is locked or claimed: the op is judged again later
+	Postpone                    // the transaction has loaded MaxLoad bytes for other ops: the op goes into the next group
 )
 
 var verdictNames = [...]string{
-	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Amend: "amended", Refuse: "refused", Wait: "waiting",
+	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Amend: "amended", Refuse: "refused", Wait: "waiting", Postpone: "postponed",
 }
 
-// String returns the verdict's name as metrics use it.
+// String returns the verdict's name, as metrics use it.
 func (v Verdict) String() string { return verdictNames[v] }
 
-// Decision is a verdict with the row as it is after it: to be written for Create, Replace, Rearm, Stop and Amend; as it stands
-// for the others (zero where there is none).
+// Decision is a verdict on an op, with the row after it.
 type Decision struct {
 	Verdict Verdict
-	Alarm   Alarm
-	Attempt *Attempt // to be kept with the row; nil for none
-	Err     error    // with Refuse: an *Error
+	Alarm   Alarm    // row to write if Writes; else the unchanged row, zero if there is none
+	Attempt *Attempt // attempt to store with the row; nil: none
+	Err     error    // an *Error with Refuse; else nil
 }
 
 // Writes reports whether the decision changes the row.

@@ -2,16 +2,17 @@ package clock
 
 import "fmt"
 
-// State says where an alarm is in its life. The numbers are stored; never renumber them.
+// State is the stage of an alarm's life. The numbers are stored and must never change.
 type State int8
 
-// The states. Scheduled and Ringing have a next_try_time; Paused waits for a person; the others are over.
+// The states. Scheduled and ringing alarms have a next_try_time. A paused alarm waits for a person. Alarms in the other states are
+// finished.
 const (
-	Scheduled State = 1 // waits for its time, for its first ring or a further try
-	Ringing   State = 2 // handed over and waiting for an acknowledgement, or (rung_at empty) in a two-phase claim
-	Rung      State = 3 // rung, and acknowledged where it asked for that
-	Expired   State = 4 // latest_ring_at passed before it could be rung
-	Dead      State = 5 // out of tries or out of rings; last_error says why
+	Scheduled State = 1 // waits for its first ring or for a further try
+	Ringing   State = 2 // its ring waits for the acknowledgement, or (rung_at empty) a two-phase claim has taken it
+	Rung      State = 3 // rung, and acknowledged if it has an ack_timeout
+	Expired   State = 4 // latest_ring_at passed before a ring was confirmed; last_error has the reason, also for a ring in doubt
+	Dead      State = 5 // retries or rings are used up, or it was buried; last_error has the reason
 	Cancelled State = 6
 	Paused    State = 7
 )
@@ -24,7 +25,7 @@ var stateNames = [...]string{
 // States returns all states in the order of their numbers.
 func States() []State { return []State{Scheduled, Ringing, Rung, Expired, Dead, Cancelled, Paused} }
 
-// ParseState returns the state of that name.
+// ParseState returns the state with this name.
 func ParseState(name string) (State, error) {
 	for _, s := range States() {
 		if stateNames[s] == name {
@@ -45,5 +46,8 @@ func (s State) String() string {
 // MarshalText writes the state's name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Over reports whether the alarm will not ring any more unless it is armed again.
+// Known reports whether s is a defined state. A row that another program has written may have an unknown state.
+func (s State) Known() bool { return s >= Scheduled && s <= Paused }
+
+// Over reports whether the alarm is finished: it does not ring unless it is armed again.
 func (s State) Over() bool { return s == Rung || s == Expired || s == Dead || s == Cancelled }

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// TimebaseConfig says how the database's clock is followed.
+// TimebaseConfig configures how a Timebase follows the database's clock.
 type TimebaseConfig struct {
-	Interval time.Duration // between samples; default 250ms
-	MaxAge   time.Duration // without a sample for that long the time is unknown; default 15s
+	Interval time.Duration // time between samples; default 250ms
+	MaxAge   time.Duration // age of the newest sample beyond which the time is unknown; default 15s
 }
 
-// DefaultTimebaseConfig returns the defaults that each field names.
+// DefaultTimebaseConfig returns the default configuration.
 func DefaultTimebaseConfig() TimebaseConfig {
 	return TimebaseConfig{Interval: 250 * time.Millisecond, MaxAge: 15 * time.Second}
 }
 
-// Validate returns all reasons against the configuration, joined, or nil.
+// Validate returns all faults of the configuration, joined, or nil.
 func (c TimebaseConfig) Validate() error {
 	var errs []error
 	if c.Interval < 10*time.Millisecond || c.Interval > time.Minute {
@@ -34,10 +34,14 @@ func (c TimebaseConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Timebase is this process's view of the database's clock: a lower bound, so that nothing rings early. A sample is
-// the database's instant and the local monotonic time at which it was received, when the database's clock had already gone
-// on; carried on by the monotonic clock, less what the two may drift apart, it stays below. The best of the last
-// samples counts; when the newest contradicts them (a clock set back), or comes too late to tell, they are dropped.
+// Timebase is this process's view of the database's clock. A sample is an instant of the database's clock with the local monotonic
+// time at which it was received; by then the database's clock has advanced. The Timebase adds the sample's age by the local
+// monotonic clock, less an allowance for drift, so the result is a lower bound. Now allows for the drift of clocks that keep time
+// (500 ppm). Floor also allows for clocks that are slewed. Between a step or a slew of the database's clock and the next sample, Now
+// may be ahead of it. A claim therefore compares its rows with the database's own clock (store.ClaimRequest.ServerClock).
+//
+// Of the last samples, the sample with the highest bound counts. A newer sample that contradicts the older samples, after a clock was
+// set back or slewed, drops them. A sample that comes after MaxAge drops them too, because the contradiction cannot be checked.
 type Timebase struct {
 	cfg    TimebaseConfig
 	source TimeSource
@@ -45,45 +49,48 @@ type Timebase struct {
 
 	mu      sync.RWMutex
 	samples []sample // newest last, at most keptSamples
-	best    sample   // of them: they age alike, so it is so until another comes or it goes
+	best    sample   // sample with the highest bound; all bounds advance alike, so only a new or a dropped sample changes it
 }
 
 type sample struct {
-	database int64 // microseconds since the epoch
-	received time.Time
-	took     time.Duration // from asking to the answer: so much later the database's clock may have been
+	database int64         // time by the database's clock, in microseconds since the epoch
+	received time.Time     // local time at which the sample was received
+	took     time.Duration // time from request to reply; database is at most that old when it is received
 }
 
-// at returns the lower bound that s gives for the local time, in microseconds.
-func (s sample) at(local time.Time) int64 {
+// lowerBound returns the least time of the database's clock at the local time, in microseconds.
+func (s sample) lowerBound(local time.Time) int64 {
 	age := local.Sub(s.received).Microseconds()
 	return s.database + age - drift(age)
 }
 
-// latest returns how late the database's clock may be at the local time, in microseconds.
-func (s sample) latest(local time.Time) int64 {
+// upperBound returns the latest time of the database's clock at the local time, in microseconds.
+func (s sample) upperBound(local time.Time) int64 {
 	age := local.Sub(s.received.Add(-s.took)).Microseconds() + 1
 	return s.database + age + drift(age)
 }
 
-// drift returns how much two clocks may drift apart in so many microseconds, in microseconds.
+// drift returns how far two clocks may drift apart in age microseconds, in microseconds.
 func drift(age int64) int64 { return (max(age, -age)*driftPPM + 999_999) / 1_000_000 }
 
-// notableStep is more than clocks differ by being slewed.
+// notableStep is the smallest step back of the database's clock that is logged.
 const notableStep = 10 * time.Millisecond
 
 const (
 	keptSamples = 64
-	samplePause = 100 * time.Millisecond // after a failed sample, at most
-	driftPPM    = 500                    // of a sample's age: the fastest that NTP slews a clock
+	samplePause = 100 * time.Millisecond // longest wait after a failed sample
+	driftPPM    = 500                    // drift of two clocks that keep time, in millionths of a sample's age
+	// slewPPM is the greatest rate at which the database's clock falls behind the local clock, while chrony slews both in opposite
+	// directions at its default maxslewrate, a twelfth: 1 - (1 - 1/12) / (1 + 1/12).
+	slewPPM = 153_847
 )
 
-// NewTimebase returns a Timebase that knows nothing until Run or Sample.
+// NewTimebase returns a Timebase. Its time is unknown until Run or Sample has taken a sample.
 func NewTimebase(cfg TimebaseConfig, source TimeSource, log *slog.Logger) *Timebase {
 	return &Timebase{cfg: cfg, source: source, log: log}
 }
 
-// Run samples until ctx ends. A failed sample is repeated soon.
+// Run takes samples until ctx ends. It repeats a failed sample soon.
 func (t *Timebase) Run(ctx context.Context) error {
 	for {
 		wait := t.cfg.Interval
@@ -99,7 +106,7 @@ func (t *Timebase) Run(ctx context.Context) error {
 	}
 }
 
-// Sample asks the database once.
+// Sample reads the database's clock once.
 func (t *Timebase) Sample(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.MaxAge/3)
 	defer cancel()
@@ -113,14 +120,15 @@ func (t *Timebase) Sample(ctx context.Context) error {
 	return nil
 }
 
-// add keeps s. What the other samples say of the moment it was sent must not be later than s itself; samples too old to
-// tell are dropped too, for another server may have taken over meanwhile.
+// add keeps s, whose request was sent at the local time sent. The bound of the older samples at that time must not be later than s;
+// else they are dropped. They are also dropped if they are older than MaxAge, because another server may have taken over. A clock
+// that is behind the floor was set back, not slewed.
 func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at, ok := t.micros(sent)
-	if back := time.Duration(at-s.database) * time.Microsecond; ok && back > notableStep {
-		t.log.Warn("the database's clock was set back", "by", back)
+	at, ok := t.lowerBound(sent)
+	if ok && t.floor(sent)-s.database > notableStep.Microseconds() {
+		t.log.Warn("the database's clock was set back", "by", time.Duration(at-s.database)*time.Microsecond)
 	}
 	if !ok || at > s.database {
 		t.samples = t.samples[:0]
@@ -129,22 +137,34 @@ func (t *Timebase) add(s sample, sent time.Time) {
 		t.samples = append(t.samples[:0], t.samples[1:]...)
 	}
 	t.samples = append(t.samples, s)
-	t.best = slices.MaxFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.at(s.received), b.at(s.received)) })
+	t.best = slices.MaxFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.lowerBound(s.received), b.lowerBound(s.received)) })
 }
 
-// Now returns a lower bound of the database's clock, ErrUnavailable when the newest sample is too old. It never blocks
-// on I/O.
+// Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the newest sample is
+// too old. It never blocks on I/O.
 func (t *Timebase) Now() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	us, ok := t.micros(time.Now())
+	us, ok := t.lowerBound(time.Now())
 	if !ok {
 		return NoInstant, t.unknown()
 	}
 	return Instant(us / 1000), nil
 }
 
-// unknown is the error of a time that is not known.
+// Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up to 15.4 % of
+// the newest sample's age: 40 ms at the default interval. It returns ErrUnavailable if the newest sample is too old.
+func (t *Timebase) Floor() (Instant, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	local := time.Now()
+	if _, ok := t.lowerBound(local); !ok {
+		return NoInstant, t.unknown()
+	}
+	return Instant(t.floor(local) / 1000), nil
+}
+
+// unknown returns the error for a time that is not known.
 func (t *Timebase) unknown() error {
 	return &Error{
 		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
@@ -152,19 +172,19 @@ func (t *Timebase) unknown() error {
 	}
 }
 
-// TimeView is what a Timebase knows, for people.
+// TimeView describes the state of a Timebase, for people.
 type TimeView struct {
-	Uncertainty time.Duration // so much later the database's clock may be
-	Offset      time.Duration // the lower bound less this machine's clock
-	Age         time.Duration // of the newest sample
+	Uncertainty time.Duration // how far the database's clock may be ahead of Now
+	Offset      time.Duration // Now less this machine's clock
+	Age         time.Duration // age of the newest sample
 }
 
-// View returns what is known now; the error is Now's.
+// View returns the present state. Its error is the same as Now's.
 func (t *Timebase) View() (TimeView, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	local := time.Now()
-	us, ok := t.micros(local)
+	us, ok := t.lowerBound(local)
 	if !ok {
 		return TimeView{}, t.unknown()
 	}
@@ -173,18 +193,18 @@ func (t *Timebase) View() (TimeView, error) {
 		Uncertainty: math.MaxInt64,
 	}
 	for _, s := range t.samples {
-		v.Uncertainty = min(v.Uncertainty, time.Duration(s.latest(local)-us)*time.Microsecond)
+		v.Uncertainty = min(v.Uncertainty, time.Duration(s.upperBound(local)-us)*time.Microsecond)
 	}
 	return v, nil
 }
 
 var errNoSample = errors.New("no recent sample")
 
-// Until returns how long to sleep so that Now is at least i (at most 146 years); 0 when it is due or the time is unknown.
+// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time is unknown.
 func (t *Timebase) Until(i Instant) time.Duration {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	us, ok := t.micros(time.Now())
+	us, ok := t.lowerBound(time.Now())
 	if !ok {
 		return 0
 	}
@@ -193,14 +213,23 @@ func (t *Timebase) Until(i Instant) time.Duration {
 		return 0
 	}
 	left = min(left, math.MaxInt64/2)
-	return left + left/(1_000_000/driftPPM-1) + 2*time.Microsecond // the bound goes slower than the local clock
+	return left + left/(1_000_000/driftPPM-1) + 2*time.Microsecond // the bound advances more slowly than the local clock
 }
 
-// micros returns the lower bound at the local time, in microseconds; the caller holds mu.
-func (t *Timebase) micros(local time.Time) (int64, bool) {
+// lowerBound returns Now for the local time, in microseconds; false: it is unknown. The caller holds mu.
+func (t *Timebase) lowerBound(local time.Time) (int64, bool) {
 	n := len(t.samples)
 	if n == 0 || local.Sub(t.samples[n-1].received) > t.cfg.MaxAge {
 		return 0, false
 	}
-	return t.best.at(local), true
+	return t.best.lowerBound(local), true
+}
+
+// floor returns Floor for the local time, in microseconds. There must be at least one sample. The caller holds mu.
+func (t *Timebase) floor(local time.Time) (us int64) {
+	for _, s := range t.samples {
+		age := local.Sub(s.received).Microseconds()
+		us = max(us, s.database+age-(max(age, -age)*slewPPM+999_999)/1_000_000)
+	}
+	return us
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,15 +13,15 @@ import (
 	"time"
 )
 
-// remoteClock is a database's clock at the end of a slow line, under synctest's time.
+// remoteClock is a database's clock behind a slow connection, under synctest's time.
 type remoteClock struct {
 	mu       sync.Mutex
 	base     time.Time
-	offset   int64 // µs since the epoch at base
-	ppm      int64 // how much faster than the local clock it goes
-	up, down func() time.Duration
-	err      error
-	asked    atomic.Int64
+	offset   int64                // time by this clock at base, in µs since the epoch
+	ppm      int64                // rate above the local clock's, in millionths
+	up, down func() time.Duration // duration of the request and of the reply
+	err      error                // error of each read; nil: reads succeed
+	asked    atomic.Int64         // reads
 }
 
 func newRemoteClock() *remoteClock {
@@ -28,7 +29,7 @@ func newRemoteClock() *remoteClock {
 	return &remoteClock{base: time.Now(), offset: 1_900_000_000_000_000, up: none, down: none}
 }
 
-// micros is what the database's clock shows now.
+// micros returns the database's time, in microseconds since the epoch.
 func (c *remoteClock) micros() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +59,7 @@ func (c *remoteClock) Time(ctx context.Context) (int64, error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 { // a timer that is due at once makes Go 1.26 crash under -race in a bubble (runtime.maybeRunChan)
+	if d <= 0 { // in a bubble under -race, Go 1.26 crashes on a timer with no time left (runtime.maybeRunChan)
 		return ctx.Err()
 	}
 	select {
@@ -69,7 +70,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// inBubble runs f with a Timebase that follows c, which f may change.
+// inBubble runs f in a synctest bubble, with a Timebase that follows c. f may change c.
 func inBubble(t *testing.T, f func(t *testing.T, c *remoteClock, tb *Timebase)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +89,7 @@ func inBubble(t *testing.T, f func(t *testing.T, c *remoteClock, tb *Timebase)) 
 	})
 }
 
-// checkBound demands that Now is not past the database's clock, and not further behind than most.
+// checkBound demands that Now is not ahead of the database's clock, and at most the duration most behind it.
 func checkBound(t *testing.T, c *remoteClock, tb *Timebase, most time.Duration) {
 	t.Helper()
 	now, err := tb.Now()
@@ -101,7 +102,7 @@ func checkBound(t *testing.T, c *remoteClock, tb *Timebase, most time.Duration) 
 	}
 }
 
-// checkView demands that the database's clock lies where the view says.
+// checkView demands that the database's clock lies within the bounds of the view.
 func checkView(t *testing.T, c *remoteClock, tb *Timebase) {
 	t.Helper()
 	v, err := tb.View()
@@ -153,7 +154,7 @@ func TestTimebaseIsALowerBound(t *testing.T) {
 	}
 }
 
-// The best sample counts, not the newest: jitter does not move Now about.
+// The best sample counts, not the newest, so jitter does not move Now.
 func TestTimebaseTakesTheBestSample(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 		time.Sleep(1500 * time.Millisecond)
@@ -162,10 +163,10 @@ func TestTimebaseTakesTheBestSample(t *testing.T) {
 			time.Sleep(time.Second)
 			checkBound(t, c, tb, 10*time.Millisecond)
 		}
-		time.Sleep(20 * time.Second) // but it does not count for ever
+		time.Sleep(20 * time.Second) // until the sample of the fast connection is dropped
 		checkBound(t, c, tb, 205*time.Millisecond)
 		if now, _ := tb.Now(); int64(now)*1000 > c.micros()-199_000 {
-			t.Error("the sample of the quick line is still there")
+			t.Error("the sample of the fast connection still counts")
 		}
 	})
 }
@@ -204,12 +205,12 @@ func TestTimebaseAgesOutAndRecovers(t *testing.T) {
 			t.Fatalf("after 15 s without a sample: %s, %v", now, err)
 		}
 		if tb.Until(MaxInstant) != 0 {
-			t.Error("Until knows what Now does not")
+			t.Error("Until has a result although Now is unknown")
 		}
 		if n := c.asked.Load() - before; n < 8 || n > 12 {
 			t.Errorf("the database was asked %d times in a second of failures", n)
 		}
-		// The server that takes over is a second behind: no sample of the old one may count.
+		// Another server takes over. Its clock is a second behind, so no sample of the old server may count.
 		c.set(func(c *remoteClock) { c.err, c.offset = nil, c.offset-1_000_000 })
 		time.Sleep(150 * time.Millisecond)
 		checkBound(t, c, tb, 5*time.Millisecond)
@@ -219,7 +220,7 @@ func TestTimebaseAgesOutAndRecovers(t *testing.T) {
 func TestTimebaseGivesUpOnASampleWithoutAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 		c.set(func(c *remoteClock) { c.up = func() time.Duration { return time.Hour } })
-		time.Sleep(11 * time.Second) // the sample under way, one of 5 s, and the next
+		time.Sleep(11 * time.Second) // the sample that is running, a second sample of 5 s, and a part of the third
 		c.set(func(c *remoteClock) { c.up = func() time.Duration { return 0 } })
 		time.Sleep(6 * time.Second)
 		checkBound(t, c, tb, 5*time.Millisecond)
@@ -244,12 +245,13 @@ func TestTimebaseKnowsNothingAtFirst(t *testing.T) {
 	}
 }
 
-func TestTimebaseUntil(t *testing.T) {
+func TestTimebaseUntilIsLongEnough(t *testing.T) {
 	for _, ppm := range []int64{-500, 0, 500} {
 		inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 			c.set(func(c *remoteClock) { c.ppm = ppm })
 			time.Sleep(500 * time.Millisecond)
 			for _, ahead := range []Instant{1, 2, 10, 499, 1000, 60_000, 3_600_000} {
+				synctest.Wait() // lets a sample at this instant end
 				now, _ := tb.Now()
 				wait := tb.Until(now + ahead)
 				if wait <= 0 || wait > time.Duration(ahead+1)*time.Millisecond*1001/1000 {
@@ -274,7 +276,7 @@ func TestTimebaseUntil(t *testing.T) {
 	}
 }
 
-func TestTimebaseConfig(t *testing.T) {
+func TestTimebaseConfigRefusesInvalidValues(t *testing.T) {
 	if err := DefaultTimebaseConfig().Validate(); err != nil {
 		t.Errorf("the default: %v", err)
 	}
@@ -285,5 +287,83 @@ func TestTimebaseConfig(t *testing.T) {
 		if bad.Validate() == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
+	}
+}
+
+// slew makes the clock run faster than the local clock by ppm from now on.
+func (c *remoteClock) slew(ppm int64) {
+	c.set(func(c *remoteClock) {
+		passed := time.Since(c.base).Microseconds()
+		c.offset += passed + passed*c.ppm/1_000_000
+		c.base, c.ppm = time.Now(), ppm
+	})
+}
+
+// chrony begins and ends a slew of the database's clock at any moment, at up to its default maximum. The clock never falls behind
+// the floor, even if chrony slews the local clock in the opposite direction.
+func TestFloorOfASlewedClockIsNeverAhead(t *testing.T) {
+	for name, ppm := range map[string]int64{"database": -83_333, "both": -153_846} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
+				seed := rand.Uint64()
+				t.Logf("seed %d", seed)
+				rnd := rand.New(rand.NewPCG(seed, 0))
+				jitter := rand.New(rand.NewPCG(seed, 1)) // for the goroutine that samples
+				trip := func() time.Duration {
+					return 100*time.Microsecond + time.Duration(jitter.Int64N(int64(2*time.Millisecond)))
+				}
+				c.set(func(c *remoteClock) { c.up, c.down = trip, trip })
+				time.Sleep(2 * time.Second)
+				var ahead, behind time.Duration
+				for range 1500 {
+					c.slew([]int64{0, ppm, ppm, -ppm}[rnd.IntN(4)])
+					time.Sleep(time.Duration(rnd.Int64N(int64(300 * time.Millisecond))))
+					floor, err := tb.Floor()
+					if err != nil {
+						t.Fatal(err)
+					}
+					off := time.Duration(int64(floor)*1000-c.micros()) * time.Microsecond
+					ahead, behind = max(ahead, off), max(behind, -off)
+				}
+				if ahead > 0 || behind > 100*time.Millisecond {
+					t.Errorf("the floor was ahead by up to %s, and behind by up to %s", ahead, behind)
+				}
+			})
+		})
+	}
+}
+
+// A slew is not logged as a step. A step is logged once.
+func TestOnlyAStepBackIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, c := &strings.Builder{}, newRemoteClock()
+		tb := NewTimebase(DefaultTimebaseConfig(), c, slog.New(slog.NewTextHandler(log, nil)))
+		ctx, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { _ = tb.Run(ctx) })
+		time.Sleep(time.Second)
+		for range 20 {
+			c.slew(-83_333)
+			time.Sleep(time.Second)
+			c.slew(0)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Errorf("slewing is logged:\n%s", log)
+		}
+		c.set(func(c *remoteClock) { c.offset -= 60_000_000 })
+		time.Sleep(time.Second)
+		stop()
+		run.Wait()
+		if n := strings.Count(log.String(), "set back"); n != 1 {
+			t.Errorf("%d lines of the step in\n%s", n, log)
+		}
+	})
+}
+
+func TestFloorIsUnknownAtFirst(t *testing.T) {
+	if now, err := NewTimebase(DefaultTimebaseConfig(), nil, quiet()).Floor(); now != NoInstant || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %s, %v", now, err)
 	}
 }

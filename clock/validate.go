@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a set may hold. DefaultMaxPayload can be configured, the others are part of the contract.
+// Bounds of a set's fields. The limit of the payload is configurable; the other bounds are part of the contract.
 const (
 	MaxApplication    = 64  // bytes
 	MaxBusinessID     = 128 // bytes
@@ -34,7 +34,7 @@ const (
 	CodePayloadTooLarge    = "payload_too_large"
 )
 
-// Invalid returns an ErrInvalid for a field.
+// Invalid returns an ErrInvalid that names the field.
 func Invalid(code, field, detail string) error { return invalid(code, field, detail) }
 
 // Validate returns an ErrInvalid that names the offending part of the key, or nil.
@@ -45,7 +45,7 @@ func (k Key) Validate() error {
 	return ValidateBusinessID(k.BusinessID)
 }
 
-// ValidateApplication demands 1 to 64 of A-Z a-z 0-9 . _ - of which the first is a letter or digit.
+// ValidateApplication demands 1 to 64 characters of A-Z a-z 0-9 . _ - that begin with a letter or digit.
 func ValidateApplication(s string) error {
 	ok := s != "" && len(s) <= MaxApplication
 	for i := 0; ok && i < len(s); i++ {
@@ -60,8 +60,8 @@ func ValidateApplication(s string) error {
 	return nil
 }
 
-// ValidateBusinessID demands 1 to 128 bytes of UTF-8 without control characters, without blanks at either end, and
-// neither "." nor "..".
+// ValidateBusinessID demands 1 to 128 bytes of UTF-8 without control characters and without blanks at either end. "." and ".." are
+// invalid too.
 func ValidateBusinessID(s string) error {
 	switch {
 	case s == "" || len(s) > MaxBusinessID:
@@ -118,7 +118,7 @@ func (s *Set) validateTimes() error {
 
 const maxDelay = 100 * 365 * 24 * time.Hour
 
-// validateLatest is asked once RingAt is known, for a delay when it has been resolved.
+// validateLatest checks LatestRingAt against RingAt. A set with a delay must be resolved first.
 func (s *Set) validateLatest() error {
 	if s.LatestRingAt != NoInstant && s.LatestRingAt < s.RingAt {
 		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at %s lies before the ring at %s", s.LatestRingAt, s.RingAt))
@@ -148,8 +148,8 @@ func (s *Set) validateOptions() error {
 
 func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
-// resolved returns a copy with the delay turned into the time to ring, counted from now, having checked what could not be
-// checked before. s stays as the caller gave it.
+// resolved returns a copy of s with RingAt set to now plus the delay. It does not change s. It also checks LatestRingAt, which
+// Validate could not check without RingAt.
 func (s *Set) resolved(now Instant) (*Set, error) {
 	r := *s
 	r.RingAt, r.Delay = now.Add(s.Delay.Span), Delay{}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestValidateApplication(t *testing.T) {
+func TestValidateApplicationAllowsTheDocumentedCharacters(t *testing.T) {
 	for _, good := range []string{"a", "7", "Z", "shop", "a.b_c-D9", "a..", strings.Repeat("a", 64)} {
 		if err := ValidateApplication(good); err != nil {
 			t.Errorf("%q: %v", good, err)
@@ -19,12 +19,12 @@ func TestValidateApplication(t *testing.T) {
 	}
 	for _, bad := range []string{"", ".", ".a", "-a", "_a", "a b", "a/b", "ø", "aø", "a\n", "a\x00", "a%20", "a:b", "[", "`a", "@", strings.Repeat("a", 65)} {
 		if field, code := invalidField(ValidateApplication(bad)); field != "application" || code != CodeInvalidApplication {
-			t.Errorf("%q is answered with %q, %q", bad, field, code)
+			t.Errorf("%q got %q, %q", bad, field, code)
 		}
 	}
 }
 
-func TestValidateBusinessID(t *testing.T) {
+func TestValidateBusinessIDRefusesControlCharactersAndBlanks(t *testing.T) {
 	for _, good := range []string{
 		"a", "4711", "/", "%", "+", "a b", "ordre/æøå", "...", ".a", strings.Repeat("a", 128), strings.Repeat("ø", 64), "\ufeffa", "😀", "\ufffd",
 	} {
@@ -37,13 +37,13 @@ func TestValidateBusinessID(t *testing.T) {
 		strings.Repeat("a", 129), strings.Repeat("ø", 64) + "a",
 	} {
 		if field, code := invalidField(ValidateBusinessID(bad)); field != "business_id" || code != CodeInvalidBusinessID {
-			t.Errorf("%q is answered with %q, %q", bad, field, code)
+			t.Errorf("%q got %q, %q", bad, field, code)
 		}
 	}
 }
 
-// TestValidateSet goes through every field of a set: both sides of each boundary.
-func TestValidateSet(t *testing.T) {
+// TestValidateSetNamesTheOffendingField goes through every field of a set: both sides of each boundary.
+func TestValidateSetNamesTheOffendingField(t *testing.T) {
 	const maxPayload = 1000
 	for _, c := range []struct {
 		name        string
@@ -126,7 +126,7 @@ func TestValidateSet(t *testing.T) {
 		c.change(s)
 		err := s.Validate(maxPayload)
 		if field, code := invalidField(err); field != c.field || code != c.code || (err == nil) != (c.code == "") {
-			t.Errorf("%s: answered with %q, %q (%v), want %q, %q", c.name, field, code, err, c.field, c.code)
+			t.Errorf("%s: got %q, %q (%v), want %q, %q", c.name, field, code, err, c.field, c.code)
 		}
 		if tooLarge := errors.Is(err, ErrTooLarge); tooLarge != (c.code == CodePayloadTooLarge) {
 			t.Errorf("%s: too large is %v", c.name, tooLarge)

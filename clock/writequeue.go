@@ -1,87 +1,235 @@
 package clock
 
 import (
+	"container/heap"
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
 
-// besideOps is how many ops must wait before a group is written beside another. Fewer join the next group: a transaction costs as
-// much as writing some dozens of rows, so that it is cheaper for all to wait for the one under way than to write by halves.
-const besideOps = 32
+// secondGroupOps is how many ops must be ready before a second group is written beside another. Fewer ops wait for the transaction
+// that is being written: a transaction costs as much as some dozens of rows, so two small transactions cost more than the wait.
+const secondGroupOps = 32
 
-// besideAfter is how long a group may take before another is written beside it, however little waits: its server may not answer at all.
-const besideAfter = 100 * time.Millisecond
+// secondGroupAfter is how long a group may take before a second group is written beside it, with however few ops. The first group's
+// connection may never get a reply.
+const secondGroupAfter = 100 * time.Millisecond
 
-// writeQueue is what waits to be written, in order of arrival, and what is known of the keys in work. Lanes take groups from it.
+// writeQueue holds the ops that wait for a transaction. Each application has a queue, and applications take turns. Each key has a
+// queue too, because its ops are written one by one. The writeQueue has bounds for its bytes in all, the bytes of one application and
+// the ops on one key. The committers take groups of ops from it; WriterConfig.Committers are running.
 type writeQueue struct {
-	w    *Writer
-	wake chan struct{} // capacity 1: a lane may find a group
-	wait sync.WaitGroup
+	writer    *Writer
+	wake      chan struct{}  // capacity 1; wakes one committer: a group may begin
+	lockedOps sync.WaitGroup // one goroutine for each locked key
 
-	mu      sync.Mutex
-	queue   []*Pending
-	passed  int                // ops at the head of the queue whose keys are being written
-	groups  int                // being written, for less than besideAfter
-	writing map[Key]struct{}   // their keys
-	held    map[Key][]*Pending // keys waited for, with the ops that follow on them
-	closed  bool
+	mu          sync.Mutex
+	apps        map[string]*appQueue // applications with ops, by name
+	turns       []*appQueue          // applications with ready ops, in the order of their turns
+	largest     byQueuedBytes        // the same applications as apps
+	keys        map[Key]*keyQueue    // keys with ops
+	spare       []*keyQueue          // unused key queues, kept for new keys
+	arrivals    uint64               // ops that ever arrived
+	ops         int                  // ops queued and in transactions
+	bytes       int                  // bytes of these ops
+	ready       int                  // ops that a group may take
+	youngGroups int                  // groups whose transaction is younger than secondGroupAfter
+	closed      bool                 // new ops are refused
 }
 
 func newWriteQueue(w *Writer) *writeQueue {
-	return &writeQueue{w: w, wake: make(chan struct{}, 1), writing: map[Key]struct{}{}, held: map[Key][]*Pending{}}
+	return &writeQueue{writer: w, wake: make(chan struct{}, 1), apps: map[string]*appQueue{}, keys: map[Key]*keyQueue{}}
 }
 
-func (q *writeQueue) enqueue(p *Pending) {
+// size returns the number of ops that are queued or in transactions, and their bytes.
+func (q *writeQueue) size() (ops, bytes int) {
 	q.mu.Lock()
-	closed := q.closed
-	if !closed {
-		q.put(p)
-	}
-	q.mu.Unlock()
-	if closed {
-		q.w.refuse(p, CodeUnavailable, "the node is stopping; repeat the request")
-	}
+	defer q.mu.Unlock()
+	return q.ops, q.bytes
 }
 
-// put appends p behind what is queued on its key; the caller holds mu.
-func (q *writeQueue) put(p *Pending) {
-	key := p.op.Key()
-	if followers, isHeld := q.held[key]; isHeld {
-		p.held = time.Now()
-		q.held[key] = append(followers, p)
-		return
+// enqueue queues p, or returns the reason against it. pushedOut are the ops that had to make room.
+func (q *writeQueue) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, DropStopping
 	}
-	q.queue = append(q.queue, p)
+	queue := q.keys[p.key]
+	if queue != nil && queue.ops >= q.writer.cfg.KeyOps {
+		return nil, DropKeyFull
+	}
+	app := q.app(p.key.Application)
+	pushedOut, fits := q.makeRoom(app, p.size)
+	if !fits {
+		q.forgetIfEmpty(app)
+		return pushedOut, DropQueueFull
+	}
+	q.put(p, app)
 	q.signal()
+	return pushedOut, ""
 }
 
-// signal wakes a lane if there is a group for it; the caller holds mu.
-func (q *writeQueue) signal() {
-	if !q.ready() {
+// app returns the application's queue and creates it if necessary.
+func (q *writeQueue) app(name string) *appQueue {
+	app := q.apps[name]
+	if app == nil {
+		app = &appQueue{name: name}
+		q.apps[name] = app
+		heap.Push(&q.largest, app)
+	}
+	return app
+}
+
+func (q *writeQueue) forgetIfEmpty(app *appQueue) {
+	if app.bytes == 0 {
+		delete(q.apps, app.name)
+		heap.Remove(&q.largest, app.heapIndex)
+	}
+}
+
+// makeRoom reports whether the queue has room for size more bytes of the application. If the queue is full, the application with the
+// most queued bytes loses ops, the newest first. One application alone never fills the queue, so there is room for others without
+// pushing ops out.
+func (q *writeQueue) makeRoom(app *appQueue, size int) (pushedOut []*Pending, fits bool) {
+	if app.bytes+size > q.writer.cfg.QueueBytes/4*3 {
+		return nil, false
+	}
+	for q.bytes+size > q.writer.cfg.QueueBytes {
+		most := q.largest[0]
+		if most.queued <= app.queued+size {
+			return pushedOut, false
+		}
+		p := most.newest()
+		q.removeFromLists(p)
+		q.removeFromKey(p)
+		pushedOut = append(pushedOut, p)
+	}
+	return pushedOut, true
+}
+
+// put appends p to the queue of its application and to the queue of its key.
+func (q *writeQueue) put(p *Pending, app *appQueue) {
+	q.arrivals++
+	p.app, p.arrival = app, q.arrivals
+	queue := q.keys[p.key] // looked up again, because makeRoom may have removed it
+	if queue == nil {
+		queue = q.newKeyQueue()
+		q.keys[p.key] = queue
+	}
+	p.keyQueue, p.prevOnKey, p.nextOnKey = queue, queue.last, nil
+	if queue.last != nil {
+		queue.last.nextOnKey = p
+	} else {
+		queue.first = p
+	}
+	queue.last = p
+	queue.ops++
+	if queue.locked {
+		p.lockedSince = p.submitted
+	}
+	app.bytes += p.size
+	app.queued += p.size
+	heap.Fix(&q.largest, app.heapIndex)
+	q.ops++
+	q.bytes += p.size
+	if queue.first != p {
+		app.behind.pushBack(p)
 		return
 	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
+	app.ready.pushBack(p)
+	q.countReady(app)
+}
+
+func (q *writeQueue) newKeyQueue() *keyQueue {
+	if n := len(q.spare); n > 0 {
+		queue := q.spare[n-1]
+		q.spare = q.spare[:n-1]
+		return queue
+	}
+	return new(keyQueue)
+}
+
+// countReady counts an op that was added to the application's ready ops, and gives the application a turn if it has none.
+func (q *writeQueue) countReady(app *appQueue) {
+	q.ready++
+	if !app.hasTurn {
+		app.hasTurn, app.creditBytes = true, turnBytes
+		q.turns = append(q.turns, app)
 	}
 }
 
-// ready reports whether a group may begin; the caller holds mu.
-func (q *writeQueue) ready() bool {
-	waiting := len(q.queue) - q.passed
-	return waiting > 0 && (q.groups == 0 || waiting >= min(besideOps, q.w.cfg.GroupOps))
+// removeFromLists takes p out of its application's lists. p stays in the queue of its key. An application that has no ready ops left
+// keeps its turn until take reaches it.
+func (q *writeQueue) removeFromLists(p *Pending) {
+	if p.keyQueue.first == p {
+		p.app.ready.remove(p)
+		q.ready--
+	} else {
+		p.app.behind.remove(p)
+	}
+	p.app.queued -= p.size
+	heap.Fix(&q.largest, p.app.heapIndex)
 }
 
-// run is a lane: it writes group after group until ctx ends.
+// removeFromKey takes p, which is in no list any more, out of the queue of its key and out of all counts. The next op on the key
+// becomes ready.
+func (q *writeQueue) removeFromKey(p *Pending) {
+	queue, app, first := p.keyQueue, p.app, p.keyQueue.first == p
+	if p.prevOnKey != nil {
+		p.prevOnKey.nextOnKey = p.nextOnKey
+	}
+	if p.nextOnKey != nil {
+		p.nextOnKey.prevOnKey = p.prevOnKey
+	}
+	if first {
+		queue.first, queue.locked = p.nextOnKey, false
+	}
+	if queue.last == p {
+		queue.last = p.prevOnKey
+	}
+	queue.ops--
+	p.keyQueue, p.prevOnKey, p.nextOnKey = nil, nil, nil
+	q.ops--
+	q.bytes -= p.size
+	app.bytes -= p.size
+	switch {
+	case queue.first == nil:
+		delete(q.keys, p.key)
+		if len(q.spare) < maxSpareKeyQueues {
+			q.spare = append(q.spare, queue)
+		}
+		q.forgetIfEmpty(app)
+	case first:
+		app.behind.remove(queue.first)
+		app.ready.pushFront(queue.first) // at the front, because it has waited longer than most ops
+		q.countReady(app)
+	}
+}
+
+// maxSpareKeyQueues is the most key queues in writeQueue.spare.
+const maxSpareKeyQueues = 4096
+
+// signal wakes a committer if a group may begin. The caller holds mu.
+func (q *writeQueue) signal() {
+	if !q.mayBegin() {
+		return
+	}
+	Signal(q.wake)
+}
+
+// mayBegin reports whether a group may begin. The caller holds mu.
+func (q *writeQueue) mayBegin() bool {
+	return q.ready > 0 && (q.youngGroups == 0 || q.ready >= min(secondGroupOps, q.writer.cfg.GroupOps))
+}
+
+// run is a committer: it writes group after group until ctx ends.
 func (q *writeQueue) run(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
-		runtime.Gosched() // requests that are ready to submit join the group; where none is, this costs nothing
-		if group := q.take(); len(group) > 0 {
-			q.writeGroup(work, group)
+		runtime.Gosched() // lets requests that are about to submit join the group; costs nothing if there are none
+		if q.writeNext(work) {
 			continue
 		}
 		select {
@@ -91,161 +239,145 @@ func (q *writeQueue) run(ctx context.Context) {
 	}
 }
 
-// drain refuses what comes from now on and answers what is there. No lane runs any more.
+// drain refuses new ops and writes the queued ops. The committers have ended.
 func (q *writeQueue) drain(work context.Context) {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
-	for group := q.take(); len(group) > 0; group = q.take() {
-		q.writeGroup(work, group)
+	for ops, _ := q.size(); ops > 0; ops, _ = q.size() {
+		for q.writeNext(work) {
+		}
+		q.lockedOps.Wait() // afterwards the next ops on the locked keys are ready
 	}
-	q.wait.Wait()
 }
 
-// take removes the next group from the queue: no key that is being written and none twice, in order of arrival on each key,
-// within the group's bounds.
-func (q *writeQueue) take() []*Pending {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.ready() {
-		return nil
+// writeNext writes the next group and reports whether there was one.
+func (q *writeQueue) writeNext(ctx context.Context) bool {
+	group, abandoned := q.take()
+	for _, p := range abandoned {
+		q.writer.drop(p, DropAbandoned)
 	}
-	group := make([]*Pending, 0, min(len(q.queue)-q.passed, q.w.cfg.GroupOps))
-	bytes, rest, at := 0, q.queue[:q.passed], q.passed
-	for ; at < len(q.queue); at++ {
-		p := q.queue[at]
-		if len(group) == q.w.cfg.GroupOps || len(group) > 0 && bytes+p.size > q.w.cfg.GroupBytes {
-			break
-		}
-		key := p.op.Key()
-		if _, now := q.writing[key]; now {
-			rest = append(rest, p)
-			continue
-		}
-		q.writing[key] = struct{}{}
-		bytes += p.size
-		group = append(group, p)
-	}
-	q.passed = len(rest)
-	rest = append(rest, q.queue[at:]...)
-	clear(q.queue[len(rest):])
-	q.queue = rest
 	if len(group) > 0 {
-		q.groups++
+		q.writeGroup(ctx, group)
 	}
-	return group
+	return len(group)+len(abandoned) > 0
 }
 
-// late waits no longer for a group that is being written.
-func (q *writeQueue) late() {
+// take removes the next group from the queue, within the bounds of a group. Applications take turns, and only ops that are first on
+// their keys may join. Ops whose callers have left do not join; take removes them too and returns them as abandoned.
+func (q *writeQueue) take() (group, abandoned []*Pending) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.groups--
+	if !q.mayBegin() {
+		return nil, nil
+	}
+	group = make([]*Pending, 0, min(q.ready, q.writer.cfg.GroupOps))
+	now, bytes := time.Now(), 0
+	for len(q.turns) > 0 {
+		app := q.turns[0]
+		p := app.ready.first
+		switch {
+		case p == nil:
+			app.hasTurn = false
+			q.turns[0] = nil
+			q.turns = q.turns[1:]
+		case p.abandoned(now):
+			q.removeFromLists(p)
+			q.removeFromKey(p)
+			abandoned = append(abandoned, p)
+		case len(group) == q.writer.cfg.GroupOps, len(group) > 0 && bytes+p.size > q.writer.cfg.GroupBytes:
+			q.youngGroups++
+			return group, abandoned
+		case p.cost() > app.creditBytes:
+			app.creditBytes += turnBytes
+			if len(q.turns) > 1 {
+				q.turns = append(q.turns[1:], app)
+			}
+		default:
+			app.creditBytes -= p.cost()
+			bytes += p.size
+			q.removeFromLists(p)
+			group = append(group, p)
+		}
+	}
+	if len(group) > 0 {
+		q.youngGroups++
+	}
+	return group, abandoned
+}
+
+// groupIsSlow is called when a group's transaction has taken secondGroupAfter. From then on another group may begin beside it.
+func (q *writeQueue) groupIsSlow() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.youngGroups--
 	q.signal()
 }
 
-// done gives the group's keys free. The lane that wrote it looks for the next group itself.
-func (q *writeQueue) done(group []*Pending, late bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, p := range group {
-		delete(q.writing, p.op.Key())
-	}
-	if !late {
-		q.groups--
-	}
-	q.passed = 0
-}
-
-// writeGroup writes the group and answers each, but for those whose row is held.
+// writeGroup writes the group and finishes each op that is decided. The other ops wait for their locked row or for the next group.
 func (q *writeQueue) writeGroup(ctx context.Context, group []*Pending) {
 	ops := make([]Op, len(group))
 	for i, p := range group {
 		ops[i] = p.op
 	}
-	timer := time.AfterFunc(besideAfter, q.late)
-	ds := q.w.write(ctx, ops, 0)
+	timer := time.AfterFunc(secondGroupAfter, q.groupIsSlow)
+	decisions := q.writer.write(ctx, ops, 0)
 	now := time.Now()
-	for i := len(ds) - 1; i >= 0; i-- { // the first one last: who waits for many in order then finds all of them answered
-		if ds[i].Verdict == Wait {
-			q.hold(ctx, group[i])
-			continue
+	q.groupWritten(group, decisions, !timer.Stop())
+	for i := len(decisions) - 1; i >= 0; i-- { // the first op last: a caller that waits for many ops in order then finds them all decided
+		switch decisions[i].Verdict {
+		case Postpone:
+		case Wait:
+			q.lockedOps.Go(func() { q.serveLockedKey(ctx, group[i]) })
+		default:
+			q.writer.finish(group[i], &decisions[i], now)
 		}
-		q.w.finish(group[i], &ds[i], now)
 	}
-	q.done(group, !timer.Stop())
 }
 
-// hold gives p's key a lane of its own, where it may wait.
-func (q *writeQueue) hold(ctx context.Context, p *Pending) {
-	p.held = time.Now()
-	q.setHeld(p.op.Key(), p.held)
-	q.wait.Go(func() { q.serveHeld(ctx, p) })
-}
-
-// setHeld marks the key as held and moves what is queued on it, in order.
-func (q *writeQueue) setHeld(key Key, since time.Time) {
+// groupWritten ends a group. Ops that are decided leave their keys, postponed ops are ready again, and waiting ops lock their keys.
+// It does not signal, because the committer that wrote the group looks for the next group itself.
+func (q *writeQueue) groupWritten(group []*Pending, decisions []Decision, late bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.passed = 0
-	var followers []*Pending
-	q.queue = slices.DeleteFunc(q.queue, func(p *Pending) bool {
-		if p.op.Key() != key {
-			return false
+	if !late {
+		q.youngGroups--
+	}
+	for i := len(group) - 1; i >= 0; i-- { // backwards, so that the next ops on the keys become ready in the order of the group
+		switch decisions[i].Verdict {
+		case Postpone:
+			q.requeue(group[i])
+		case Wait:
+			q.lockKey(group[i])
+		default:
+			q.removeFromKey(group[i])
 		}
-		p.held = since
-		followers = append(followers, p)
-		return true
-	})
-	q.held[key] = followers
-}
-
-// serveHeld writes p and what follows on its key, one by one, and gives the key back to the queue.
-func (q *writeQueue) serveHeld(ctx context.Context, p *Pending) {
-	key := p.op.Key()
-	for {
-		d := q.w.writeHeld(ctx, p)
-		q.w.finish(p, &d, time.Now())
-		q.mu.Lock()
-		followers := q.held[key]
-		if len(followers) == 0 {
-			delete(q.held, key)
-			q.mu.Unlock()
-			return
-		}
-		p, q.held[key] = followers[0], followers[1:]
-		q.mu.Unlock()
 	}
 }
 
-// writeHeld writes one op, waiting for its row: for a lock at most HeldWait, for a two-phase claim at most until its end.
-// Both count from when p began to wait, behind others too, so that a long queue on one key is not answered one HeldWait
-// after the other.
-func (w *Writer) writeHeld(ctx context.Context, p *Pending) Decision {
-	const firstPoll, lastPoll = 5 * time.Millisecond, 100 * time.Millisecond
-	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		w.held <- struct{}{}
-		d := w.write(ctx, []Op{p.op}, max(0, w.cfg.HeldWait-time.Since(p.held)))[0]
-		<-w.held
-		if d.Verdict != Wait {
-			return d
+// requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first on its key.
+func (q *writeQueue) requeue(p *Pending) {
+	p.app.queued += p.size
+	heap.Fix(&q.largest, p.app.heapIndex)
+	p.app.ready.pushFront(p)
+	q.countReady(p.app)
+}
+
+// lockKey marks the key of p as locked. From now on p and the ops behind it wait for the row.
+func (q *writeQueue) lockKey(p *Pending) {
+	p.keyQueue.locked = true
+	now := time.Now()
+	for ; p != nil; p = p.nextOnKey {
+		if p.lockedSince.IsZero() {
+			p.lockedSince = now
 		}
-		left := w.heldLeft(p, &d.Alarm)
-		if left <= 0 {
-			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: p.op.Held(&d.Alarm)}
-		}
-		time.Sleep(min(poll, left))
 	}
 }
 
-// heldLeft returns how long p may still wait for its row.
-func (w *Writer) heldLeft(p *Pending, row *Alarm) time.Duration {
-	waited := time.Since(p.held)
-	if !row.Claimed() {
-		return w.cfg.HeldWait - waited
-	}
-	return min(claimWait-waited, w.time.Until(row.NextTryTime))
+// unlockKey removes p from its key, and lets groups take the op behind it.
+func (q *writeQueue) unlockKey(p *Pending) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.removeFromKey(p)
+	q.signal()
 }
-
-// claimWait is how long an op waits for a two-phase claim at most. The rest of its caller's Patience is for the queue.
-const claimWait = Patience - 5*time.Second

@@ -35,7 +35,7 @@ func TestWriterGroupsConcurrentRequests(t *testing.T) {
 		}
 		for _, p := range append(rest, first) {
 			if d := must(t, p); d.Verdict != Create || d.Alarm.Key != p.op.Key() {
-				t.Fatalf("%s is answered with %+v", p.op.Key(), d)
+				t.Fatalf("%s got %+v", p.op.Key(), d)
 			}
 		}
 		if got, want := s.store.transactions(), []int{1, 500, 500, 200}; !slices.Equal(got, want) {
@@ -47,47 +47,47 @@ func TestWriterGroupsConcurrentRequests(t *testing.T) {
 	})
 }
 
-// Few wait for the transaction under way, many do not.
+// A few ops wait for the running transaction. Many ops get a second transaction beside it.
 func TestWriterWritesManyBesideAnother(t *testing.T) {
-	twoLanes := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Lanes = 2 }
-	withService(t, twoLanes, func(t *testing.T, s *testService) {
+	twoCommitters := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Committers = 2 }
+	withService(t, twoCommitters, func(t *testing.T, s *testService) {
 		all := []*Pending{s.set("first")}
 		underWay := func(want ...int) {
 			t.Helper()
-			synctest.Wait() // no time passes
+			synctest.Wait() // time does not advance
 			if got := s.store.transactions(); !slices.Equal(got, want) {
 				t.Errorf("after %d sets transactions of %d ops, want %d", len(all), got, want)
 			}
 		}
 		underWay(1)
-		for i := range besideOps - 1 {
+		for i := range secondGroupOps - 1 {
 			all = append(all, s.set(fmt.Sprint(i)))
 		}
 		underWay(1)
 		all = append(all, s.set("enough"))
-		underWay(1, besideOps)
+		underWay(1, secondGroupOps)
 		all = append(all, s.set("one more"))
-		underWay(1, besideOps)
+		underWay(1, secondGroupOps)
 		for _, p := range all {
 			must(t, p)
 		}
-		underWay(1, besideOps, 1)
+		underWay(1, secondGroupOps, 1)
 	})
 }
 
-// Who waits for many, one after the other, is woken once a group, not once an op.
-func TestWriterAnswersTheFirstOfAGroupLast(t *testing.T) {
-	oneLane := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Lanes = 1 }
-	withService(t, oneLane, func(t *testing.T, s *testService) {
-		group, answered := make([]*Pending, 100), 0
-		s.writer.metrics.Op = func(op Op, _ Verdict, _ time.Duration, _ error) { // right before each is answered
+// A caller that waits for many ops one after the other is woken once for each group, not once for each op.
+func TestWriterDecidesTheFirstOfAGroupLast(t *testing.T) {
+	oneCommitter := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.Committers = 1 }
+	withService(t, oneCommitter, func(t *testing.T, s *testService) {
+		group, decided := make([]*Pending, 100), 0
+		s.writer.metrics.Op = func(op Op, _ Verdict, _ time.Duration, _ error) { // called right before each op is finished
 			if op.Key().BusinessID == "before" {
 				return
 			}
-			if group[0].answered() {
-				t.Errorf("the first is answered after %d of %d", answered, len(group))
+			if group[0].decided() {
+				t.Errorf("the first is decided after %d of %d", decided, len(group))
 			}
-			answered++
+			decided++
 		}
 		s.set("before")
 		synctest.Wait() // its transaction is under way
@@ -95,13 +95,13 @@ func TestWriterAnswersTheFirstOfAGroupLast(t *testing.T) {
 			group[i] = s.set(fmt.Sprint(i))
 		}
 		must(t, group[0])
-		if answered != len(group) {
-			t.Errorf("%d of %d are answered with the first", answered, len(group))
+		if decided != len(group) {
+			t.Errorf("%d of %d are decided with the first", decided, len(group))
 		}
 	})
 }
 
-func TestWriterRespectsTheBytesOfAGroup(t *testing.T) {
+func TestWriterBoundsTheBytesOfAGroup(t *testing.T) {
 	configure := func(cfg *ServiceConfig, _ *modelStore) {
 		cfg.MaxPayload, cfg.Writer.GroupBytes = 32<<10, 64<<10
 	}
@@ -130,12 +130,12 @@ func TestWriterRespectsTheBytesOfAGroup(t *testing.T) {
 	})
 }
 
-func TestWriterBoundsItsQueue(t *testing.T) {
+func TestWriterBoundsTheQueueOfAnApplication(t *testing.T) {
 	configure := func(cfg *ServiceConfig, _ *modelStore) {
 		cfg.MaxPayload, cfg.Writer.GroupBytes, cfg.Writer.QueueBytes = 32<<10, 64<<10, 64<<10
 	}
 	withService(t, configure, func(t *testing.T, s *testService) {
-		fit := (64 << 10) / testOpSize()
+		fit := (48 << 10) / testOpSize() // the share of one application
 		var taken []*Pending
 		for i := range fit {
 			taken = append(taken, s.set(fmt.Sprint(i)))
@@ -157,18 +157,18 @@ func TestWriterBoundsItsQueue(t *testing.T) {
 
 func testOpSize() int { return Op{Set: testSet("")}.Size() }
 
-func TestWriterKeepsAHeldKeyFromDelayingOthers(t *testing.T) {
+func TestWriterDelaysNoOtherKeyForALockedKey(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
-		must(t, s.set("held"))
+		must(t, s.set("locked"))
 		begun := time.Now()
-		s.store.lock(Key{"shop", "held"}, 3*time.Second)
-		later := testSet("held")
+		s.store.lock(Key{"shop", "locked"}, 3*time.Second)
+		later := testSet("locked")
 		later.RingAt++
-		first, second, third := s.Submit(Op{Set: later}), s.cancel("held"), s.cancel("held")
+		first, second, third := s.Submit(Op{Set: later}), s.cancel("locked"), s.cancel("locked")
 		for i := range 10 {
 			must(t, s.set(fmt.Sprint(i)))
 		}
-		fourth := s.set("held") // the key is held already
+		fourth := s.set("locked") // the key is locked already
 		if took := time.Since(begun); took > 12*s.store.latency {
 			t.Errorf("ten sets of other keys took %s", took)
 		}
@@ -178,20 +178,20 @@ func TestWriterKeepsAHeldKeyFromDelayingOthers(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d", d.Verdict, d.Alarm.Generation))
 		}
 		if want := []string{"replaced 2", "cancelled 2", "kept 2", "rearmed 3"}; !slices.Equal(got, want) {
-			t.Errorf("the held key's ops were %v, want %v", got, want)
+			t.Errorf("the ops on the locked key were %v, want %v", got, want)
 		}
 		if took := time.Since(begun); took < 3*time.Second || took > 3100*time.Millisecond {
-			t.Errorf("the held key took %s", took)
+			t.Errorf("the ops on the locked key took %s", took)
 		}
 		begun = time.Now()
-		must(t, s.cancel("held")) // it is back in its lane
+		must(t, s.cancel("locked")) // groups take the key again
 		if took := time.Since(begun); took != s.store.latency {
 			t.Errorf("afterwards it took %s", took)
 		}
 	})
 }
 
-// A transaction without an answer keeps what comes behind it waiting for a moment only, however little that is.
+// A hanging transaction delays the ops behind it for secondGroupAfter only, even if they are few.
 func TestWriterGoesOnBesideAGroupWithoutAnswer(t *testing.T) {
 	hang := func(r WriteRequest) error {
 		if r.Ops[0].Key().BusinessID == "hangs" {
@@ -199,14 +199,14 @@ func TestWriterGoesOnBesideAGroupWithoutAnswer(t *testing.T) {
 		}
 		return nil
 	}
-	withService(t, func(cfg *ServiceConfig, st *modelStore) { cfg.Writer.Lanes, st.fail = 2, hang }, func(t *testing.T, s *testService) {
+	withService(t, func(cfg *ServiceConfig, st *modelStore) { cfg.Writer.Committers, st.fail = 2, hang }, func(t *testing.T, s *testService) {
 		begun := time.Now()
 		slow := s.set("hangs")
 		time.Sleep(time.Millisecond)
-		for i, want := range []time.Duration{besideAfter + s.store.latency, besideAfter + 2*s.store.latency} {
+		for i, want := range []time.Duration{secondGroupAfter + s.store.latency, secondGroupAfter + 2*s.store.latency} {
 			must(t, s.set(fmt.Sprint(i)))
 			if took := time.Since(begun); took != want {
-				t.Errorf("set %d was answered after %s, want %s", i, took, want)
+				t.Errorf("set %d was decided after %s, want %s", i, took, want)
 			}
 		}
 		must(t, slow)
@@ -218,67 +218,70 @@ func TestWriterGoesOnBesideAGroupWithoutAnswer(t *testing.T) {
 	})
 }
 
-func TestWriterGivesAHeldKeyUp(t *testing.T) {
+func TestWriterRefusesOpsOnAKeyThatStaysLocked(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
-		must(t, s.set("held"))
-		s.store.lock(Key{"shop", "held"}, 20*time.Second)
+		must(t, s.set("locked"))
+		s.store.lock(Key{"shop", "locked"}, 20*time.Second)
 		begun := time.Now()
-		first, second := s.cancel("held"), s.cancel("held")
+		first, second := s.cancel("locked"), s.cancel("locked")
 		time.Sleep(2 * time.Second)
-		third := s.cancel("held")
+		third := s.cancel("locked")
 		for _, c := range []struct {
 			p  *Pending
 			at time.Duration
 		}{{first, 5 * time.Second}, {second, 5 * time.Second}, {third, 7 * time.Second}} {
 			if code := codeOf(t, c.p); code != CodeUnavailable {
-				t.Errorf("answered with %s", code)
+				t.Errorf("got %s", code)
 			}
 			if took := time.Since(begun); took < c.at || took > c.at+100*time.Millisecond {
 				t.Errorf("given up after %s, want %s", took, c.at)
 			}
 		}
 		time.Sleep(20 * time.Second)
-		if d := must(t, s.cancel("held")); d.Verdict != Stop {
+		if d := must(t, s.cancel("locked")); d.Verdict != Stop {
 			t.Errorf("afterwards: %s", d.Verdict)
 		}
 	})
 }
 
-func TestWriterLetsFollowersWaitToo(t *testing.T) {
+func TestWriterLetsTheNextOpOnALockedKeyWaitToo(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
-		must(t, s.set("held"))
-		s.store.lock(Key{"shop", "held"}, time.Second)
-		first, second := s.set("held"), s.cancel("held")
+		must(t, s.set("locked"))
+		s.store.lock(Key{"shop", "locked"}, time.Second)
+		first, second := s.set("locked"), s.cancel("locked")
 		must(t, first)
-		s.store.lock(Key{"shop", "held"}, time.Second)
+		s.store.lock(Key{"shop", "locked"}, time.Second)
 		if d := must(t, second); d.Verdict != Stop {
-			t.Errorf("answered with %s", d.Verdict)
+			t.Errorf("got %s", d.Verdict)
 		}
 	})
 }
 
 func TestWriterBoundsTheTransactionsThatWait(t *testing.T) {
 	const waiting = 2
-	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.HeldWrites = waiting }
+	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = waiting }
 	withService(t, configure, func(t *testing.T, s *testService) {
-		var held []*Pending
+		var locked []*Pending
 		for i := range 5 {
 			must(t, s.set(fmt.Sprint(i)))
 			s.store.lock(Key{"shop", fmt.Sprint(i)}, time.Second)
-			held = append(held, s.cancel(fmt.Sprint(i)))
+			locked = append(locked, s.cancel(fmt.Sprint(i)))
 			time.Sleep(50 * time.Millisecond)
 		}
-		if n := len(s.writer.held); n != waiting {
-			t.Errorf("%d transactions wait, want %d", n, waiting)
+		if n := s.writer.lockSlots.free; n != 0 {
+			t.Errorf("%d slots are free while five rows are locked", n)
 		}
-		must(t, s.set("free")) // is not delayed
-		for _, p := range held {
+		if n := s.store.waiting(); n > waiting {
+			t.Errorf("%d transactions wait, want %d at most", n, waiting)
+		}
+		must(t, s.set("free")) // not delayed
+		for _, p := range locked {
 			must(t, p)
 		}
 	})
 }
 
-// claimTwoPhase makes the row one that a two-phase claim holds, for that long.
+// claimTwoPhase changes the row as a two-phase claim does that ends after the duration d.
 func (s *testService) claimTwoPhase(id string, d time.Duration) {
 	s.store.change(Key{"shop", id}, func(a *Alarm) {
 		now, _ := s.time.Now()
@@ -301,27 +304,27 @@ func TestWriterWaitsForTheOutcomeOfAClaim(t *testing.T) {
 				s.claimTwoPhase("a", 30*time.Second)
 				begun := time.Now()
 				p := s.cancel("a")
-				time.Sleep(6 * time.Second) // longer than HeldWait
+				time.Sleep(6 * time.Second) // longer than LockWait
 				s.store.change(Key{"shop", "a"}, c.settle)
 				if c.want == "" {
 					if d := must(t, p); d.Verdict != Stop {
-						t.Errorf("answered with %s", d.Verdict)
+						t.Errorf("got %s", d.Verdict)
 					}
 				} else if code := codeOf(t, p); code != c.want {
-					t.Errorf("answered with %s", code)
+					t.Errorf("got %s", code)
 				}
 				if took := time.Since(begun); took > 6200*time.Millisecond {
-					t.Errorf("answered after %s", took)
+					t.Errorf("decided after %s", took)
 				}
 			})
 		})
 	}
 }
 
-func TestWriterGivesAClaimUpAtItsEnd(t *testing.T) {
+func TestWriterWaitsNoLongerThanTheClaim(t *testing.T) {
 	for end, want := range map[time.Duration]time.Duration{
 		2 * time.Second: 2 * time.Second,
-		time.Hour:       claimWait, // or the caller would not get a definite answer any more
+		time.Hour:       twoPhaseWait, // a longer wait would leave the caller without a definite result
 	} {
 		withService(t, nil, func(t *testing.T, s *testService) {
 			must(t, s.set("a"))
@@ -330,7 +333,7 @@ func TestWriterGivesAClaimUpAtItsEnd(t *testing.T) {
 			other := testSet("a")
 			other.RingAt++
 			if code := codeOf(t, s.Submit(Op{Set: other})); code != CodeRingInDoubt {
-				t.Errorf("answered with %s", code)
+				t.Errorf("got %s", code)
 			}
 			if took := time.Since(begun); took < want || took > want+100*time.Millisecond {
 				t.Errorf("claim of %s: given up after %s, want %s", end, took, want)
@@ -370,14 +373,14 @@ func TestWriterPassesTheStoresErrors(t *testing.T) {
 			must(t, first)
 			for _, p := range group {
 				if _, err := p.Wait(t.Context()); !errors.Is(err, c.kind) {
-					t.Errorf("answered with %v, want %v", err, c.kind)
+					t.Errorf("got %v, want %v", err, c.kind)
 				}
 				if code := codeOf(t, p); code != c.code {
-					t.Errorf("answered with %s", code)
+					t.Errorf("got %s", code)
 				}
 			}
 			if got := s.store.transactions(); !slices.Equal(got, []int{1, 3}) {
-				t.Errorf("transactions of %v: something was repeated", got)
+				t.Errorf("transactions of %v ops: an op was repeated", got)
 			}
 			if len(s.woken) != 1 {
 				t.Errorf("%d woken", len(s.woken))
@@ -393,43 +396,43 @@ func TestWriterIsUnavailableWithoutTime(t *testing.T) {
 		s.clock.set(func(c *remoteClock) { c.err = errors.New("down") })
 		time.Sleep(20 * time.Second)
 		if code := codeOf(t, s.set("a")); code != CodeUnavailable || len(s.store.groups) != 0 {
-			t.Errorf("answered with %s after %d transactions", code, len(s.store.groups))
+			t.Errorf("got %s after %d transactions", code, len(s.store.groups))
 		}
 	})
 }
 
-func TestWriterLeavesAStoreThatDoesNotAnswer(t *testing.T) {
+func TestWriterGivesUpAStoreThatHangs(t *testing.T) {
 	configure := func(_ *ServiceConfig, st *modelStore) { st.latency = time.Hour }
 	withService(t, configure, func(t *testing.T, s *testService) {
 		begun := time.Now()
 		if code := codeOf(t, s.set("a")); code != CodeUnavailable || time.Since(begun) != writeTimeout {
-			t.Errorf("answered with %s after %s", code, time.Since(begun))
+			t.Errorf("got %s after %s", code, time.Since(begun))
 		}
 	})
 }
 
-// shortStore answers less than it is asked.
+// shortStore returns one decision too few.
 type shortStore struct{ *modelStore }
 
 func (s shortStore) Write(ctx context.Context, r WriteRequest) ([]Decision, error) {
-	ds, err := s.modelStore.Write(ctx, r)
-	return ds[1:], err
+	decisions, err := s.modelStore.Write(ctx, r)
+	return decisions[1:], err
 }
 
-func TestWriterAnswersAllOfAStoreThatAnswersSome(t *testing.T) {
+func TestWriterIsUnconfirmedWhenAStoreReturnsTooFewDecisions(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		s.writer.store = shortStore{s.store}
 		if code := codeOf(t, s.set("a")); code != CodeUnconfirmed {
-			t.Errorf("answered with %s", code)
+			t.Errorf("got %s", code)
 		}
 	})
 }
 
-func TestWriterDrains(t *testing.T) {
+func TestWriterDecidesAllQueuedOpsBeforeItEnds(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
-		must(t, s.set("held"))
-		s.store.lock(Key{"shop", "held"}, 3*time.Second)
-		all := []*Pending{s.cancel("held"), s.cancel("held")}
+		must(t, s.set("locked"))
+		s.store.lock(Key{"shop", "locked"}, 3*time.Second)
+		all := []*Pending{s.cancel("locked"), s.cancel("locked")}
 		time.Sleep(50 * time.Millisecond)
 		for i := range 700 {
 			all = append(all, s.set(fmt.Sprint(i)))
@@ -441,7 +444,7 @@ func TestWriterDrains(t *testing.T) {
 			case <-p.Done():
 				must(t, p)
 			default:
-				t.Fatalf("%v is not answered after Run", p.op.Key())
+				t.Fatalf("%v is not decided after Run", p.op.Key())
 			}
 		}
 		before := len(s.store.groups)
@@ -476,30 +479,83 @@ func TestWriterDrainsUnderLoad(t *testing.T) {
 	})
 }
 
-func TestPendingWait(t *testing.T) {
+func TestPendingWaitPrefersTheDecisionToTheEndOfItsContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := newPending(Op{Set: testSet("a")})
+	p := newPending(t.Context(), Op{Set: testSet("a")})
 	if _, err := p.Wait(ended); !errors.Is(err, ErrUnconfirmed) || !errors.Is(err, context.Canceled) {
-		t.Errorf("without an answer: %v", err)
+		t.Errorf("without a decision: %v", err)
 	}
-	p.answer(&Decision{Verdict: Create})
+	p.decide(&Decision{Verdict: Create})
 	for range 100 {
 		if d, err := p.Wait(ended); err != nil || d.Verdict != Create {
-			t.Fatalf("with an answer: %v, %v", d.Verdict, err)
+			t.Fatalf("with a decision: %v, %v", d.Verdict, err)
 		}
 	}
 }
 
-// TestWriterIsSequentialPerKey compares random ops of many goroutines on few keys, some of them held at times, some
-// transactions failing, with one after the other.
+// The decision for a caller that reads no payload holds none, neither in the alarm nor in the error.
+func TestBriefAnswersHoldNoPayload(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		absent := testSet("a")
+		absent.If.Kind = Absent
+		if d := must(t, s.Submit(Op{Set: absent, Brief: true})); d.Verdict != Create || d.Alarm.Payload != nil {
+			t.Errorf("got %s and %q", d.Verdict, d.Alarm.Payload)
+		}
+		d, err := s.Submit(Op{Set: absent, Brief: true}).Wait(t.Context())
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeConditionFailed || e.Alarm.Payload != nil || e.Alarm.Generation != 1 || d.Alarm.Payload != nil {
+			t.Errorf("refused with %+v", err)
+		}
+		if stored, err := s.Get(t.Context(), absent.Key); err != nil || len(stored.Payload) == 0 {
+			t.Errorf("stored %+v, %v", stored, err)
+		}
+		if d := must(t, s.cancel("a")); len(d.Alarm.Payload) == 0 {
+			t.Error("a caller that reads the payload gets none")
+		}
+	})
+}
+
+// A group that loads large alarms decides a part of its ops. The next groups decide the other ops, in order.
+func TestWriterBoundsTheBytesThatAGroupLoads(t *testing.T) {
+	small := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LoadBytes = 64 << 10 }
+	withService(t, small, func(t *testing.T, s *testService) {
+		var sets, cancels []*Pending
+		for i := range 100 {
+			sets = append(sets, s.setOf("shop", fmt.Sprint(i), 8<<10))
+		}
+		for _, p := range sets {
+			must(t, p)
+		}
+		before := len(s.store.transactions())
+		cancels = append(cancels, s.cancel("0"))
+		synctest.Wait() // the first is being written alone; time does not advance until the others are queued
+		for i := range 99 {
+			cancels = append(cancels, s.cancel(fmt.Sprint(i+1)))
+		}
+		for _, p := range cancels {
+			if d := must(t, p); d.Verdict != Stop || len(d.Alarm.Payload) != 8<<10 {
+				t.Fatalf("got %s, %d bytes", d.Verdict, len(d.Alarm.Payload))
+			}
+		}
+		if n := len(s.store.transactions()) - before; n != 1+13 {
+			t.Errorf("%d transactions for 8 KiB and 792 KiB, want 14 of 64 KiB", n)
+		}
+	})
+}
+
+// TestWriterIsSequentialPerKey submits random ops from many goroutines, on few keys of some applications. Then it applies the same ops
+// one after the other, and the decisions must be equal. Sometimes keys are locked, transactions fail, callers leave, and the
+// queue or a key is full.
 func TestWriterIsSequentialPerKey(t *testing.T) {
 	for range 10 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := &lockedRand{r: rand.New(rand.NewPCG(seed, 0))}
 			configure := func(cfg *ServiceConfig, st *modelStore) {
-				cfg.Writer.Lanes, cfg.Writer.GroupOps, cfg.Writer.HeldWrites = 2, 4, 3
+				cfg.Writer.Committers, cfg.Writer.GroupOps, cfg.Writer.LockedWrites, cfg.Writer.KeyOps = 2, 4, 3, 8
+				cfg.MaxPayload, cfg.Writer.GroupBytes, cfg.Writer.QueueBytes = 32<<10, 64<<10, 64<<10
+				st.latency = 200 * time.Millisecond
 				st.fail = func(WriteRequest) error {
 					if rnd.n(20) == 0 {
 						return Unavailable(errors.New("deadlock"))
@@ -508,28 +564,40 @@ func TestWriterIsSequentialPerKey(t *testing.T) {
 				}
 			}
 			withService(t, configure, func(t *testing.T, s *testService) {
+				s.writer.cfg.LoadBytes = 2 << 10 // less than the rows of a group have
 				log := submitRandomly(s, rnd)
 				for key, ps := range log {
 					checkSequential(t, key, ps)
+				}
+				t.Logf("%v were decided, %v dropped", s.ops, s.dropped)
+				if s.dropped[DropAbandoned] == 0 || s.dropped[DropKeyFull] == 0 || s.dropped[DropQueueFull] == 0 || s.ops[Keep] == 0 || s.store.postponed == 0 {
+					t.Errorf("%v were decided and %v dropped: the test does not try every case", s.ops, s.dropped)
 				}
 			})
 		})
 	}
 }
 
-// submitRandomly returns what was submitted on each key, in order, all answered.
+// submitRandomly submits random ops and waits for them. It returns the ops on each key, in the order of submission.
 func submitRandomly(s *testService, rnd *lockedRand) map[Key][]*Pending {
 	var mu sync.Mutex
 	var load sync.WaitGroup
 	log := map[Key][]*Pending{}
 	for range 20 {
 		load.Go(func() {
+			callers, leave := context.WithTimeout(context.Background(), time.Minute)
+			defer leave()
 			for range 50 {
 				op := randomOp(rnd)
-				mu.Lock() // order of arrival is order of submission
-				p := s.Submit(op)
+				mu.Lock() // makes the order in log the order of arrival
+				ctx, leave := context.WithTimeout(callers, time.Duration(200+rnd.n(5000))*time.Millisecond)
+				p := s.Service.Submit(ctx, op)
 				log[op.Key()] = append(log[op.Key()], p)
 				mu.Unlock()
+				context.AfterFunc(ctx, leave)
+				if rnd.n(4) == 0 {
+					leave()
+				}
 				if rnd.n(10) == 0 {
 					s.store.lock(op.Key(), time.Duration(rnd.n(200))*time.Millisecond)
 				}
@@ -550,17 +618,18 @@ func submitRandomly(s *testService, rnd *lockedRand) map[Key][]*Pending {
 }
 
 func randomOp(rnd *lockedRand) Op {
-	key := Key{"shop", fmt.Sprint(rnd.n(5))}
+	key := Key{[]string{"shop", "shop", "shop", "books", "toys"}[rnd.n(5)], fmt.Sprint(rnd.n(4))}
 	if rnd.n(4) == 0 {
 		return Op{Cancel: &Cancel{Key: key}}
 	}
 	s := &Set{Key: key, Content: testContent()}
 	s.RingAt += Instant(rnd.n(3))
+	s.Payload = make([]byte, rnd.n(2<<10))
 	s.If = Condition{Kind: ConditionKind(rnd.n(5)), Generation: int64(rnd.n(8))}
 	return Op{Set: s}
 }
 
-// checkSequential applies the ops one after the other, but for those that failed, and compares the answers.
+// checkSequential applies the ops one after the other, except for unavailable ops, and compares the decisions.
 func checkSequential(t *testing.T, key Key, ps []*Pending) {
 	t.Helper()
 	var row *Alarm
@@ -569,8 +638,8 @@ func checkSequential(t *testing.T, key Key, ps []*Pending) {
 			continue
 		}
 		want := p.op.Decide(row, 0)
-		if got, want := answer(p.decision), answer(want); got != want {
-			t.Fatalf("%v, op %d of %d: answered %s, want %s", key, i, len(ps), got, want)
+		if got, want := describe(p.decision), describe(want); got != want {
+			t.Fatalf("%v, op %d of %d: got %s, want %s", key, i, len(ps), got, want)
 		}
 		if want.Writes() {
 			row = &want.Alarm
@@ -578,8 +647,8 @@ func checkSequential(t *testing.T, key Key, ps []*Pending) {
 	}
 }
 
-// answer is what a caller sees of a decision, without instants and ids.
-func answer(d Decision) string {
+// describe returns a decision as a text for comparison, without instants and ids.
+func describe(d Decision) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %d %d", d.Verdict, d.Alarm.State, d.Alarm.Generation, d.Alarm.RingAt)
 	var e *Error
@@ -600,17 +669,17 @@ func (l *lockedRand) n(n int) int {
 	return l.r.IntN(n)
 }
 
-func TestWriterConfig(t *testing.T) {
+func TestServiceConfigNamesTheInvalidField(t *testing.T) {
 	if err := DefaultServiceConfig().Validate(); err != nil {
 		t.Fatalf("the default: %v", err)
 	}
 	for name, change := range map[string]func(c *ServiceConfig){
-		"write lanes":       func(c *ServiceConfig) { c.Writer.Lanes = 0 },
+		"write lanes":       func(c *ServiceConfig) { c.Writer.Committers = 0 },
 		"write group ops":   func(c *ServiceConfig) { c.Writer.GroupOps = 5001 },
 		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
 		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
-		"held writes":       func(c *ServiceConfig) { c.Writer.HeldWrites = 0 },
-		"held wait":         func(c *ServiceConfig) { c.Writer.HeldWait = Patience },
+		"locked writes":     func(c *ServiceConfig) { c.Writer.LockedWrites = 0 },
+		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = Patience },
 		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },
 		"half of the write": func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
 	} {
@@ -619,7 +688,7 @@ func TestWriterConfig(t *testing.T) {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if s, err := NewService(cfg, newModelStore(), nil, nil, nil); s != nil || err == nil {
+		if s, err := NewService(cfg, ServiceDeps{Store: newModelStore()}); s != nil || err == nil {
 			t.Errorf("%s: a service with an invalid configuration", name)
 		}
 	}

@@ -1,0 +1,288 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// setOf submits a set of an application. payload is the size of its payload, in bytes.
+func (s *testService) setOf(application, id string, payload int) *Pending {
+	set := testSet(id)
+	set.Application, set.Payload = application, make([]byte, payload)
+	return s.Submit(Op{Set: set})
+}
+
+// smallQueue limits the queue to 256 KiB and a group to 64 KiB.
+func smallQueue(cfg *ServiceConfig, _ *modelStore) {
+	cfg.MaxPayload, cfg.Writer.GroupBytes, cfg.Writer.QueueBytes = 32<<10, 64<<10, 256<<10
+}
+
+// fill submits sets of an application until one is refused, and returns the queued ones.
+func (s *testService) fill(application string, payload int) (queued []*Pending) {
+	for i := 0; ; i++ {
+		p := s.setOf(application, fmt.Sprint(i), payload)
+		if p.decided() {
+			return queued
+		}
+		queued = append(queued, p)
+	}
+}
+
+// One application cannot fill the queue. Beyond its share it is refused.
+func TestWriterLeavesRoomForOtherApplications(t *testing.T) {
+	withService(t, smallQueue, func(t *testing.T, s *testService) {
+		all := s.fill("flood", 1024)
+		if code := codeOf(t, s.setOf("flood", "beyond", 1024)); code != CodeOverloaded {
+			t.Errorf("beyond its share: %s", code)
+		}
+		for i := range 20 {
+			all = append(all, s.setOf("shop", fmt.Sprint(i), 1024))
+		}
+		for _, p := range all {
+			must(t, p)
+		}
+	})
+}
+
+// A full queue accepts the new op and refuses the newest op of the application with the most queued bytes.
+func TestWriterPushesOutTheNewestOfTheLargestApplication(t *testing.T) {
+	withService(t, smallQueue, func(t *testing.T, s *testService) {
+		first := s.setOf("shop", "first", 0)
+		synctest.Wait() // its transaction is under way
+		large := s.fill("large", 1024)
+		var few []*Pending
+		for i := range 30 {
+			few = append(few, s.setOf("shop", fmt.Sprint(i), 1024), s.setOf("books", fmt.Sprint(i), 1024))
+		}
+		for _, p := range append(few, first) {
+			must(t, p)
+		}
+		refused := 0
+		for i, p := range large {
+			if _, err := p.Wait(t.Context()); err == nil {
+				if refused > 0 {
+					t.Fatalf("set %d of %d is written, an earlier one is not", i, len(large))
+				}
+				continue
+			}
+			refused++
+			if code := codeOf(t, p); code != CodeOverloaded {
+				t.Errorf("pushed out with %s", code)
+			}
+		}
+		if refused == 0 || refused > len(few) || s.dropped[DropQueueFull] != refused+1 {
+			t.Errorf("%d ops of the largest application were refused for %d new ops; counted: %v", refused, len(few), s.dropped)
+		}
+	})
+}
+
+// Every application with ready ops has a turn in each group.
+func TestWriterTakesApplicationsInTurn(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		first := s.set("first")
+		synctest.Wait() // its transaction is under way
+		var flood, few []*Pending
+		for i := range 3000 {
+			flood = append(flood, s.setOf("flood", fmt.Sprint(i), 0))
+		}
+		for i := range 10 {
+			few = append(few, s.setOf(fmt.Sprint("shop-", i), "order", 0))
+		}
+		for _, p := range slices.Concat(few, flood, []*Pending{first}) {
+			must(t, p)
+		}
+		ofFew := 0
+		for _, op := range s.store.groups[1].Ops {
+			if strings.HasPrefix(op.Key().Application, "shop-") {
+				ofFew++
+			}
+		}
+		if ofFew != len(few) {
+			t.Errorf("the second group has %d ops of the small applications, want %d", ofFew, len(few))
+		}
+	})
+}
+
+// Turns count bytes, so an application with large payloads does not fill the groups beside an application with small payloads.
+func TestWriterCountsTurnsInBytes(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		first := s.set("first")
+		synctest.Wait()
+		var large, small []*Pending
+		for i := range 150 {
+			large = append(large, s.setOf("large", fmt.Sprint(i), 64<<10))
+		}
+		for i := range 600 {
+			small = append(small, s.setOf("small", fmt.Sprint(i), 0))
+		}
+		for _, p := range slices.Concat(large, small, []*Pending{first}) {
+			must(t, p)
+		}
+		ofLarge, next := 0, s.store.groups[1].Ops
+		for _, op := range next {
+			if op.Key().Application == "large" {
+				ofLarge++
+			}
+		}
+		if len(next) != 500 || ofLarge < 10 || ofLarge > 20 {
+			t.Errorf("the second group has %d ops, %d of them large; a turn is %d bytes", len(next), ofLarge, turnBytes)
+		}
+	})
+}
+
+// An op may be larger than a turn, up to half of a group's bytes.
+func TestWriterWritesOpsLargerThanATurn(t *testing.T) {
+	large := func(cfg *ServiceConfig, _ *modelStore) { cfg.MaxPayload = 2 << 20 }
+	withService(t, large, func(t *testing.T, s *testService) {
+		all := []*Pending{s.setOf("large", "a", 2<<20), s.setOf("large", "b", 2<<20), s.setOf("shop", "c", 0)}
+		for _, p := range all {
+			must(t, p)
+		}
+	})
+}
+
+func TestWriterBoundsTheOpsOfAKey(t *testing.T) {
+	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.KeyOps = 10 }
+	withService(t, configure, func(t *testing.T, s *testService) {
+		var taken []*Pending
+		for range 10 {
+			taken = append(taken, s.set("hot"))
+		}
+		if code := codeOf(t, s.set("hot")); code != CodeKeyOverloaded {
+			t.Errorf("beyond the bound: %s", code)
+		}
+		taken = append(taken, s.set("another"))
+		for _, p := range taken {
+			must(t, p)
+		}
+		must(t, s.set("hot"))
+		if s.dropped[DropKeyFull] != 1 {
+			t.Errorf("counted %v", s.dropped)
+		}
+	})
+}
+
+// An op whose caller has left is not written. The op behind it on its key is written.
+func TestWriterDropsAbandonedOps(t *testing.T) {
+	slow := func(_ *ServiceConfig, st *modelStore) { st.latency = 2 * time.Second }
+	withService(t, slow, func(t *testing.T, s *testService) {
+		first := s.set("first")
+		synctest.Wait() // its transaction is under way, for longer than halfClosedWait
+		left, leave := context.WithCancel(t.Context())
+		overdue, done := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer done()
+		var gone []*Pending
+		for i := range 100 {
+			gone = append(gone, s.Service.Submit(left, Op{Set: testSet(fmt.Sprint(i))}))
+		}
+		gone = append(gone, s.Service.Submit(overdue, Op{Set: testSet("overdue")}))
+		behind := s.cancel("0")
+		stays := s.set("stays")
+		leave()
+		for _, p := range gone {
+			if code := codeOf(t, p); code != CodeUnavailable {
+				t.Errorf("got %s", code)
+			}
+		}
+		if code := codeOf(t, behind); code != CodeUnknownAlarm {
+			t.Errorf("the cancel behind an abandoned set got %s", code)
+		}
+		must(t, first)
+		must(t, stays)
+		if got := s.store.transactions(); !slices.Equal(got, []int{1, 2}) || s.dropped[DropAbandoned] != len(gone) {
+			t.Errorf("transactions of %d ops, %v dropped", got, s.dropped)
+		}
+	})
+}
+
+// A client that has closed only its sending half looks like a client that has left. Its op is written if a group begins soon.
+func TestWriterServesAClientThatHalfClosed(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		closed, cancel := context.WithCancel(t.Context())
+		cancel()
+		must(t, s.Service.Submit(closed, Op{Set: testSet("a")}))
+	})
+}
+
+// All rows of one application stay locked. An op of another application, whose row is locked for a second, gets its turn among the
+// transactions that wait.
+func TestWriterLetsApplicationsTakeTurnsAmongLockedRows(t *testing.T) {
+	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = 2 }
+	withService(t, configure, func(t *testing.T, s *testService) {
+		const rows = 20
+		var stuck []*Pending
+		for i := range rows {
+			must(t, s.setOf("flood", fmt.Sprint(i), 0))
+			s.store.lock(Key{"flood", fmt.Sprint(i)}, time.Hour)
+		}
+		must(t, s.set("order"))
+		for i := range rows {
+			stuck = append(stuck, s.Submit(Op{Cancel: &Cancel{Key: Key{"flood", fmt.Sprint(i)}}}))
+		}
+		time.Sleep(100 * time.Millisecond)
+		s.store.lock(Key{"shop", "order"}, time.Second)
+		if d := must(t, s.cancel("order")); d.Verdict != Stop {
+			t.Errorf("got %s", d.Verdict)
+		}
+		for _, p := range stuck {
+			if code := codeOf(t, p); code != CodeUnavailable {
+				t.Errorf("a row that stays locked: %s", code)
+			}
+		}
+	})
+}
+
+// An op whose caller has left takes no turn among the transactions that wait.
+func TestWriterDropsAbandonedOpsOnLockedKeys(t *testing.T) {
+	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = 1 }
+	withService(t, configure, func(t *testing.T, s *testService) {
+		left, leave := context.WithCancel(t.Context())
+		var gone []*Pending
+		for i := range 10 {
+			id := fmt.Sprint(i)
+			must(t, s.set(id))
+			s.store.lock(Key{"shop", id}, time.Hour)
+			gone = append(gone, s.Service.Submit(left, Op{Cancel: &Cancel{Key: Key{"shop", id}}}))
+		}
+		time.Sleep(100 * time.Millisecond)
+		before := len(s.store.transactions())
+		leave()
+		for _, p := range gone {
+			if code := codeOf(t, p); code != CodeUnavailable {
+				t.Errorf("got %s", code)
+			}
+		}
+		if n := len(s.store.transactions()) - before; n > 2 || s.dropped[DropAbandoned] != len(gone) {
+			t.Errorf("%d transactions for clients that left, %v dropped", n, s.dropped)
+		}
+	})
+}
+
+// All ops on a locked key are written in order, even if the node stops meanwhile.
+func TestWriterDecidesAllOpsOnALockedKeyBeforeItEnds(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		must(t, s.set("locked"))
+		s.store.lock(Key{"shop", "locked"}, 3*time.Second)
+		var all []*Pending
+		for range 5 {
+			all = append(all, s.cancel("locked"), s.set("locked"))
+		}
+		time.Sleep(50 * time.Millisecond)
+		s.stop()
+		<-s.ended
+		for i, p := range all {
+			if d := must(t, p); (i%2 == 0) != (d.Verdict == Stop) {
+				t.Errorf("op %d: %s", i, d.Verdict)
+			}
+		}
+		if _, err := s.set("late").Wait(t.Context()); !errors.Is(err, ErrUnavailable) || s.dropped[DropStopping] != 1 {
+			t.Errorf("after the end: %v, %v dropped", err, s.dropped)
+		}
+	})
+}
