@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// appendAlarm appends the alarm as JSON: instants in RFC 3339, null where there is none, the payload as it was given.
+// appendAlarm appends the alarm as JSON: instants in RFC 3339, null for missing values, the payload as it was given.
 func appendAlarm(b []byte, a *clock.Alarm) []byte {
 	b = appendAlarmMembers(b, a)
 	return append(b, '}')
@@ -26,7 +26,7 @@ func appendAlarmWithAttempts(b []byte, a *clock.Alarm) []byte {
 	return append(b, "]}"...)
 }
 
-// appendAlarmMembers leaves the object open.
+// appendAlarmMembers appends the members of the object without its closing brace.
 func appendAlarmMembers(b []byte, a *clock.Alarm) []byte {
 	b = append(b, `{"application":`...)
 	b = appendString(b, a.Application)
@@ -101,7 +101,7 @@ func appendAttempt(b []byte, t *clock.Attempt) []byte {
 	return append(b, '}')
 }
 
-// appendAnswer appends the last answer that was accepted, as members that are null where there was none.
+// appendAnswer appends the members for the last accepted answer. They are null when no answer was accepted.
 func appendAnswer(b []byte, a *clock.Alarm) []byte {
 	if a.Answer == clock.NoAnswer {
 		return append(b, `,"answer":null,"answered_by":null,"answered_at":null`...)
@@ -121,7 +121,7 @@ func appendInstant(b []byte, i clock.Instant) []byte {
 	return append(b, '"')
 }
 
-// appendDuration appends d as a set takes it: "1h30m", "250ms".
+// appendDuration appends d in the form that a set accepts: "1h30m", "250ms".
 func appendDuration(b []byte, d time.Duration) []byte {
 	b = append(b, '"')
 	from := len(b)
@@ -141,7 +141,7 @@ func appendDuration(b []byte, d time.Duration) []byte {
 	return append(b, '"')
 }
 
-// appendOptional appends s as a string, null if it is empty.
+// appendOptional appends s as a JSON string, or null for the empty string.
 func appendOptional(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)

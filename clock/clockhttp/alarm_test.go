@@ -16,7 +16,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestLifeOverHTTP(t *testing.T) {
+func TestAlarmIsSetChangedReadAndCancelledOverHTTP(t *testing.T) {
 	h := start(t)
 	const path = alarms + "/4711"
 	const body = `{"ring_at":"2040-01-31T18:30:00+01:00","payload":{"order":4711},"latest_ring_at":4102444800000,
@@ -50,7 +50,7 @@ func TestLifeOverHTTP(t *testing.T) {
 	h.expect(404, "unknown_alarm", "DELETE", alarms+"/4712", "")
 }
 
-func TestCancelTooLate(t *testing.T) {
+func TestLateCancelIsRefusedWithTheState(t *testing.T) {
 	h := start(t)
 	key := clock.Key{Application: "shop", BusinessID: "late"}
 	h.expect(201, "", "PUT", alarms+"/late", `{"delay":0}`)
@@ -89,29 +89,29 @@ func TestGetShowsAttempts(t *testing.T) {
 	}
 }
 
-// hellIDs are business ids that break routers, decoders, logs and collations.
-var hellIDs = []string{
+// awkwardIDs are business ids that break routers, decoders, logs and collations.
+var awkwardIDs = []string{
 	"a/b", "/", "//", "a//b", "/a", "a/", "a/../b", "../a", "...", "a%2Fb", "a%252Fb", "%", "%25", "%zz", "a+b", "a b", "a  b", "a&b=c", "a?b", "a#b",
 	"ä", "Ä", "a\u0308", "日本語", "😀", "e\u0301/é", "a;b", "a:b", "a,b", `a"b`, `a\b`, "a'b", "<a>", "{id}", "*", ":id", "~", "@", "$1", "a=b", "NULL", "0", "-1", "cancel",
 	"alarms", "alarms/", "\u200b", "x\u202ey", "\ufeffx", "\ufffd", strings.Repeat("é", 64), strings.Repeat("%", 128),
 }
 
-func TestHellIDsEndToEnd(t *testing.T) {
+func TestEveryValidIDSurvivesHTTP(t *testing.T) {
 	h := start(t)
-	for i, id := range hellIDs {
+	for i, id := range awkwardIDs {
 		path := alarms + "/" + url.PathEscape(id)
 		r := h.expect(201, "", "PUT", path, fmt.Sprintf(`{"delay":"1h","text":"%d"}`, i))
 		if r.field("business_id") != id {
 			t.Errorf("%q: set as %q", id, r.field("business_id"))
 		}
 		if r := h.expect(200, "", "GET", path, ""); r.field("text") != fmt.Sprint(i) {
-			t.Errorf("%q is another's: %s", id, r.body)
+			t.Errorf("%q returns another alarm: %s", id, r.body)
 		}
 	}
-	if len(h.store.rows) != len(hellIDs) {
-		t.Errorf("%d alarms, want %d", len(h.store.rows), len(hellIDs))
+	if len(h.store.rows) != len(awkwardIDs) {
+		t.Errorf("%d alarms, want %d", len(h.store.rows), len(awkwardIDs))
 	}
-	for _, id := range hellIDs {
+	for _, id := range awkwardIDs {
 		body, _ := json.Marshal(map[string]any{"set": []any{map[string]any{"business_id": id, "delay": "2h"}}})
 		r := h.expect(200, "", "POST", alarms, string(body), "Content-Type: application/json")
 		if !strings.Contains(string(r.body), `"status":200,"generation":2`) {
@@ -128,7 +128,7 @@ func TestBareSlashIsPartOfTheID(t *testing.T) {
 	h.expect(404, "unknown_alarm", "GET", alarms+"/order/47%2F11", "")
 }
 
-func TestBadKeys(t *testing.T) {
+func TestInvalidKeysAreRefused(t *testing.T) {
 	h := start(t)
 	for path, code := range map[string]string{
 		alarms + "/":                            "invalid_business_id",
@@ -154,25 +154,28 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// keyTaker refuses every get with the key it was asked for.
-type keyTaker struct {
+// keyRecorder records the key of each get. It finds no alarm.
+type keyRecorder struct {
 	Alarms
 	key clock.Key
 }
 
-func (k *keyTaker) Get(_ context.Context, key clock.Key) (*clock.Alarm, error) {
+func (k *keyRecorder) Get(_ context.Context, key clock.Key) (*clock.Alarm, error) {
 	k.key = key
 	return nil, clock.ErrNotFound
 }
 
-func (k *keyTaker) List(context.Context, clock.ListQuery) ([]clock.Alarm, error) { return nil, nil }
+func (k *keyRecorder) List(context.Context, clock.ListQuery, func(*clock.Alarm) bool) error {
+	return nil
+}
 
-// FuzzPath: a valid id reaches the domain as it is, escaped in any of the ways that clients have; any path is answered.
+// FuzzPath checks that a valid id reaches the domain unchanged, in each escaped form that clients use, and that no path leads
+// to a server error.
 func FuzzPath(f *testing.F) {
-	for _, id := range hellIDs {
+	for _, id := range awkwardIDs {
 		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))
 	}
-	taker := &keyTaker{}
+	taker := &keyRecorder{}
 	reg := prometheus.NewRegistry()
 	s, err := New(DefaultConfig(), Deps{Alarms: taker, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg})
 	if err != nil {
@@ -182,29 +185,29 @@ func FuzzPath(f *testing.F) {
 		want := clock.Key{Application: "shop", BusinessID: id}
 		if want.Validate() == nil {
 			for _, escaped := range []string{url.PathEscape(id), escapeAll(id), (&url.URL{Path: id}).EscapedPath()} {
-				answer := serve(s, alarms+"/"+escaped)
-				if answer.Code != 404 || taker.key != want {
-					t.Fatalf("%q as %s: %d, %q", id, escaped, answer.Code, taker.key)
+				response := serve(s, alarms+"/"+escaped)
+				if response.Code != 404 || taker.key != want {
+					t.Fatalf("%q as %s: %d, %q", id, escaped, response.Code, taker.key)
 				}
 			}
 		}
 		if _, err := url.ParseRequestURI(path); err == nil && path[0] == '/' {
-			if answer := serve(s, path); answer.Code >= 500 && !strings.HasPrefix(path, "/readyz") {
-				t.Fatalf("%q: %d %s", path, answer.Code, answer.Body)
+			if response := serve(s, path); response.Code >= 500 && !strings.HasPrefix(path, "/readyz") {
+				t.Fatalf("%q: %d %s", path, response.Code, response.Body)
 			}
 		}
 	})
 }
 
-// serve asks the server for a path as net/http would hand it over.
+// serve sends the server a GET for the path, in the form in which net/http passes it.
 func serve(s *Server, path string) *httptest.ResponseRecorder {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
 		panic(err)
 	}
-	answer := httptest.NewRecorder()
-	s.ServeHTTP(answer, &http.Request{Method: "GET", URL: u, Header: http.Header{}, Host: "x", Body: http.NoBody})
-	return answer
+	response := httptest.NewRecorder()
+	s.ServeHTTP(response, &http.Request{Method: "GET", URL: u, Header: http.Header{}, Host: "localhost", Body: http.NoBody})
+	return response
 }
 
 func escapeAll(s string) string {
@@ -215,7 +218,7 @@ func escapeAll(s string) string {
 	return b.String()
 }
 
-func TestTraceparent(t *testing.T) {
+func TestOnlyValidTraceparentIsTaken(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for given, want := range map[string]string{
 		good: good, "": "", "x": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "",

@@ -11,10 +11,10 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// smallBytes caps the body of an answer or a kick: a reason and a name may be written with six bytes a character.
+// smallBytes caps the body of an answer to a ring, a kick or a discard. A reason and a name fit, even with six bytes a character.
 const smallBytes = 16 << 10
 
-// answerFields are the fields that the body of each answer may have.
+// answerFields holds, for each kind of answer, the fields that its body may have.
 var answerFields = map[clock.AnswerKind][]string{
 	clock.Ack: {"by"}, clock.Release: {"by", "delay", "reason"}, clock.Bury: {"by", "reason"}, clock.Touch: {"by", "delay"},
 }
@@ -26,17 +26,17 @@ func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := readContext(c)
+		ctx, cancel := lastingContext(c)
 		defer cancel()
-		d, err := outcome(s.alarms.Answer(ctx, *a))
+		d, err := awaitDecision(s.alarms.Answer(ctx, *a))
 		if err != nil {
 			return err
 		}
-		return s.answerAlarm(c, http.StatusOK, &d.Alarm)
+		return s.respondAlarm(c, http.StatusOK, &d.Alarm)
 	}
 }
 
-// readAnswer makes an answer of the request's path and body.
+// readAnswer builds an answer from the request's path and body.
 func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answer, error) {
 	app, err := applicationOf(c)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 	if err := noCondition(c.Request().Header, "an answer takes no %s: the message id names the generation"); err != nil {
 		return nil, err
 	}
-	b, err := s.readBody(c, smallBytes)
+	b, err := s.readBody(c, smallBytes, largeBodies)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 	return a, nil
 }
 
-// decodeAnswer reads an answer's body, which may be empty. Ranges are for the domain to check.
+// decodeAnswer reads an answer's body, which may be empty. The domain checks ranges.
 func decodeAnswer(body []byte, kind clock.AnswerKind) (*clock.Answer, error) {
 	a := &clock.Answer{Kind: kind}
 	err := decodeOptional(body, answerFields[kind], func(name string, raw []byte) error {
@@ -96,8 +96,8 @@ func decodeReason(raw []byte, into *string) error {
 	return nil
 }
 
-// decodeOptional reads a body that may be empty or must be an object with these fields, and hands each to decode. What is
-// not JSON is a 400 problem, all else that is wrong an ErrInvalid with the field.
+// decodeOptional reads a body that is empty or an object with some of these fields. It calls decode for each field. It returns
+// a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every other fault.
 func decodeOptional(body []byte, fields []string, decode func(name string, raw []byte) error) error {
 	if len(skipBlanks(body)) == 0 && utf8.Valid(body) {
 		return nil

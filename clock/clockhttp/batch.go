@@ -13,7 +13,7 @@ import (
 
 const ndjsonType = "application/x-ndjson"
 
-// batch takes many sets and cancels at once, by the body's type.
+// batch takes many sets and cancels at once. The body's media type decides between a JSON batch and an NDJSON stream.
 func (s *Server) batch(c echo.Context) error {
 	app, err := applicationOf(c)
 	if err != nil {
@@ -35,14 +35,14 @@ func (s *Server) batch(c echo.Context) error {
 	}
 }
 
-// jsonBatch submits every item in order, sets first, and answers when all are done.
+// jsonBatch submits every item in order, sets first, and responds when all items are done.
 func (s *Server) jsonBatch(c echo.Context, app string) error {
 	items, err := s.submitBatch(c, app)
 	if err != nil {
 		return err
 	}
 	results := make([]result, len(items))
-	if p := await(items, results); p != nil {
+	if p := awaitResults(items, results); p != nil {
 		return p
 	}
 	b := append(make([]byte, 0, 96*len(items)+32), `{"results":[`...)
@@ -56,32 +56,32 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 			s.note(c.Request(), p)
 		}
 	}
-	return s.answerJSON(c, http.StatusOK, append(b, "]}"...))
+	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
-// await fills in the results, in order. If the server failed any item it returns a problem for the whole: the
-// worst that happened, with the longest wait.
-func await(items []item, results []result) *problem {
+// awaitResults fills in the results, in order. If any item failed for the server's reasons, it returns one problem for the
+// whole batch: the worst problem of the items, with their longest wait.
+func awaitResults(items []item, results []result) *problem {
 	ctx, cancel := context.WithTimeout(context.Background(), clock.Patience)
 	defer cancel()
 	var whole *problem
 	for i := range items {
-		d, err := items[i].outcomeWithin(ctx)
+		d, err := items[i].decisionWithin(ctx)
 		results[i] = resultOf(&items[i], d, err)
 		if p := results[i].problem; p != nil && p.serverFault() {
-			whole = worse(whole, p)
+			whole = joinProblems(whole, p)
 		}
 	}
 	return whole
 }
 
-// worse returns the problem of the whole batch when p joins what was found before. Whatever has failed, repeating the
-// whole is safe.
-func worse(whole, p *problem) *problem {
+// joinProblems adds p, the problem of one item, to the problem of the whole batch. whole is nil for the first item that failed.
+// A client may safely repeat the whole batch after any of these problems.
+func joinProblems(whole, p *problem) *problem {
 	if whole == nil {
 		joined := *p
 		joined.Status, joined.Alarm = http.StatusServiceUnavailable, nil
-		joined.Detail = "items of the batch could not be done; repeat the whole: " + p.Detail
+		joined.Detail = "items of the batch failed; repeat the whole batch: " + p.Detail
 		return &joined
 	}
 	whole.RetryAfter = max(whole.RetryAfter, p.RetryAfter)
@@ -94,9 +94,9 @@ func worse(whole, p *problem) *problem {
 	return whole
 }
 
-// submitBatch reads the body and submits its items. Nothing is submitted if the body as a whole is at fault.
+// submitBatch reads the body and submits its items. It submits no item if the body as a whole is wrong.
 func (s *Server) submitBatch(c echo.Context, app string) ([]item, error) {
-	b, err := s.readBody(c, BatchBytes)
+	b, err := s.readBody(c, BatchBytes, batchBodies)
 	if err != nil {
 		return nil, err
 	}
@@ -109,27 +109,27 @@ func (s *Server) submitBatch(c echo.Context, app string) ([]item, error) {
 		return nil, err
 	}
 	items := make([]item, 0, len(lists.sets)+len(lists.cancels))
-	trace := traceparentOf(c.Request().Header)
+	ctx, trace := c.Request().Context(), traceparentOf(c.Request().Header)
 	for _, raw := range lists.sets {
-		items = append(items, s.submitSet(raw, app, trace))
+		items = append(items, s.submitSet(ctx, raw, app, trace))
 	}
 	for _, raw := range lists.cancels {
-		items = append(items, s.submitCancel(raw, app))
+		items = append(items, s.submitCancel(ctx, raw, app))
 	}
 	return items, nil
 }
 
-func (s *Server) submitSet(raw []byte, app, trace string) item {
+func (s *Server) submitSet(ctx context.Context, raw []byte, app, trace string) item {
 	decoded, err := decodeValidSet(raw, itemBody)
 	if err != nil {
 		return refusedItem(decoded.set.BusinessID, err)
 	}
 	set := &decoded.set
 	set.Application, set.Traceparent = app, trace
-	return item{businessID: set.BusinessID, pending: s.alarms.Submit(clock.Op{Set: set})}
+	return item{businessID: set.BusinessID, pending: s.submitItem(ctx, clock.Op{Set: set})}
 }
 
-func (s *Server) submitCancel(raw []byte, app string) item {
+func (s *Server) submitCancel(ctx context.Context, raw []byte, app string) item {
 	if raw[0] != '"' {
 		return refusedItem("", wrongType("business_id", "a string: cancel is a list of business ids", raw))
 	}
@@ -141,10 +141,17 @@ func (s *Server) submitCancel(raw []byte, app string) item {
 	if err := key.Validate(); err != nil {
 		return refusedItem(id, err)
 	}
-	return item{businessID: id, pending: s.alarms.Submit(clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}})}
+	return item{businessID: id, pending: s.submitItem(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}})}
 }
 
-// batchLists are the items of a batch as they are written.
+// submitItem submits an item of a JSON batch. If a batch names one key more often than the queue allows, this item and all
+// later items wait here.
+func (s *Server) submitItem(ctx context.Context, op clock.Op) *clock.Pending {
+	op.Brief = true
+	return submitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
+}
+
+// batchLists holds the items of a batch as the client wrote them.
 type batchLists struct {
 	sets, cancels [][]byte
 }

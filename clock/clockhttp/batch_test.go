@@ -31,19 +31,34 @@ func (r itemResult) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %d %d %s %s %s", r.ID, r.Status, r.Generation, r.State, r.Code, r.Field))
 }
 
+// TestBatchMayNameOneKeyOften sends more items for one key than may wait for it at once.
+func TestBatchMayNameOneKeyOften(t *testing.T) {
+	h := start(t, func(su *setup) { su.service.Writer.KeyOps = 10 })
+	sets := make([]string, 200)
+	for i := range sets {
+		sets[i] = fmt.Sprintf(`{"business_id":"hot","ring_at":%d}`, 2_000_000_000_000+i)
+	}
+	results := h.batch(`{"set":[` + strings.Join(sets, ",") + `]}`)
+	for i, r := range results {
+		if r.Status >= 300 || r.Generation != i+1 {
+			t.Fatalf("item %d: %s", i, r)
+		}
+	}
+}
+
 func (h *harness) batch(body string) (results []itemResult) {
 	h.t.Helper()
 	r := h.expect(200, "", "POST", alarms, body, asJSON)
-	var answer struct {
+	var response struct {
 		Results []itemResult `json:"results"`
 	}
-	if err := json.Unmarshal(r.body, &answer); err != nil {
+	if err := json.Unmarshal(r.body, &response); err != nil {
 		h.t.Fatalf("batch: %s", r.body)
 	}
-	return answer.Results
+	return response.Results
 }
 
-func TestBatch(t *testing.T) {
+func TestBatchGivesOneResultForEachItem(t *testing.T) {
 	h := start(t)
 	results := h.batch(`{"cancel":["b","zz",5,"",".."],"set":[
 		{"business_id":"a","ring_at":2000000000000},{"business_id":"b","delay":"1h"},{"business_id":"a","ring_at":2000000000000},
@@ -72,7 +87,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-func TestBadBatches(t *testing.T) {
+func TestInvalidBatchesAreRefused(t *testing.T) {
 	h := start(t)
 	item := `{"business_id":"a","delay":1}`
 	for _, c := range []struct {
@@ -102,7 +117,7 @@ func TestBadBatches(t *testing.T) {
 	h.expect(422, "invalid_application", "POST", "/v1/applications/-/alarms", `{}`, asJSON)
 }
 
-func TestFullBatch(t *testing.T) {
+func TestLargestBatchIsTaken(t *testing.T) {
 	h := start(t)
 	var items []string
 	for i := range BatchItems {
@@ -115,9 +130,10 @@ func TestFullBatch(t *testing.T) {
 	}
 }
 
-// TestBatchWithAFaultIsRepeatedWhole: all is waited for, then the whole is 503 with the longest Retry-After.
-func TestBatchWithAFaultIsRepeatedWhole(t *testing.T) {
-	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Lanes = 1, 1 })
+// TestBatchWithAServerFailureIs503AsAWhole expects that the server waits for all items, and then responds 503 with the longest
+// Retry-After.
+func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
+	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
 	slow := &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "gone", RetryAfter: 6500 * time.Millisecond}
 	h.store.failWith(func(op clock.Op) error {
 		switch op.Key().BusinessID {
@@ -143,8 +159,9 @@ func TestBatchWithAFaultIsRepeatedWhole(t *testing.T) {
 	}
 }
 
-// A batch tells of a cancel what a store knows without reading the row; a DELETE answers with the whole alarm.
-func TestBatchesCancelBriefly(t *testing.T) {
+// In a batch, the result of a cancel has only the fields that a store knows without reading the row. A DELETE returns the whole
+// alarm.
+func TestOnlySingleCancelsReturnTheWholeAlarm(t *testing.T) {
 	brief := map[string]bool{}
 	h := start(t, func(su *setup) {
 		su.store.fail = func(op clock.Op) error {
@@ -161,7 +178,7 @@ func TestBatchesCancelBriefly(t *testing.T) {
 	c.expect(1, "line 200 1 cancelled")
 	r := h.do(http.MethodDelete, alarms+"/single", "")
 	if got := fmt.Sprint(r.status, " ", r.field("payload")); got != "200 7" {
-		t.Errorf("DELETE answered %s", got)
+		t.Errorf("DELETE returned %s", got)
 	}
 	if want := map[string]bool{"array": true, "line": true, "single": false}; !maps.Equal(brief, want) {
 		t.Errorf("brief: %v, want %v", brief, want)

@@ -15,19 +15,19 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// freeStore writes nothing, at once: what is left is the cost of a request here and in the domain.
-type freeStore struct{ clock.Store }
+// costlessStore returns at once and writes nothing. So a benchmark measures only this package and the domain.
+type costlessStore struct{ clock.Store }
 
-func (freeStore) Write(_ context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
+func (costlessStore) Write(_ context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	ds := make([]clock.Decision, len(r.Ops))
 	for i, op := range r.Ops {
-		ds[i] = op.Decide(freeRow(op), r.Now)
+		ds[i] = op.Decide(cancelledRow(op), r.Now)
 	}
 	return ds, nil
 }
 
-// freeRow is what a cancel meets.
-func freeRow(op clock.Op) *clock.Alarm {
+// cancelledRow returns the row that a cancel finds, nil for a set.
+func cancelledRow(op clock.Op) *clock.Alarm {
 	if op.Cancel == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func freeRow(op clock.Op) *clock.Alarm {
 
 var benchPayload = fmt.Appendf(nil, `{"order":"order-00004711","note":"%s"}`, bytes.Repeat([]byte("clockd "), 23))
 
-// discard is the writer of an answer that nobody reads.
+// discard is a response writer that discards the response.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header              { return d.header }
@@ -54,7 +54,7 @@ func (discard) EnableFullDuplex() error            { return nil }
 func (discard) SetReadDeadline(_ time.Time) error  { return nil }
 func (discard) SetWriteDeadline(_ time.Time) error { return nil }
 
-// BenchmarkRequest is what a request costs without a network and a database: to parse, to decide, and to answer.
+// BenchmarkRequest measures a request without a network and a database: parsing, the decision and the response.
 func BenchmarkRequest(b *testing.B) {
 	const items = 500
 	var sets, ids, setLines, cancelLines bytes.Buffer
@@ -96,14 +96,14 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// benchServer is a server over a real clock.Service on a store that costs nothing.
+// benchServer returns a server with a real clock.Service on a costlessStore.
 func benchServer(b *testing.B) *Server {
 	b.Helper()
 	tb := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Hour, MaxAge: 3 * time.Hour}, newMemoryStore(), quiet())
 	if err := tb.Sample(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	service, err := clock.NewService(clock.DefaultServiceConfig(), freeStore{}, tb, newMemoryStore(), nil)
+	service, err := clock.NewService(clock.DefaultServiceConfig(), clock.ServiceDeps{Store: costlessStore{}, Time: tb, Waker: newMemoryStore()})
 	if err != nil {
 		b.Fatal(err)
 	}

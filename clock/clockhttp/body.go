@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -16,71 +15,78 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// budget bounds the memory that bodies take together.
-type budget struct {
-	left atomic.Int64
-}
-
-// take returns whether n bytes were left; then they are taken.
-func (b *budget) take(n int64) bool {
-	if b.left.Add(-n) >= 0 {
-		return true
-	}
-	b.left.Add(n)
-	return false
-}
-
-func (b *budget) give(n int64) { b.left.Add(n) }
-
-// firstBuffer is what a body gets before any of it has arrived: a client's word on its length is not memory yet.
+// firstBuffer is the size in bytes of a body's first buffer. The buffer grows as bytes arrive, because Content-Length alone
+// must not reserve memory.
 const firstBuffer = 4 << 10
 
-// growth is how many times larger a full buffer becomes, but never larger than the length that was announced.
-const growth = 4
+// bufferGrowth is the factor by which a full buffer grows. A buffer never grows past the announced length.
+const bufferGrowth = 4
 
-// body is a request's body, read whole. Its memory belongs to the budget until release.
+// body is a whole request body. Its memory counts in the budget until release.
 type body struct {
-	bytes  []byte
-	taken  int64
-	budget *budget
+	bytes      []byte
+	takenBytes int64 // bytes taken from budget
+	takenFrom  class // class that takenBytes counts in
+	largeClass class // class of a buffer larger than firstBuffer
+	budget     *budget
 }
 
 func (b *body) release() {
-	b.budget.give(b.taken)
-	b.bytes, b.taken = nil, 0
+	b.budget.give(b.takenFrom, b.takenBytes)
+	b.bytes, b.takenBytes = nil, 0
 }
 
-// grow makes room for at least one byte, for at most limit in all.
+// bodiesEnd returns the time at which the stopping server cuts unfinished bodies, zero before the server stops.
+func (s *Server) bodiesEnd() time.Time {
+	if end := s.bodiesUntil.Load(); end != nil {
+		return *end
+	}
+	return time.Time{}
+}
+
+// cutsWhenStopping shortens a waiting read of the body when the server begins to stop. The caller must call done after the
+// last read.
+func (s *Server) cutsWhenStopping(t *timedReader) (done func() bool) {
+	return context.AfterFunc(s.stopping, func() { _ = t.conn.SetReadDeadline(s.bodiesEnd()) })
+}
+
+// grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if the budget has no memory.
 func (b *body) grow(limit int) bool {
-	size := min(max(firstBuffer, growth*cap(b.bytes)), limit)
-	if !b.budget.take(int64(size)) {
+	size := min(max(firstBuffer, bufferGrowth*cap(b.bytes)), limit)
+	from := smallBodies
+	if size > firstBuffer {
+		from = b.largeClass
+	}
+	if !b.budget.take(from, int64(size)) {
 		return false
 	}
-	old := b.taken
 	larger := make([]byte, len(b.bytes), size)
 	copy(larger, b.bytes)
-	b.bytes, b.taken = larger, int64(size)
-	b.budget.give(old)
+	b.budget.give(b.takenFrom, b.takenBytes)
+	b.bytes, b.takenBytes, b.takenFrom = larger, int64(size), from
 	return true
 }
 
-// readBody reads the body, at most limit bytes. The caller must release it when nothing refers to it any more.
-func (s *Server) readBody(c echo.Context, limit int) (*body, error) {
+// readBody reads the body, at most limit bytes. A body larger than firstBuffer counts in the class large. The caller must
+// release the body when no reference to its bytes is left.
+func (s *Server) readBody(c echo.Context, limit int, large class) (*body, error) {
 	r := c.Request()
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, &problem{
 			Status: http.StatusUnsupportedMediaType, Code: codeUnsupportedMediaType, Field: "Content-Encoding",
-			Detail: fmt.Sprintf("the body is encoded as %q; send it as it is", encoding),
+			Detail: fmt.Sprintf("the body has the encoding %q; send it without an encoding", encoding),
 		}
 	}
 	if r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
 	if r.ContentLength >= 0 {
-		limit = int(r.ContentLength) // more does not come
+		limit = int(r.ContentLength) // net/http delivers no more bytes
 	}
-	b := &body{budget: &s.bodies}
-	if err := b.read(s.timedBody(c, time.Now().Add(s.cfg.BodyTimeout)), limit); err != nil {
+	b := &body{budget: s.memory, largeClass: large}
+	from := s.wholeBody(c)
+	defer s.cutsWhenStopping(from)()
+	if err := b.read(from, limit); err != nil {
 		b.release()
 		return nil, err
 	}
@@ -89,7 +95,7 @@ func (s *Server) readBody(c echo.Context, limit int) (*body, error) {
 
 func (b *body) read(from io.Reader, limit int) error {
 	for {
-		if len(b.bytes) == cap(b.bytes) && !b.grow(limit+1) { // room to read the end, too
+		if len(b.bytes) == cap(b.bytes) && !b.grow(limit+1) { // one byte more, to find the end or a body over the limit
 			return &clock.Error{
 				Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
 				Detail: "too many large requests at once; repeat later",
@@ -115,10 +121,10 @@ func tooLarge(limit int) error {
 	}
 }
 
-// brokenBody tells why a body could not be read to its end.
+// brokenBody returns the problem of a body that could not be read to its end.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout, Detail: "the body came too slowly; send the request again"}
+		return &problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout, Detail: "the body arrived too slowly; send the request again"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) {
 		return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody, Detail: "the body ended before its announced length; send the request again"}
@@ -130,29 +136,58 @@ func brokenBody(err error) error {
 type timedReader struct {
 	body    io.Reader
 	conn    *http.ResponseController
-	timeout time.Duration   // of a read
-	until   time.Time       // of the whole body; zero: none
-	ctx     context.Context //nolint:containedctx // nil, or what ends reading from outside, by a deadline in the past
+	timeout time.Duration    // longest time of one read
+	pace    pace             // least speed of the whole body; zero for a stream
+	ctx     context.Context  //nolint:containedctx // context whose end stops reading (its owner sets a past read deadline); nil: none
+	end     func() time.Time // time at which the stopping server cuts reading, zero before it stops; nil: never
 }
 
-func (s *Server) timedBody(c echo.Context, until time.Time) *timedReader {
-	return &timedReader{
-		body: c.Request().Body, conn: http.NewResponseController(c.Response().Writer), timeout: s.cfg.ReadTimeout, until: until,
-	}
+// pace is the least speed of a whole body. Each byte extends the deadline, so a stalled upload ends long before a slow upload.
+type pace struct {
+	begun    time.Time
+	grace    time.Duration // time before the rate applies
+	rate     int           // bytes a second
+	longest  time.Duration // longest time of the whole body
+	received int           // bytes so far
 }
 
-// Read reads once. At the end of the body the deadline is taken away, for the server reads on to see the client go; after
-// a failure it stays, so that nothing waits for the rest.
+// deadline returns the time by which the next byte must arrive.
+func (p *pace) deadline() time.Time {
+	bought := time.Duration(float64(p.received) / float64(p.rate) * float64(time.Second))
+	return p.begun.Add(min(p.grace+bought, p.longest))
+}
+
+// streamBody returns a reader for the body of a stream. It has no pace, because a stream may pause between two reads.
+func (s *Server) streamBody(c echo.Context) *timedReader {
+	return &timedReader{body: c.Request().Body, conn: http.NewResponseController(c.Response().Writer), timeout: s.cfg.ReadTimeout}
+}
+
+// wholeBody returns a reader for a whole body, which must arrive at a pace.
+func (s *Server) wholeBody(c echo.Context) *timedReader {
+	t := s.streamBody(c)
+	t.end = s.bodiesEnd
+	t.pace = pace{begun: time.Now(), grace: s.cfg.BodyGrace, rate: s.cfg.BodyRate, longest: s.cfg.BodyTimeout}
+	return t
+}
+
+// Read reads once. At the end of the body it clears the deadline, because net/http reads on to see the client leave. After a
+// failure the deadline stays, so that no read waits for the rest of the body.
 func (t *timedReader) Read(p []byte) (int, error) {
 	deadline := time.Now().Add(t.timeout)
-	if !t.until.IsZero() && t.until.Before(deadline) {
-		deadline = t.until
+	if t.pace.rate > 0 && t.pace.deadline().Before(deadline) {
+		deadline = t.pace.deadline()
 	}
-	_ = t.conn.SetReadDeadline(deadline)    // not supported by test recorders alone
-	if t.ctx != nil && t.ctx.Err() != nil { // its deadline may have come before ours
+	_ = t.conn.SetReadDeadline(deadline)    // only test recorders do not support it
+	if t.ctx != nil && t.ctx.Err() != nil { // the line above may have replaced the past deadline that ends reading
 		return 0, t.ctx.Err()
 	}
+	if t.end != nil { // checked last: the line above may have replaced the deadline of cutsWhenStopping
+		if end := t.end(); !end.IsZero() && end.Before(deadline) {
+			_ = t.conn.SetReadDeadline(end)
+		}
+	}
 	n, err := t.body.Read(p)
+	t.pace.received += n
 	if err == io.EOF {
 		_ = t.conn.SetReadDeadline(time.Time{})
 	}

@@ -17,9 +17,9 @@ func (s *Server) cancel(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := outcome(s.alarms.Submit(clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}))
+	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}))
 	if err != nil {
 		return err
 	}
-	return s.answerAlarm(c, http.StatusOK, &d.Alarm)
+	return s.respondAlarm(c, http.StatusOK, &d.Alarm)
 }

@@ -14,9 +14,9 @@ const (
 	ifNoneMatch = "If-None-Match"
 )
 
-// setCondition returns the condition that the headers of a set demand: If-None-Match: * (absent) or If-Match: "3" (a
-// generation). What HTTP knows besides has no counterpart here and is refused: a condition is never passed over. A
-// weak W/"3" is taken as "3": proxies that compress weaken every ETag, and a generation names one content all the same.
+// setCondition returns the condition in the headers of a set: If-None-Match: * (absent) or If-Match: "3" (a generation). It
+// refuses every other condition of HTTP, because a condition must not be ignored. It accepts the weak W/"3" as "3": proxies
+// that compress weaken every ETag, and a generation still names one content.
 func setCondition(h http.Header) (clock.Condition, error) {
 	match, err := matchCondition(h)
 	if err != nil {
@@ -31,18 +31,18 @@ func setCondition(h http.Header) (clock.Condition, error) {
 	case len(values) == 1 && strings.TrimSpace(values[0]) == "*":
 		return clock.Condition{Kind: clock.Absent}, nil
 	}
-	return match, invalidCondition(ifNoneMatch, "If-None-Match must be *: set only if there is no alarm of this id")
+	return match, invalidCondition(ifNoneMatch, "If-None-Match must be *, which means: set only if no alarm has this id")
 }
 
-// generationCondition returns the condition that the headers of a cancel, a kick or a discard demand.
+// generationCondition returns the condition in the headers of a cancel, a kick or a discard.
 func generationCondition(h http.Header) (clock.Condition, error) {
 	if _, given := h[ifNoneMatch]; given {
-		return clock.Condition{}, invalidCondition(ifNoneMatch, `only a set takes If-None-Match; here it is If-Match: "<generation>" alone`)
+		return clock.Condition{}, invalidCondition(ifNoneMatch, `only a set accepts If-None-Match; this request accepts only If-Match: "<generation>"`)
 	}
 	return matchCondition(h)
 }
 
-// noCondition refuses conditions where there is no one alarm that they could apply to. why is told with the header's name.
+// noCondition refuses conditions for requests that do not take them. why is a format for the error, with %s for the header's name.
 func noCondition(h http.Header, why string) error {
 	for _, name := range []string{ifMatch, ifNoneMatch} {
 		if _, given := h[name]; given {
@@ -62,10 +62,10 @@ func matchCondition(h http.Header) (clock.Condition, error) {
 			return clock.Condition{Kind: clock.AtGeneration, Generation: n}, nil
 		}
 	}
-	return clock.Condition{}, invalidCondition(ifMatch, `If-Match must be one generation in quotes, like If-Match: "3"; neither * nor a list is supported`)
+	return clock.Condition{}, invalidCondition(ifMatch, `If-Match must be one generation in quotes, like If-Match: "3"; * and lists are not supported`)
 }
 
-// generationOf reads an entity tag that is a generation.
+// generationOf returns the generation that an entity tag holds; ok is false if it holds none.
 func generationOf(tag string) (int64, bool) {
 	tag = strings.TrimPrefix(tag, "W/")
 	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' {

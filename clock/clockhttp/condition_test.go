@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestConditionHeaders(t *testing.T) {
+func TestConditionHeadersAreChecked(t *testing.T) {
 	h := start(t)
 	const path, body = alarms + "/c", `{"ring_at":2000000000000}`
 	h.expect(412, "condition_failed", "PUT", path, body, `If-Match: "1"`)
@@ -26,7 +26,7 @@ func TestConditionHeaders(t *testing.T) {
 	h.expect(200, "", "DELETE", path, "", `If-Match: "3"`)
 }
 
-func TestUnsupportedConditions(t *testing.T) {
+func TestUnsupportedConditionsAreRefused(t *testing.T) {
 	h := start(t)
 	const body = `{"ring_at":2000000000000}`
 	for _, header := range []string{
@@ -62,7 +62,7 @@ func FuzzCondition(f *testing.F) {
 				continue
 			}
 			if c.Kind == clock.AnyRow || c.Generation < 0 {
-				t.Fatalf("%q was passed over: %+v", h, c)
+				t.Fatalf("%q was ignored: %+v", h, c)
 			}
 		}
 	})

@@ -8,8 +8,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// A cursor is base64url of: version (1 byte), CRC-32 of application, a zero byte and business id (4 bytes), business id of the
-// last alarm of the page. The sum finds cursors that were cut, or are of another application.
+// A cursor is the base64url form of three values: a version (1 byte), a CRC-32 (4 bytes), and the business id of the page's last
+// alarm. The CRC-32 covers the application, a zero byte and the business id. It detects cut cursors and cursors of other
+// applications.
 const (
 	cursorVersion = 1
 	cursorHead    = 5
@@ -23,7 +24,7 @@ func encodeCursor(last clock.Key) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeCursor returns the business id where the page before ended.
+// decodeCursor returns the business id of the last alarm on the previous page.
 func decodeCursor(application, cursor string) (string, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) <= cursorHead {
@@ -41,5 +42,5 @@ func cursorSum(k clock.Key) uint32 {
 }
 
 func invalidCursor() error {
-	return clock.Invalid(codeInvalidCursor, "cursor", "cursor is not one that this application's list gave; begin again without it")
+	return clock.Invalid(codeInvalidCursor, "cursor", "the cursor is not from a list of this application; begin again without a cursor")
 }

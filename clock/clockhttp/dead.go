@@ -12,16 +12,16 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// kick and discard are for one alarm that is dead or expired.
+// kick and discard change one dead or expired alarm.
 func (s *Server) kick(c echo.Context) error {
-	return s.single(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
+	return s.changeDead(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
 }
 
 func (s *Server) discard(c echo.Context) error {
-	return s.single(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
+	return s.changeDead(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
 }
 
-func (s *Server) single(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
+func (s *Server) changeDead(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
 	key, err := keyOf(c)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Server) single(c echo.Context, op func(clock.Key, clock.Condition) cloc
 	if err != nil {
 		return err
 	}
-	b, err := s.readBody(c, smallBytes)
+	b, err := s.readBody(c, smallBytes, largeBodies)
 	if err != nil {
 		return err
 	}
@@ -39,32 +39,34 @@ func (s *Server) single(c echo.Context, op func(clock.Key, clock.Condition) cloc
 	if err != nil {
 		return err
 	}
-	d, err := outcome(s.alarms.Submit(op(key, condition)))
+	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), op(key, condition)))
 	if err != nil {
 		return err
 	}
-	return s.answerAlarm(c, http.StatusOK, &d.Alarm)
+	return s.respondAlarm(c, http.StatusOK, &d.Alarm)
 }
 
-// kickAll and discardAll are for those that a filter selects.
-func (s *Server) kickAll(c echo.Context) error { return s.filtered(c, "kicked", s.alarms.KickAll) }
+// kickAll and discardAll change the dead and expired alarms that a filter selects.
+func (s *Server) kickAll(c echo.Context) error {
+	return s.changeDeadByFilter(c, "kicked", s.alarms.KickAll)
+}
 
 func (s *Server) discardAll(c echo.Context) error {
-	return s.filtered(c, "discarded", s.alarms.DiscardAll)
+	return s.changeDeadByFilter(c, "discarded", s.alarms.DiscardAll)
 }
 
-// filtered answers how many alarms were done, how many were not, and the cursor for what is left. If the database failed it is
-// 503 for the whole, and the whole may be repeated.
-func (s *Server) filtered(c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error)) error {
+// changeDeadByFilter responds with the number of changed alarms, the number of failed alarms, and a cursor for the remaining
+// alarms. If the database fails, the response is 503, and the client may repeat the whole request.
+func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error)) error {
 	q, err := s.readFilter(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := readContext(c)
+	ctx, cancel := lastingContext(c)
 	defer cancel()
 	r, err := each(ctx, q)
 	if err != nil {
-		return stopped(unavailableIfLate(ctx, err), done, r.Done)
+		return partlyDone(unavailableIfLate(ctx, err), done, r.Done)
 	}
 	b := strconv.AppendInt([]byte(`{"`+done+`":`), int64(r.Done), 10)
 	b = strconv.AppendInt(append(b, `,"failed":`...), int64(r.Failed), 10)
@@ -73,16 +75,16 @@ func (s *Server) filtered(c echo.Context, done string, each func(context.Context
 	if r.Next != "" {
 		next = encodeCursor(clock.Key{Application: q.Application, BusinessID: r.Next})
 	}
-	return s.answerJSON(c, http.StatusOK, append(appendOptional(b, next), '}'))
+	return s.respondJSON(c, http.StatusOK, append(appendOptional(b, next), '}'))
 }
 
-// stopped tells what was done before the database failed.
-func stopped(err error, done string, n int) error {
+// partlyDone adds to err the number of alarms that were changed before the database failed.
+func partlyDone(err error, done string, n int) error {
 	if n == 0 || !errors.Is(err, clock.ErrUnavailable) && !errors.Is(err, clock.ErrUnconfirmed) {
 		return err
 	}
 	p := problemOf(err)
-	p.Detail = fmt.Sprintf("%d alarms were %s, then it stopped; repeat the request for the others: %s", n, done, p.Detail)
+	p.Detail = fmt.Sprintf("%d alarms were %s, then the request failed; repeat it for the other alarms: %s", n, done, p.Detail)
 	return p
 }
 
@@ -91,10 +93,10 @@ func (s *Server) readFilter(c echo.Context) (q clock.DeadQuery, err error) {
 	if err != nil {
 		return q, err
 	}
-	if err := noCondition(c.Request().Header, "a filter takes no %s: it is for many alarms"); err != nil {
+	if err := noCondition(c.Request().Header, "a request with a filter accepts no %s, because it changes many alarms"); err != nil {
 		return q, err
 	}
-	b, err := s.readBody(c, smallBytes)
+	b, err := s.readBody(c, smallBytes, largeBodies)
 	if err != nil {
 		return q, err
 	}
@@ -102,7 +104,7 @@ func (s *Server) readFilter(c echo.Context) (q clock.DeadQuery, err error) {
 	return decodeFilter(b.bytes, app)
 }
 
-// decodeFilter reads which dead alarms are meant; an empty body means all of them.
+// decodeFilter reads a filter for dead and expired alarms. An empty body selects all of them.
 func decodeFilter(body []byte, app string) (clock.DeadQuery, error) {
 	q := clock.DeadQuery{Application: app, Limit: clock.DefaultDeadLimit}
 	err := decodeOptional(body, []string{"cursor", "limit", "prefix", "state"}, func(name string, raw []byte) error {
@@ -136,7 +138,7 @@ func decodeDeadStates(raw []byte, into *[]clock.State) error {
 		*into = append(*into, st)
 	}
 	if len(*into) == 0 {
-		return invalidDeadState() // would mean both
+		return invalidDeadState() // the domain reads an empty list as both states
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// dead sets an alarm and makes it dead, or what else st says.
-func (h *harness) dead(id string, st clock.State) string {
+// setDead sets an alarm, gives it the state st and returns its path.
+func (h *harness) setDead(id string, st clock.State) string {
 	h.t.Helper()
 	path := alarms + "/" + url.PathEscape(id)
 	h.expect(201, "", "PUT", path, `{"delay":"1h"}`)
@@ -23,9 +23,9 @@ func (h *harness) dead(id string, st clock.State) string {
 	return path
 }
 
-func TestKickAndDiscardOne(t *testing.T) {
+func TestKickAndDiscardChangeOneAlarm(t *testing.T) {
 	h := start(t)
-	path := h.dead("a", clock.Dead)
+	path := h.setDead("a", clock.Dead)
 	h.expect(412, "condition_failed", "POST", path+"/kick", "", `If-Match: "2"`)
 	r := h.expect(200, "", "POST", path+"/kick", "", `If-Match: "1"`)
 	if r.field("state") != "scheduled" || r.field("retry_times") != json.Number("0") || r.field("last_error") != "no queue" || r.header.Get("ETag") != `"1"` {
@@ -41,7 +41,7 @@ func TestKickAndDiscardOne(t *testing.T) {
 		h.expect(422, "invalid_condition", "POST", path+action, "", "If-None-Match: *")
 		h.expect(422, "invalid_business_id", "POST", alarms+"/"+action, "")
 	}
-	path = h.dead("b", clock.Expired)
+	path = h.setDead("b", clock.Expired)
 	for range 2 {
 		if r := h.expect(200, "", "POST", path+"/discard", " "); r.field("state") != "cancelled" || r.field("last_error") != "no queue" {
 			t.Errorf("discarded: %s", r.body)
@@ -50,22 +50,22 @@ func TestKickAndDiscardOne(t *testing.T) {
 	h.awaitMetric("clockd_http_request_duration_seconds", "discardAlarm", 2)
 }
 
-// What follows the last slash is the action, and all before it the id.
-func TestKickAndDiscardHellIDs(t *testing.T) {
+// The path after the last slash is the action. The path before it is the id.
+func TestKickAndDiscardTakeEveryValidID(t *testing.T) {
 	h := start(t)
-	for _, id := range append(hellIDs, "kick", "a/kick", "discard", "kick/discard") {
-		path := h.dead(id, clock.Dead)
+	for _, id := range append(awkwardIDs, "kick", "a/kick", "discard", "kick/discard") {
+		path := h.setDead(id, clock.Dead)
 		if r := h.expect(200, "", "POST", path+"/kick", ""); r.field("business_id") != id {
 			t.Errorf("%q: kicked %v", id, r.field("business_id"))
 		}
 	}
-	h.dead("x/y", clock.Dead)
+	h.setDead("x/y", clock.Dead)
 	if r := h.expect(200, "", "POST", alarms+"/x/y/discard", ""); r.field("business_id") != "x/y" {
 		t.Errorf("with a bare slash: %s", r.body)
 	}
 }
 
-func TestPostsToAnAlarmThatAreNot(t *testing.T) {
+func TestPostWithoutAKnownActionIsRefused(t *testing.T) {
 	h := start(t)
 	for _, path := range []string{"/x", "/x/kickk", "/kick", "/x/kick/", "/x%2Fkick", "/x/ack"} {
 		r := h.expect(405, "method_not_allowed", "POST", alarms+path, "")
@@ -75,13 +75,13 @@ func TestPostsToAnAlarmThatAreNot(t *testing.T) {
 	}
 }
 
-func TestKickAndDiscardByFilter(t *testing.T) {
+func TestKickAndDiscardChangeTheFilteredAlarms(t *testing.T) {
 	h := start(t)
 	for i := range 12 {
-		h.dead(fmt.Sprintf("a%02d", i), []clock.State{clock.Dead, clock.Expired}[i%2])
+		h.setDead(fmt.Sprintf("a%02d", i), []clock.State{clock.Dead, clock.Expired}[i%2])
 	}
-	h.dead("b/ä", clock.Dead)
-	h.dead("c", clock.Rung)
+	h.setDead("b/ä", clock.Dead)
+	h.setDead("c", clock.Rung)
 	const app = "/v1/applications/shop"
 	r := h.expect(200, "", "POST", app+"/kick", `{"prefix":"a","limit":5,"state":["expired"]}`)
 	if r.field("kicked") != json.Number("5") || r.field("failed") != json.Number("0") || r.field("cursor") == nil {
@@ -102,10 +102,10 @@ func TestKickAndDiscardByFilter(t *testing.T) {
 	h.awaitMetric("clockd_http_request_duration_seconds", "kickAlarms", 2)
 }
 
-func TestFilterOfADatabaseThatFails(t *testing.T) {
+func TestFilteredRequestMayBeRepeatedAfterADatabaseFailure(t *testing.T) {
 	h := start(t)
 	for i := range 150 {
-		h.dead(fmt.Sprintf("%03d", i), clock.Dead)
+		h.setDead(fmt.Sprintf("%03d", i), clock.Dead)
 	}
 	h.store.failWith(func(op clock.Op) error {
 		if op.Key().BusinessID >= "100" {
@@ -123,7 +123,7 @@ func TestFilterOfADatabaseThatFails(t *testing.T) {
 	}
 }
 
-// badFilters are bodies that are refused.
+// badFilters are invalid bodies.
 var badFilters = []struct{ body, code, field string }{
 	{`[]`, "invalid_value", ""},
 	{`{"states":["dead"]}`, "unknown_field", "states"},
@@ -143,9 +143,9 @@ var badFilters = []struct{ body, code, field string }{
 	{`{"cursor":7}`, "invalid_value", "cursor"},
 }
 
-func TestBadFilters(t *testing.T) {
+func TestInvalidFiltersAreRefused(t *testing.T) {
 	h := start(t)
-	h.dead("a", clock.Dead)
+	h.setDead("a", clock.Dead)
 	for _, path := range []string{"/v1/applications/shop/kick", "/v1/applications/shop/discard"} {
 		for _, c := range append(slices.Clone(badFilters), struct{ body, code, field string }{
 			`{"cursor":"` + encodeCursor(clock.Key{Application: "other", BusinessID: "a"}) + `"}`, "invalid_cursor", "cursor",
@@ -184,7 +184,7 @@ func FuzzFilterBody(f *testing.F) {
 		}
 		for _, st := range q.States {
 			if st != clock.Dead && st != clock.Expired {
-				t.Fatalf("%q selects what is %s", body, st)
+				t.Fatalf("%q selects the state %s", body, st)
 			}
 		}
 		if q.After != "" && clock.ValidateBusinessID(q.After) != nil {

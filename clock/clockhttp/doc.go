@@ -1,35 +1,47 @@
-// Package clockhttp is clockd's HTTP face: routes, JSON, streams, and errors as problem+json. It is the only package that
-// knows echo; it sees the domain through the interfaces Alarms, Streams, Nodes and Readiness. openapi.yaml is the
-// contract, written by hand; a test holds it against the routes and against every answer of the test-suite.
+// Package clockhttp is clockd's HTTP interface: routes, JSON, streams, and errors as problem+json. No other package imports
+// echo. This package reaches the domain through the interfaces Alarms and Streams and the functions Nodes and Readiness.
+// openapi.yaml is the contract, written by hand. Tests compare it with the routes and with every response that they receive.
 //
 // # Invariants
 //
-//  1. application and business_id are percent-decoded exactly once, from the escaped path. Everything after "/alarms/"
-//     is the business id, a bare slash included, so that a proxy which decodes %2F does no harm; what is posted to an alarm
-//     ends with an action (/kick, /discard), which is cut off at the last slash.
-//  2. A payload is stored and answered byte for byte as it was given. The one exception is layout: a line break between
-//     the tokens of a JSON payload is a blank on the rings stream, where an event is one line.
-//  3. Nothing in a body is passed over: an unknown field, a field that comes twice and a wrong type are refused, each by name.
-//     null is as if the field were left out, but for payload (a JSON value like any other) and retry.limit (no limit).
-//  4. Every failure is a problem (RFC 9457) made in one place, problemOf; its code is stable. Only what is not expected is
-//     logged.
-//  5. Memory is bounded: a body by its cap, all bodies together by Config.BodyBytes, a stream by its window, a list
-//     by ListBytes. What does not fit is refused with 413 or 503.
-//  6. No read or write on a connection lasts longer than Config.ReadTimeout or Config.WriteTimeout; a server-wide timeout would
-//     cut streams.
-//  7. A request that was read is answered even if the client has closed its sending half: what it asked for does
-//     not depend on its connection.
-//  8. A batch and a stream submit their items in order, so that they take effect as if one by one. A stream has exactly
-//     one result a line unless its body ends abnormally.
+//  1. application and business_id are percent-decoded exactly once, from the escaped path. Everything after "/alarms/" is the
+//     business id, also a bare slash, so a proxy that decodes %2F does no harm. The path of a POST to an alarm ends with an
+//     action (/kick, /discard). The last slash separates the action from the business id.
+//  2. A payload is stored and returned byte for byte as it was given. The rings stream changes the layout alone: an event is
+//     one line, so a line break between the tokens of a JSON payload becomes a blank.
+//  3. No part of a body is ignored. An unknown field, a duplicate field and a wrong type are refused, each with its name. null
+//     means that the field is left out, except for payload (null is a JSON value) and retry.limit (null means no limit).
+//  4. problemOf turns every failure into a problem (RFC 9457) with a stable code. Only unexpected failures are logged.
+//  5. Memory is bounded. A body has a cap, a stream has a window, and a page of a list ends before the alarm that would
+//     exceed ListBytes. All bodies and windows together take at most Config.BodyBytes. All responses that wait for their clients take at most
+//     Config.ResponseBytes. Memory is taken as bytes arrive. Each class of requests has a share that other classes cannot take
+//     (budget), and every connection has room for one small body. A request that does not fit is refused with 413 or 503.
+//     Responses about committed changes and events of rings are counted, but never refused.
+//  6. No read or write on a connection lasts longer than Config.ReadTimeout or Config.WriteTimeout. A timeout for the whole
+//     server would cut streams. A whole body must also arrive at Config.BodyRate after Config.BodyGrace.
+//  7. A request that changes data gets its response even if the client has closed its sending half. A read ends then, because
+//     a client repeats a read without harm. A client that has left looks like a client that has closed its sending half.
+//     Requests of such a client are dropped after a second in the queue of writes.
+//  8. A batch and a stream submit their items in order, so the items take effect one after the other. A stream has exactly one
+//     result for each line unless its body ends abnormally.
+//  9. No page of another site can change alarms or take rings (guard). A browser names the page's site in Origin or
+//     Sec-Fetch-Site, and the server's name in Host. Probes and scrapers may use any server name.
 //
-// # What fails, what happens, who heals it
+// # Failures, effects and remedies
 //
-//	client stops sending            after ReadTimeout: 408; a stream answers what it has read and is cut   the client repeats
-//	client stops reading a stream   after WriteTimeout the stream is cut; what was read may be set         the client repeats
+//	client stops sending            after ReadTimeout: 408; a stream sends the results so far and is cut   the client repeats
+//	client stops reading a stream   after WriteTimeout the stream is cut; lines already read may be set    the client repeats
 //	database down                   503 with Retry-After; a stream says so line by line and goes on        the client repeats
-//	writes queue up                 503 overloaded; a stream reads more slowly instead                     the client repeats
-//	answer's outcome is lost        409 stale_ring to a repeat, with the alarm and its answer              the client compares
+//	an application's writes queue up  503 overloaded to it; a stream reads more slowly instead             the client repeats
+//	an alarm's writes queue up      503 key_overloaded; a stream or a batch submits more slowly instead    the client repeats
+//	client stops reading a response after WriteTimeout, or BodyTimeout for the whole, the response is cut  the client repeats
+//	client leaves during a read     the read ends, also at the database's server                           no action needed
+//	too many reads                  a read waits 2 s for its turn, then 503 overloaded                     the client repeats
+//	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
+//	client leaves during a write    a write that waits long in the queue of writes is dropped              no action needed
+//	response to an answer is lost   a repeated answer gets 409 stale_ring with the alarm and its answer    the client compares
 //	subscriber breaks               its delivery is in doubt (Delivery.Done with an error)                 the same ring again
-//	node stops                      requests are answered, streams end after what they hold                the client reconnects
+//	subscriber's host vanishes      within 20 s the kernel ends the connection (findVanished)              the client reconnects
+//	node stops                      requests get their responses; streams finish the items they hold       the client reconnects
 //	handler panics                  500, logged with its stack; a stream is cut                            a person
 package clockhttp

@@ -16,17 +16,25 @@ func (s *Server) get(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := readContext(c)
+	if err := refuseBody(c); err != nil {
+		return err
+	}
+	ctx, cancel := clientContext(c)
 	defer cancel()
 	a, err := s.alarms.Get(ctx, key)
 	switch {
 	case errors.Is(err, clock.ErrNotFound):
 		return unknownAlarm(key)
 	case err != nil:
-		return unavailableIfLate(ctx, err)
+		return readFailure(ctx, err)
 	}
+	b := append(appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a), '\n')
+	if !s.memory.take(responses, int64(cap(b))) {
+		return tooManyResponses()
+	}
+	defer s.memory.give(responses, int64(cap(b)))
 	c.Response().Header().Set("ETag", etag(a))
-	return s.answerJSON(c, http.StatusOK, appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
 }
 
 func unknownAlarm(k clock.Key) error {
@@ -36,12 +44,38 @@ func unknownAlarm(k clock.Key) error {
 	}
 }
 
-// readContext bounds a read. Like outcome it does not end with the client's sending half.
-func readContext(c echo.Context) (context.Context, context.CancelFunc) {
+// clientContext returns the context of a read: it ends after clock.Patience, or when the client leaves. The server cannot tell
+// a client that closed only its sending half from a client that left.
+func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.Request().Context(), clock.Patience)
+}
+
+// refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the body.
+func refuseBody(c echo.Context) error {
+	if c.Request().ContentLength == 0 {
+		return nil
+	}
+	c.Response().Header().Set(echo.HeaderConnection, "close")
+	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody, Detail: "this request must not have a body"}
+}
+
+// readFailure is unavailableIfLate for a read, which also ends when its client leaves.
+func readFailure(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return &problem{
+			Status: http.StatusRequestTimeout, Code: codeClientLeft,
+			Detail: "the client closed its side of the connection before the alarms were read; keep it open until the response arrives",
+		}
+	}
+	return unavailableIfLate(ctx, err)
+}
+
+// lastingContext returns the context of work that continues when the client leaves. It ends after clock.Patience.
+func lastingContext(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.Patience)
 }
 
-// unavailableIfLate tells a database that was too slow from an error that nobody expects.
+// unavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.
 func unavailableIfLate(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, clock.ErrUnavailable) {
 		return clock.Unavailable(err)

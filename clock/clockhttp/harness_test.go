@@ -20,7 +20,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// harness is a real server over a real clock.Service, with a client that holds every answer against openapi.yaml.
+// harness is a real server over a real clock.Service, with a client that checks every response against openapi.yaml.
 type harness struct {
 	t         testing.TB
 	server    *Server
@@ -29,10 +29,10 @@ type harness struct {
 	client    *http.Client
 	transport *http.Transport
 	metrics   *prometheus.Registry
-	stop      func() // drains, waits for Run and returns; may be called twice
+	stop      func() // drains the server and waits for Run; may be called twice
 }
 
-// setup is what a test may change before the server starts.
+// setup holds the values that a test may change before the server starts.
 type setup struct {
 	cfg     Config
 	service clock.ServiceConfig
@@ -70,7 +70,9 @@ func startService(t testing.TB, su *setup) *clock.Service {
 	if err := tb.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	service, err := clock.NewService(su.service, su.store, tb, su.store, nil)
+	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Waker: su.store, Metrics: clock.Metrics{
+		Dropped: func(clock.DropReason) { su.store.dropped.Add(1) },
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func startService(t testing.TB, su *setup) *clock.Service {
 	return service
 }
 
-// background runs until the test ends, or the function that it returns is called.
+// background calls run in a goroutine. run's context ends with the test, or when the test calls stop.
 func background(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -106,14 +108,14 @@ func (h *harness) serve() {
 	h.t.Cleanup(h.transport.CloseIdleConnections)
 }
 
-// reply is an answer, read whole.
+// reply is a whole response.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// field returns a member of the answer's JSON, nil if there is none.
+// field returns a member of the response's JSON, nil if it has no such member.
 func (r *reply) field(path string) any {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(r.body))
@@ -128,7 +130,7 @@ func (r *reply) field(path string) any {
 	return v
 }
 
-// do sends a request; headers are "Name: value".
+// do sends a request. Each header has the form "Name: value".
 func (h *harness) do(method, path, body string, headers ...string) *reply {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
@@ -151,7 +153,7 @@ func (h *harness) do(method, path, body string, headers ...string) *reply {
 	return &reply{status: resp.StatusCode, header: resp.Header, body: b}
 }
 
-// expect is do that fails the test unless the status is as wanted, and the code if that is given.
+// expect is do, and fails the test unless the response has this status and this problem code. An empty code means no problem.
 func (h *harness) expect(status int, code, method, path, body string, headers ...string) *reply {
 	h.t.Helper()
 	r := h.do(method, path, body, headers...)
@@ -172,7 +174,7 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// pathTemplate finds the document's path of a request, as a router on escaped paths would.
+// pathTemplates map a request's method and escaped path to a path of the contract.
 var pathTemplates = []struct {
 	re       *regexp.Regexp
 	template string
@@ -205,7 +207,7 @@ func operationOf(r *http.Request) *openapi3.Operation {
 	return item.GetOperation(r.Method)
 }
 
-// contractTransport validates every answer that passes. Of a stream it sees the head alone.
+// contractTransport validates every response. It validates only the head of a stream.
 type contractTransport struct {
 	t    testing.TB
 	next http.RoundTripper
@@ -227,14 +229,14 @@ func (c *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if err := validate(r, resp, body, stream); err != nil {
-		c.t.Errorf("%s %s: answer breaks the contract: %v\n%.600s", r.Method, r.URL, err, body)
+		c.t.Errorf("%s %s: response breaks the contract: %v\n%.600s", r.Method, r.URL, err, body)
 	}
 	return resp, nil
 }
 
 func validate(r *http.Request, resp *http.Response, body []byte, stream bool) error {
 	op := operationOf(r)
-	if op == nil { // no such path or method: the answer is a problem all the same
+	if op == nil { // unknown path or method: the response must still be a problem
 		return validateSchema("Problem", body)
 	}
 	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
@@ -246,7 +248,7 @@ func validate(r *http.Request, resp *http.Response, body []byte, stream bool) er
 	})
 }
 
-// validateSchema holds a JSON text against a schema of the contract.
+// validateSchema checks a JSON text against a schema of the contract.
 func validateSchema(name string, text []byte) error {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -255,7 +257,7 @@ func validateSchema(name string, text []byte) error {
 	return contract().Components.Schemas[name].Value.VisitJSON(v, openapi3.EnableJSONSchema2020())
 }
 
-// logs keeps what is logged.
+// logs keeps the log's text.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -7,27 +7,27 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Readiness is whether sets can be answered, and what else there is to say of the parts of the service.
+// Readiness says whether this node can process sets, and lists the state of each part of the service.
 type Readiness struct {
-	Ready  bool
+	Ready  bool // false: /readyz is 503
 	Checks []Check
 }
 
-// Check is the state of one part.
+// Check is the state of one part of the service.
 type Check struct {
-	Name   string // "database", "broker"
-	Status string // "ok", or what it is instead
-	Detail string // for a person; may be empty
+	Name   string // name of the part, like "database" or "target"
+	Status string // "ok", or another short state
+	Detail string // explanation for a person; may be empty
 }
 
 //go:embed openapi.yaml
 var openAPI []byte
 
 func (s *Server) healthz(c echo.Context) error {
-	return s.answer(c, http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte("ok\n"))
+	return s.respond(c, http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte("ok\n"))
 }
 
-// readyz is 503 only when sets cannot be answered; other troubles are named with 200.
+// readyz is 503 only when this node cannot process sets. It reports other faults with status 200.
 func (s *Server) readyz(c echo.Context) error {
 	r := s.readiness()
 	if s.stopping.Err() != nil {
@@ -38,7 +38,7 @@ func (s *Server) readyz(c echo.Context) error {
 	if !r.Ready {
 		status = http.StatusServiceUnavailable
 	}
-	return s.answerJSON(c, status, r.append(nil))
+	return s.respondJSON(c, status, r.append(nil))
 }
 
 func (r *Readiness) append(b []byte) []byte {
@@ -62,5 +62,5 @@ func (r *Readiness) append(b []byte) []byte {
 }
 
 func (s *Server) openAPI(c echo.Context) error {
-	return s.answer(c, http.StatusOK, "application/yaml", openAPI)
+	return s.respond(c, http.StatusOK, "application/yaml", openAPI)
 }

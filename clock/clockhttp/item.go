@@ -2,20 +2,23 @@ package clockhttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// item is one op of many: submitted, or refused before that.
+// item is one op of a batch or a stream. It is submitted, or it was refused before that.
 type item struct {
-	businessID string
-	pending    *clock.Pending // nil with err
-	err        error
+	businessID string         // id for the result; empty if unknown or too long
+	pending    *clock.Pending // submitted op; nil for a refused item
+	err        error          // reason of the refusal; nil for a submitted item
 }
 
-// refusedItem returns an item that err refuses. An id that is none is not repeated in its result.
+// refusedItem returns an item that err refuses. Its result does not repeat a business id that is too long.
 func refusedItem(businessID string, err error) item {
 	if len(businessID) > clock.MaxBusinessID {
 		businessID = ""
@@ -23,7 +26,7 @@ func refusedItem(businessID string, err error) item {
 	return item{businessID: businessID, err: err}
 }
 
-// ready reports whether outcome would not wait.
+// ready reports whether decision would return at once.
 func (it *item) ready() bool {
 	if it.pending == nil {
 		return true
@@ -36,26 +39,61 @@ func (it *item) ready() bool {
 	}
 }
 
-func (it *item) outcome() (*clock.Decision, error) {
+func (it *item) decision() (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
-	return outcome(it.pending)
+	return awaitDecision(it.pending)
 }
 
-func (it *item) outcomeWithin(ctx context.Context) (*clock.Decision, error) {
+func (it *item) decisionWithin(ctx context.Context) (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
 	return it.pending.Wait(ctx)
 }
 
-// result is what became of an item.
+// overloadPatience is the time that an item waits for a place in the queue of writes. After it the item's result is 503.
+const overloadPatience = 5 * time.Second
+
+// submitPatiently submits an op. While the op is refused at once with a code in codes, it submits the op again, until
+// overloadPatience or ctx ends.
+func submitPatiently(ctx context.Context, submit func() *clock.Pending, codes ...string) *clock.Pending {
+	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
+	begun := time.Now()
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		p := submit()
+		if !slices.Contains(codes, codeOf(p)) || time.Since(begun) > overloadPatience {
+			return p
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return p
+		}
+	}
+}
+
+// codeOf returns the code of p's error, "" if p is not decided yet or has no such error.
+func codeOf(p *clock.Pending) string {
+	select {
+	case <-p.Done():
+	default:
+		return ""
+	}
+	_, err := p.Wait(pastDeadline)
+	if e, ok := errors.AsType[*clock.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// result is the result of one item.
 type result struct {
 	businessID string
-	alarm      *clock.Alarm // as it stands, where it is known
+	alarm      *clock.Alarm // the alarm after the op; nil if unknown
 	status     int
-	problem    *problem // nil when it was done
+	problem    *problem // reason of the failure; nil on success
 }
 
 func resultOf(it *item, d *clock.Decision, err error) result {
@@ -66,7 +104,7 @@ func resultOf(it *item, d *clock.Decision, err error) result {
 	return result{businessID: it.businessID, alarm: &d.Alarm, status: setStatus(d.Verdict)}
 }
 
-// append appends the result as JSON, with the line it answers unless that is 0.
+// append appends the result as JSON. It adds the member "line" unless line is 0.
 func (r *result) append(b []byte, line int64) []byte {
 	b = append(b, '{')
 	if line > 0 {
@@ -94,7 +132,7 @@ func (r *result) append(b []byte, line int64) []byte {
 	return append(b, '}')
 }
 
-// classes of answers, as metrics name them.
+// classes are the status classes of responses, as metrics name them.
 var classes = [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}
 
 func classOf(status int) string {

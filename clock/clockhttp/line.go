@@ -1,7 +1,7 @@
 package clockhttp
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,47 +17,98 @@ var (
 	}
 )
 
-// lineReader cuts a body into lines, in constant memory.
+// lineRoom is the size in bytes of the longest line with its "\r\n".
+const lineRoom = LineBytes + 2
+
+// firstLineBuffer is the size in bytes of a stream's buffer before a longer line arrives.
+const firstLineBuffer = 16 << 10
+
+// lineReader cuts a body into lines. Its buffer grows as the bytes of a line arrive, up to lineRoom.
 type lineReader struct {
-	from *timedReader
-	in   *bufio.Reader
+	from       *timedReader
+	grow       func(ctx context.Context, more int64) error // waits until the stream may hold this many more bytes
+	buffer     []byte
+	start, end int // range in buffer of the bytes that next has not returned yet
 }
 
-// newLineReader returns a reader whose buffer holds the longest line with "\r\n".
-func newLineReader(from *timedReader) *lineReader {
-	return &lineReader{from: from, in: bufio.NewReaderSize(from, LineBytes+2)}
+// newLineReader returns a reader with a buffer of firstLineBuffer bytes. It calls grow before the buffer grows.
+func newLineReader(from *timedReader, grow func(ctx context.Context, more int64) error) *lineReader {
+	return &lineReader{from: from, grow: grow, buffer: make([]byte, firstLineBuffer)}
 }
 
-// next returns the next line without its break, valid until the next call; the last one needs no break. errLineTooLong
-// stands for a line over the cap, which has been skipped; errEndOfLines for the end; any other error for a body that
-// broke off, also in the midst of a line.
+// held returns the number of bytes that the buffer has beyond firstLineBuffer.
+func (r *lineReader) held() int64 { return int64(len(r.buffer) - firstLineBuffer) }
+
+// next returns the next line without its line break, valid until the next call. The last line needs no line break. next
+// returns errLineTooLong for a line over the cap, which it has skipped, and errEndOfLines at the end of the body. Any other
+// error means that the body broke off, maybe within a line.
 func (r *lineReader) next(ctx context.Context) ([]byte, error) {
 	r.from.ctx = ctx
-	line, err := r.in.ReadSlice('\n')
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, r.skip()
-	case err != nil && err != io.EOF:
-		return nil, err
-	case err != nil && len(line) == 0:
-		return nil, errEndOfLines
+	for searched := 0; ; {
+		if n := bytes.IndexByte(r.buffer[r.start+searched:r.end], '\n'); n >= 0 {
+			return r.cut(searched + n + 1)
+		}
+		searched = r.end - r.start
+		if searched == lineRoom {
+			return nil, r.skip()
+		}
+		switch err := r.fill(ctx); {
+		case err == nil:
+		case !errors.Is(err, io.EOF):
+			return nil, err
+		case searched == 0 && r.start == r.end:
+			return nil, errEndOfLines
+		case bytes.IndexByte(r.buffer[r.start:r.end], '\n') < 0:
+			return r.cut(r.end - r.start)
+		}
 	}
-	line = trimBreak(line)
+}
+
+// cut returns the first n bytes as a line.
+func (r *lineReader) cut(n int) ([]byte, error) {
+	line := trimBreak(r.buffer[r.start : r.start+n])
+	r.start += n
 	if len(line) > LineBytes {
 		return nil, errLineTooLong
 	}
 	return line, nil
 }
 
+// fill makes room in the buffer and reads once. It may return io.EOF together with new bytes.
+func (r *lineReader) fill(ctx context.Context) error {
+	if r.start > 0 {
+		copy(r.buffer, r.buffer[r.start:r.end])
+		r.start, r.end = 0, r.end-r.start
+	}
+	if r.end == len(r.buffer) {
+		size := min(bufferGrowth*len(r.buffer), lineRoom)
+		if err := r.grow(ctx, int64(size-len(r.buffer))); err != nil {
+			return err
+		}
+		larger := make([]byte, size)
+		copy(larger, r.buffer)
+		r.buffer = larger
+	}
+	n, err := r.from.Read(r.buffer[r.end:])
+	r.end += n
+	return err
+}
+
 // skip reads to the end of a line that is too long.
 func (r *lineReader) skip() error {
 	for {
-		_, err := r.in.ReadSlice('\n')
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == nil || err == io.EOF:
+		r.start, r.end = 0, 0
+		n, err := r.from.Read(r.buffer)
+		r.end = n
+		if i := bytes.IndexByte(r.buffer[:n], '\n'); i >= 0 {
+			r.start = i + 1
 			return errLineTooLong
-		default:
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			r.end = 0
+			return errLineTooLong
+		case err != nil:
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (c *lineClient) send(lines string) {
 	}
 }
 
-// next returns the next result, held against the contract.
+// next returns the next result after a check against the contract.
 func (c *lineClient) next() (itemResult, error) {
 	if !c.out.Scan() {
 		return itemResult{}, errors.Join(io.EOF, c.out.Err())
@@ -72,7 +72,7 @@ func (c *lineClient) expect(line int, want string) {
 func (c *lineClient) expectEnd() {
 	c.t.Helper()
 	if c.out.Scan() || c.out.Err() != nil {
-		c.t.Errorf("want a good end, got %s, %v", c.out.Bytes(), c.out.Err())
+		c.t.Errorf("want a normal end, got %s, %v", c.out.Bytes(), c.out.Err())
 	}
 }
 

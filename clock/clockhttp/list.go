@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,60 +17,58 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-const (
-	// ListBytes ends a page of a list early: payloads can be large. The cursor tells that there is more.
-	ListBytes = 4 << 20
-	// listRead is how many alarms are read at once, so that no more of them are held.
-	listRead = 100
-)
-
 func (s *Server) list(c echo.Context) error {
 	q, err := listQuery(c)
 	if err != nil {
 		return err
 	}
-	b, more, err := s.readPage(c, q)
-	if err != nil {
+	if err := refuseBody(c); err != nil {
 		return err
 	}
-	b = append(b, `],"next_cursor":`...)
-	if more.BusinessID == "" {
-		b = append(b, "null}"...)
-	} else {
-		b = append(b, '"')
-		b = append(b, encodeCursor(more)...)
-		b = append(b, `"}`...)
+	p := listPage{budget: s.memory}
+	defer p.release()
+	if err := s.fill(c, &p, q); err != nil {
+		return err
 	}
-	return s.answerJSON(c, http.StatusOK, b)
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end())
 }
 
-// readPage returns the page with its array open, and the key it ends with if there may be more.
-func (s *Server) readPage(c echo.Context, q clock.ListQuery) (b []byte, more clock.Key, err error) {
-	ctx, cancel := readContext(c)
+// fill adds alarms to the page until the page is full or the list ends.
+func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
+	if !p.room(firstPage) {
+		return tooManyResponses()
+	}
+	p.bytes = append(p.bytes, `{"alarms":[`...)
+	ctx, cancel := clientContext(c)
 	defer cancel()
-	b = append(b, `{"alarms":[`...)
-	for left := q.Limit; left > 0 && len(b) < ListBytes; left -= q.Limit {
-		q.Limit = min(left, listRead)
-		alarms, err := s.alarms.List(ctx, q)
-		if err != nil {
-			return nil, more, unavailableIfLate(ctx, err)
+	for limit := q.Limit; ; {
+		q.Limit = min(limit-p.count, listRead)
+		before := p.count
+		if err := s.alarms.List(ctx, q, p.add); err != nil {
+			return readFailure(ctx, err)
 		}
-		for i := range alarms {
-			if more.BusinessID != "" || i > 0 {
-				b = append(b, ',')
-			}
-			b = appendAlarm(b, &alarms[i])
+		switch {
+		case p.full && p.count == 0:
+			return tooManyResponses()
+		case p.full || p.count-before < q.Limit:
+			return nil
+		case p.count == limit:
+			p.full = true
+			return nil
 		}
-		if len(alarms) < q.Limit {
-			return b, clock.Key{}, nil
-		}
-		more = alarms[len(alarms)-1].Key
-		q.After = more.BusinessID
+		q.After = p.last.BusinessID
 	}
-	return b, more, nil
 }
 
-// listParams are the query parameters of a list, each with what it does to the query.
+// tooManyResponses returns the error for a read that finds no memory, because unread responses hold all response memory.
+func tooManyResponses() error {
+	return &clock.Error{
+		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+		Detail: "too many large responses wait for their clients; repeat later",
+	}
+}
+
+// listParams maps each query parameter of a list to the function that puts its value into the query.
 var listParams = map[string]func(q *clock.ListQuery, value string) error{
 	"state": listStates,
 	"due_after": func(q *clock.ListQuery, v string) error {
@@ -82,7 +81,7 @@ var listParams = map[string]func(q *clock.ListQuery, value string) error{
 		q.Prefix = v
 		if len(v) > clock.MaxBusinessID || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
 			return clock.Invalid(clock.CodeInvalidValue, "prefix", fmt.Sprintf(
-				"prefix must be how a business_id may begin: at most %d bytes of UTF-8 without control characters", clock.MaxBusinessID))
+				"prefix must be the beginning of a business_id: at most %d bytes of UTF-8 without control characters", clock.MaxBusinessID))
 		}
 		return nil
 	},
@@ -99,7 +98,7 @@ var listParams = map[string]func(q *clock.ListQuery, value string) error{
 	},
 }
 
-// listQuery reads the request's query. state may come more than once, the others once.
+// listQuery reads the request's query. Only the parameter state may occur more than once.
 func listQuery(c echo.Context) (clock.ListQuery, error) {
 	q := clock.ListQuery{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: clock.DefaultListLimit}
 	var err error
@@ -135,7 +134,7 @@ func listParam(q *clock.ListQuery, name string, values []string) error {
 	return nil
 }
 
-// listStates takes one state or several with commas between.
+// listStates adds the states in value, separated by commas.
 func listStates(q *clock.ListQuery, value string) error {
 	for name := range strings.SplitSeq(value, ",") {
 		st, err := clock.ParseState(name)
@@ -149,8 +148,8 @@ func listStates(q *clock.ListQuery, value string) error {
 	return nil
 }
 
-// listInstant takes a time. A plus sign in a query stands for a blank, so where it cannot be read as it is, the
-// blank is taken for the plus of an offset.
+// listInstant reads a time. A query decodes a plus sign to a blank. So a value that is not a time is read again with its blanks
+// as plus signs, because a blank may be the plus of an offset.
 func listInstant(name, value string, into *clock.Instant) error {
 	i, err := clock.ParseInstant(value)
 	if err != nil {

@@ -2,13 +2,13 @@ package clockhttp
 
 import "bytes"
 
-// members walks over the members of a JSON object, in order, without decoding their values. The text must be valid JSON
-// (json.Valid): nothing is checked again.
+// members iterates over the members of a JSON object, in order, without decoding their values. The text must be valid JSON
+// (json.Valid), because members checks no syntax.
 type members struct {
-	rest []byte // from the next key on, or the closing brace
+	rest []byte // text from the next key, or from the closing brace
 }
 
-// objectMembers returns the members of raw; ok is false if raw is no object.
+// objectMembers returns the members of raw. ok is false if raw is not an object.
 func objectMembers(raw []byte) (m members, ok bool) {
 	raw = skipBlanks(raw)
 	if len(raw) == 0 || raw[0] != '{' {
@@ -17,19 +17,19 @@ func objectMembers(raw []byte) (m members, ok bool) {
 	return members{rest: skipBlanks(raw[1:])}, true
 }
 
-// next returns the key, with its quotes, and the value as they are written; ok is false at the end.
+// next returns the text of the next key, with its quotes, and of its value. ok is false at the end.
 func (m *members) next() (key, value []byte, ok bool) {
 	if m.rest[0] == '}' {
 		return nil, nil, false
 	}
 	key, rest := cutValue(m.rest)
-	value, rest = cutValue(skipBlanks(skipBlanks(rest)[1:])) // the colon
+	value, rest = cutValue(skipBlanks(skipBlanks(rest)[1:])) // skips the colon
 	m.rest = skipComma(rest)
 	return key, value, true
 }
 
-// each hands all members to decode, by name, and returns the names. It ends at the first error, decode's or that of a name that
-// stands twice, which is told below parent ("retry.", or empty).
+// each calls decode for all members and returns the set of their names. It stops at the first error of decode and at the
+// first duplicate name. The error for a duplicate name puts parent ("retry." or empty) before the name.
 func (m *members) each(parent string, decode func(name string, value []byte) error) (seen map[string]bool, err error) {
 	seen = map[string]bool{}
 	for key, value, more := m.next(); more; key, value, more = m.next() {
@@ -45,7 +45,7 @@ func (m *members) each(parent string, decode func(name string, value []byte) err
 	return seen, nil
 }
 
-// nameOf returns a key as a name; one that cannot be unquoted as it is written.
+// nameOf returns the name that a key stands for. It returns a key that cannot be unquoted as it is written, without quotes.
 func nameOf(key []byte) string {
 	name, err := unquote(key)
 	if err != nil {
@@ -54,12 +54,12 @@ func nameOf(key []byte) string {
 	return name
 }
 
-// elements walks over the elements of a JSON array in the same way.
+// elements iterates over the elements of a JSON array, as members iterates over an object.
 type elements struct {
-	rest []byte
+	rest []byte // text from the next element, or from the closing bracket
 }
 
-// arrayElements returns the elements of raw; ok is false if raw is no array.
+// arrayElements returns the elements of raw. ok is false if raw is not an array.
 func arrayElements(raw []byte) (e elements, ok bool) {
 	raw = skipBlanks(raw)
 	if len(raw) == 0 || raw[0] != '[' {
@@ -68,7 +68,7 @@ func arrayElements(raw []byte) (e elements, ok bool) {
 	return elements{rest: skipBlanks(raw[1:])}, true
 }
 
-// next returns the next element as it is written; ok is false at the end.
+// next returns the text of the next element. ok is false at the end.
 func (e *elements) next() (value []byte, ok bool) {
 	if e.rest[0] == ']' {
 		return nil, false
@@ -78,7 +78,7 @@ func (e *elements) next() (value []byte, ok bool) {
 	return value, true
 }
 
-// skipComma goes on to the next member or element, or to the bracket that closes.
+// skipComma returns the text from the next member or element, or from the closing bracket.
 func skipComma(b []byte) []byte {
 	b = skipBlanks(b)
 	if b[0] == ',' {
@@ -96,7 +96,7 @@ func skipBlanks(b []byte) []byte {
 	return nil
 }
 
-// cutValue cuts the value that b begins with.
+// cutValue splits b after the value at its start.
 func cutValue(b []byte) (value, rest []byte) {
 	n := 0
 	switch b[0] {
@@ -110,7 +110,7 @@ func cutValue(b []byte) (value, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// stringEnd returns where the string that b begins with ends.
+// stringEnd returns the index after the string at the start of b.
 func stringEnd(b []byte) int {
 	for i := 1; ; {
 		i += bytes.IndexByte(b[i:], '"')
@@ -125,7 +125,7 @@ func stringEnd(b []byte) int {
 	}
 }
 
-// nestedEnd returns where the object or array that b begins with ends.
+// nestedEnd returns the index after the object or array at the start of b.
 func nestedEnd(b []byte) int {
 	depth := 0
 	for i := 0; ; i++ {
@@ -143,7 +143,7 @@ func nestedEnd(b []byte) int {
 	}
 }
 
-// scalarEnd returns where the number, true, false or null that b begins with ends.
+// scalarEnd returns the index after the number, true, false or null at the start of b.
 func scalarEnd(b []byte) int {
 	for i, c := range b {
 		switch c {

@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// memoryStore is a clock.Store over Op.Decide that fails and hangs on demand. It stands in for a database because these
-// tests are about HTTP, need faults at will, and put millions of lines through; cmd's tests have the real ones.
+// memoryStore is a clock.Store that decides with Op.Decide. It fails and hangs on demand. It replaces a database because these
+// tests check HTTP, need faults on demand, and send millions of lines. The tests of cmd use real databases.
 type memoryStore struct {
 	mu     sync.Mutex
 	rows   map[clock.Key]clock.Alarm
 	nextID int64
-	keep   bool                 // false: a write leaves no row (for millions)
-	fail   func(clock.Op) error // nil: never
-	hold   func()               // nil, or called before each write
+	keep   bool                 // false: writes leave no row, for tests with millions of lines
+	fail   func(clock.Op) error // error of the write of an op; nil: no write fails
+	hold   func()               // called before each write; nil: no call
+
+	dropped atomic.Int64 // ops that the service dropped before a write
 }
 
 func newMemoryStore() *memoryStore {
@@ -73,7 +76,17 @@ func (s *memoryStore) Get(_ context.Context, k clock.Key) (*clock.Alarm, error) 
 	return nil, clock.ErrNotFound
 }
 
-func (s *memoryStore) List(_ context.Context, q clock.ListQuery) ([]clock.Alarm, error) {
+func (s *memoryStore) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error {
+	found := s.find(q)
+	for i := range found {
+		if !take(&found[i]) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *memoryStore) find(q clock.ListQuery) []clock.Alarm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []clock.Alarm
@@ -86,7 +99,7 @@ func (s *memoryStore) List(_ context.Context, q clock.ListQuery) ([]clock.Alarm,
 		}
 	}
 	slices.SortFunc(found, func(a, b clock.Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
-	return found[:min(len(found), q.Limit)], nil
+	return found[:min(len(found), q.Limit)]
 }
 
 func (s *memoryStore) Keys(_ context.Context, ids []int64) (map[int64]clock.Key, error) {
@@ -116,8 +129,15 @@ func (s *memoryStore) failWith(fail func(clock.Op) error) {
 	s.fail = fail
 }
 
-// Time makes it a clock.TimeSource.
+// Time implements clock.TimeSource.
 func (s *memoryStore) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
 
-// Wake makes it a clock.Waker.
+// Wake implements clock.Waker.
 func (s *memoryStore) Wake([]clock.Decision) {}
+
+// count returns the number of alarms.
+func (s *memoryStore) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rows)
+}

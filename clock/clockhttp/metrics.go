@@ -9,36 +9,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are the package's measurements.
+// metrics holds the metrics of this package.
 type metrics struct {
 	requests *prometheus.HistogramVec
 	problems *prometheus.CounterVec
 	items    *prometheus.CounterVec
 	streams  *prometheus.GaugeVec
+	refused  prometheus.Counter
 }
 
-// requestBuckets reach from a read to the patience of a set, in seconds.
+// requestBuckets range, in seconds, from the duration of a fast read to the longest wait of a set.
 var requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}
 
-func newMetrics(into prometheus.Registerer) (*metrics, error) {
+func newMetrics(into prometheus.Registerer, memory *budget) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "clockd_http_request_duration_seconds", Buckets: requestBuckets,
-			Help: "Time from a request's head to its answer, by route and status class; streams are not in it.",
+			Help: "Time from a request's head to the end of its response, by route and status class. Streams are not measured.",
 		}, []string{"route", "class"}),
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_http_problems_total", Help: "Failures answered, by code, those of single items included.",
+			Name: "clockd_http_problems_total", Help: "Problems in responses, by code. Problems of single items of batches and streams are included.",
 		}, []string{"code"}),
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_http_items_total", Help: "Items of batches and streams answered, by form and status class.",
+			Name: "clockd_http_items_total", Help: "Results of items of batches and streams, by form and status class.",
 		}, []string{"form", "class"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "clockd_http_streams", Help: "Streams that are open, by route.",
+			Name: "clockd_http_streams", Help: "Open streams, by route.",
 		}, []string{"route"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clockd_http_connections_refused_total", Help: "Connections closed at once, because too many were open in total or from one address.",
+		}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.requests, m.problems, m.items, m.streams} {
+	for _, c := range []prometheus.Collector{m.requests, m.problems, m.items, m.streams, m.refused} {
 		errs = append(errs, into.Register(c))
+	}
+	for c, name := range classNames {
+		errs = append(errs, into.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_http_memory_bytes", Help: "Memory that requests use of their budget, by class.", ConstLabels: prometheus.Labels{"class": name},
+		}, func() float64 { return float64(memory.inUse(class(c))) })))
 	}
 	return m, errors.Join(errs...)
 }
@@ -50,7 +59,7 @@ func (m *metrics) countItem(form string, status int) {
 // openStream marks a request in its context as a stream.
 const openStream = "stream"
 
-// open counts a stream until the function that it returns is called.
+// open counts a stream as open until the caller calls closed.
 func (m *metrics) open(c echo.Context, route string) (closed func()) {
 	c.Set(openStream, true)
 	gauge := m.streams.WithLabelValues(route)
@@ -58,7 +67,7 @@ func (m *metrics) open(c echo.Context, route string) (closed func()) {
 	return gauge.Dec
 }
 
-// observe measures a request that has been answered, unless it was a stream: how long one lasts says nothing.
+// observe measures a request after its response. It skips streams, because the duration of a stream says nothing.
 func (m *metrics) observe(route string, c echo.Context, begun time.Time) {
 	if c.Get(openStream) == nil {
 		m.requests.WithLabelValues(route, classOf(c.Response().Status)).Observe(time.Since(begun).Seconds())
@@ -68,7 +77,7 @@ func (m *metrics) observe(route string, c echo.Context, begun time.Time) {
 func (s *Server) showMetrics(g prometheus.Gatherer) echo.HandlerFunc {
 	show := promhttp.HandlerFor(g, promhttp.HandlerOpts{})
 	return func(c echo.Context) error {
-		s.limitWrite(c)
+		s.limitWrite(c, time.Now().Add(s.cfg.WriteTimeout))
 		show.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}

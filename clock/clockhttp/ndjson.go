@@ -16,52 +16,55 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lineStream takes ops line by line and answers them in order, while it reads on. The handler's goroutine reads,
-// decodes and submits; a second one waits for the outcomes and writes. Between them is the window: so many lines,
-// so many bytes. When it is full nothing is read, and so in the end the client cannot send.
+// lineStream takes ops line by line. It writes their results in order while it reads on. The handler's goroutine reads, decodes
+// and submits. A second goroutine waits for the decisions and writes the results. Between them is the window, which limits the
+// lines and their bytes. A full window stops the reading, and then the client cannot send any more. The stream takes the
+// server's memory as lines arrive, and gives it back as it writes their results.
 type lineStream struct {
-	s       *Server
-	app     string
-	trace   string
-	request *http.Request
-	conn    *http.ResponseController
-	w       http.ResponseWriter
-	in      *lineReader
-	window  chan windowLine
-	bytes   *semaphore.Weighted // of Config.WindowBytes
+	s           *Server
+	app         string
+	trace       string
+	request     *http.Request
+	conn        *http.ResponseController
+	w           http.ResponseWriter
+	lines       *lineReader
+	window      *lineQueue
+	windowBytes *semaphore.Weighted // free bytes of the window, Config.WindowBytes in total
+	client      context.Context     //nolint:containedctx // context that ends when the client leaves
 }
 
-// windowLine is a line that waits for its answer.
+// windowLine is a line that waits for its result.
 type windowLine struct {
 	item
-	line int64 // from 1
-	size int64 // of the window's bytes
+	line int64 // number of the line, from 1
+	size int64 // bytes that the line takes of the window
 }
 
 const (
-	// answerBytes is when answers are written at the latest; they are at once when the next one is not ready.
-	answerBytes = 32 << 10
-	// overloadPatience is how long a line waits for a place in the queue of writes before it is answered 503.
-	overloadPatience = 5 * time.Second
-	// refusedBytes is what a line that is refused takes of the window: its message.
+	// resultBytes is the size of buffered results at which they are written. They are written earlier when the next result is
+	// not ready.
+	resultBytes = 32 << 10
+	// refusedBytes is the size in the window of a refused line: room for its message.
 	refusedBytes = 1024
+	// idleStreamBytes is the memory of a stream before a line arrives.
+	idleStreamBytes = firstLineBuffer + 4<<10
 )
 
-// ndjson answers a stream of lines. Once it has begun, it can only end: well, or by being cut.
+// ndjson serves a stream of lines. After begin it cannot send a problem: the stream ends normally, or the server cuts it.
 func (s *Server) ndjson(c echo.Context, app string) error {
-	held := int64(2*LineBytes + answerBytes + s.cfg.WindowBytes)
-	if !s.bodies.take(held) {
+	if !s.memory.take(streamMemory, idleStreamBytes) {
 		return &clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many streams at once; repeat later",
 		}
 	}
-	defer s.bodies.give(held)
+	defer s.memory.give(streamMemory, idleStreamBytes)
 	st := &lineStream{
 		s: s, app: app, trace: traceparentOf(c.Request().Header),
 		request: c.Request(), conn: http.NewResponseController(c.Response().Writer), w: c.Response(),
-		in:     newLineReader(s.timedBody(c, time.Time{})),
-		window: make(chan windowLine, s.cfg.WindowOps), bytes: semaphore.NewWeighted(int64(s.cfg.WindowBytes)),
+		window: newLineQueue(), windowBytes: semaphore.NewWeighted(int64(s.cfg.WindowBytes)),
 	}
+	st.lines = newLineReader(s.streamBody(c), st.growBuffer)
+	defer func() { s.memory.give(streamMemory, st.lines.held()) }()
 	defer s.metrics.open(c, "batchAlarms")()
 	if err := st.begin(c); err != nil {
 		return err
@@ -69,8 +72,8 @@ func (s *Server) ndjson(c echo.Context, app string) error {
 	return st.run()
 }
 
-// begin sends the head of the answer before a byte of the body is read, for a client may wait for it. A client
-// that waits for 100 Continue gets that first: after the head it would not be sent any more.
+// begin sends the head of the response before it reads a byte of the body, because a client may wait for the head. A client
+// that waits for 100 Continue gets it before the head, because net/http does not send it after the head.
 func (st *lineStream) begin(c echo.Context) error {
 	if err := st.conn.EnableFullDuplex(); err != nil {
 		return fmt.Errorf("enable full duplex: %w", err)
@@ -90,26 +93,31 @@ func (st *lineStream) begin(c echo.Context) error {
 }
 
 func (st *lineStream) deadline() {
-	_ = st.conn.SetWriteDeadline(time.Now().Add(st.s.cfg.WriteTimeout)) // not supported by test recorders alone
+	_ = st.conn.SetWriteDeadline(time.Now().Add(st.s.cfg.WriteTimeout)) // only test recorders do not support it
 }
 
-// run reads and answers until the body ends, either side fails, or the server stops.
+// run reads lines and writes results until the body ends, either side fails, or the server stops.
 func (st *lineStream) run() error {
 	ctx, cancel := context.WithCancel(st.s.stopping)
 	defer cancel()
+	var left context.CancelFunc
+	st.client, left = context.WithCancel(st.request.Context())
+	defer left()
 	unblocked := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(unblocked)
-		_ = st.conn.SetReadDeadline(time.Unix(1, 0)) // ends a read under way
+		_ = st.conn.SetReadDeadline(time.Unix(1, 0)) // ends a waiting read
 	})
-	var answering sync.WaitGroup
+	var writing sync.WaitGroup
 	var wrote error
-	answering.Go(func() {
-		if wrote = st.answerAll(); wrote != nil {
+	writing.Go(func() {
+		if wrote = st.writeResults(); wrote != nil {
+			left()
 			cancel()
 		}
 	})
-	read := st.readAll(ctx, &answering)
+	read := st.readLines(ctx, &writing, left)
+	st.freeRest()
 	if !stop() {
 		<-unblocked
 	}
@@ -119,33 +127,34 @@ func (st *lineStream) run() error {
 	return read
 }
 
-// readAll submits line after line. It returns when everything read is answered, also if it panics.
-func (st *lineStream) readAll(ctx context.Context, answering *sync.WaitGroup) error {
-	defer answering.Wait()
-	defer close(st.window)
+// readLines reads and submits line after line. It returns, even if it panics, only after the results of all lines are written.
+// It calls left when the body breaks off, because the client may have left. Then lines that wait long in the queue are dropped.
+func (st *lineStream) readLines(ctx context.Context, writing *sync.WaitGroup, left func()) error {
+	defer writing.Wait()
+	defer st.window.close()
 	for n := int64(1); ; n++ {
-		line, err := st.in.next(ctx)
+		line, err := st.lines.next(ctx)
 		switch {
 		case errors.Is(err, errEndOfLines):
 			return nil
 		case ctx.Err() != nil:
 			return errCut
+		case errors.Is(err, errNoMemory):
+			return errNoMemory
 		case err != nil && !errors.Is(err, errLineTooLong):
+			left()
 			return brokenBody(err)
 		}
 		w, err := st.take(ctx, n, line, err)
 		if err != nil {
 			return err
 		}
-		select {
-		case st.window <- w:
-		case <-ctx.Done():
-			return errCut
-		}
+		st.window.push(w)
 	}
 }
 
-// take decodes a line and submits it once the window has room for it. refused says why it is not even decoded.
+// take decodes a line, waits for room in the window and submits the line. A refused that is not nil is the reason why the line
+// must not be decoded.
 func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused error) (windowLine, error) {
 	w := windowLine{line: n, size: refusedBytes}
 	var op clock.Op
@@ -154,10 +163,15 @@ func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused er
 		op, id, refused = st.decode(line)
 	}
 	if refused == nil {
-		w.size = min(int64(op.Size()), int64(st.s.cfg.WindowBytes))
+		w.size = int64(op.Size())
 	}
-	if err := st.bytes.Acquire(ctx, w.size); err != nil {
+	w.size = min(max(w.size, int64(st.s.cfg.WindowBytes/st.s.cfg.WindowOps)), int64(st.s.cfg.WindowBytes))
+	if err := st.windowBytes.Acquire(ctx, w.size); err != nil {
 		return w, errCut
+	}
+	if err := st.reserve(ctx, w.size); err != nil {
+		st.windowBytes.Release(w.size)
+		return w, err
 	}
 	if refused != nil {
 		w.item = refusedItem(id, refused)
@@ -165,6 +179,27 @@ func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused er
 	}
 	w.item = item{businessID: id, pending: st.submit(ctx, op)}
 	return w, nil
+}
+
+// growBuffer takes memory for the line reader's buffer.
+func (st *lineStream) growBuffer(ctx context.Context, more int64) error { return st.reserve(ctx, more) }
+
+// reserve takes memory for the stream. While no memory is left it waits, so a stream slows down before it fails. Other streams
+// give memory back within WriteTimeout, because the server cuts clients that do not take their results.
+func (st *lineStream) reserve(ctx context.Context, n int64) error {
+	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
+	begun := time.Now()
+	for wait := firstWait; !st.s.memory.take(streamMemory, n); wait = min(2*wait, longestWait) {
+		if time.Since(begun) > 2*st.s.cfg.WriteTimeout {
+			return errNoMemory
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return errCut
+		}
+	}
+	return nil
 }
 
 // decode reads a line: a set, or a cancel.
@@ -175,7 +210,7 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 		return op, set.BusinessID, err
 	}
 	set.Application, set.Traceparent = st.app, st.trace
-	if err := set.Key.Validate(); err != nil { // here, so that the window holds no id longer than that
+	if err := set.Key.Validate(); err != nil { // checked before the window holds the id, which may be too long
 		return op, set.BusinessID, err
 	}
 	if decoded.isCancel {
@@ -184,65 +219,67 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 	return clock.Op{Set: set}, set.BusinessID, nil
 }
 
-// submit submits op. While the queue of writes is full it waits instead, so that a stream slows down before it fails; what
-// follows waits behind it, so that the order stays.
+// submit submits op. While the queue of writes is full it waits, so a stream slows down before it fails. All later lines wait
+// too, so their order stays.
 func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
-	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
-	begun := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		p := st.s.alarms.Submit(op)
-		if !overloaded(p) || time.Since(begun) > overloadPatience {
-			return p
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return p
-		}
-	}
+	op.Brief = true
+	return submitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) }, clock.CodeOverloaded, clock.CodeKeyOverloaded)
 }
 
-// overloaded reports whether p was refused because the queue of writes is full.
-func overloaded(p *clock.Pending) bool {
-	select {
-	case <-p.Done():
-	default:
-		return false
-	}
-	_, err := p.Wait(context.Background())
-	e, ok := errors.AsType[*clock.Error](err)
-	return ok && e.Code == clock.CodeOverloaded
-}
-
-// answerAll writes the results in order until the window is closed and empty, or the client does not take them.
-func (st *lineStream) answerAll() (err error) {
+// writeResults writes the results in order until the window is closed and empty, or until a write fails.
+func (st *lineStream) writeResults() (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicError{value: v, stack: debug.Stack()}
 		}
 	}()
-	out := make([]byte, 0, answerBytes+1024)
-	for w := range st.window {
-		if len(out) > 0 && !w.ready() {
-			if out, err = st.write(out); err != nil {
-				return err
-			}
-		}
-		d, err := w.outcome()
-		out = st.appendResult(out, &w, d, err)
-		st.bytes.Release(w.size)
-		if len(out) < answerBytes && len(st.window) > 0 {
-			continue
-		}
+	var out []byte
+	var unwritten int64 // bytes in the window of the lines whose results are in out
+	defer func() { st.free(unwritten) }()
+	flush := func() error {
+		var err error
 		if out, err = st.write(out); err != nil {
 			return err
 		}
+		st.free(unwritten)
+		unwritten = 0
+		return nil
 	}
-	_, err = st.write(out)
-	return err
+	for w, more := st.window.pop(); more; w, more = st.window.pop() {
+		if len(out) > 0 && !w.ready() {
+			if err := flush(); err != nil {
+				st.free(w.size)
+				return err
+			}
+		}
+		unwritten += w.size
+		d, err := w.decision()
+		out = st.appendResult(out, &w, d, err)
+		if len(out) < resultBytes && !st.window.empty() {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return flush()
 }
 
-// appendResult appends the result of a line. A failure of the server is 503 whatever it was: the line may be repeated.
+// free gives size bytes back to the window and to the server's memory.
+func (st *lineStream) free(size int64) {
+	st.windowBytes.Release(size)
+	st.s.memory.give(streamMemory, size)
+}
+
+// freeRest gives back the memory of the lines without a written result. Such lines remain after a failed write.
+func (st *lineStream) freeRest() {
+	for w, more := st.window.pop(); more; w, more = st.window.pop() {
+		st.free(w.size)
+	}
+}
+
+// appendResult appends the result of a line. Every failure of the server gets the status 503, because the client may repeat the
+// line.
 func (st *lineStream) appendResult(b []byte, w *windowLine, d *clock.Decision, err error) []byte {
 	r := resultOf(&w.item, d, err)
 	if r.problem != nil {
@@ -255,7 +292,7 @@ func (st *lineStream) appendResult(b []byte, w *windowLine, d *clock.Decision, e
 	return append(r.append(b, w.line), '\n')
 }
 
-// write writes and flushes what is in out and returns it empty.
+// write writes and flushes out. It returns an empty buffer for the next results.
 func (st *lineStream) write(out []byte) ([]byte, error) {
 	if len(out) == 0 {
 		return out, nil
@@ -267,12 +304,20 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 	}
 	if err != nil {
 		resetOnClose(st.request)
-		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the answers could not be written: " + err.Error()}
+		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the results could not be written: " + err.Error()}
+	}
+	if st.window.empty() {
+		return nil, nil // an idle stream holds no buffer
 	}
 	return out[:0], nil
 }
 
-// errCut ends a stream before its body.
+// errNoMemory is the problem of a stream that found no memory for a line.
+var errNoMemory = &problem{
+	Status: http.StatusServiceUnavailable, Code: codeStreamCut, Detail: "other streams hold all stream memory; send the remaining lines again",
+}
+
+// errCut is the problem of a stream that the server ends before the body ends.
 var errCut = &problem{
-	Status: http.StatusServiceUnavailable, Code: codeStreamCut, Detail: "the node is stopping, or the answers could not be written",
+	Status: http.StatusServiceUnavailable, Code: codeStreamCut, Detail: "the node is stopping, or the results could not be written",
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestStreamAnswersEachLineAsItComes(t *testing.T) {
+func TestStreamGivesOneResultForEachLine(t *testing.T) {
 	h := start(t)
 	c := h.stream()
 	c.send(`{"business_id":"a","ring_at":2000000000000}` + "\n")
@@ -40,8 +40,8 @@ func TestStreamAnswersEachLineAsItComes(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamOutlivesItsDeadlines: they are for each read and each write.
-func TestStreamOutlivesItsDeadlines(t *testing.T) {
+// TestStreamMayLastLongerThanItsTimeouts checks that the timeouts apply to each read and each write, not to the whole stream.
+func TestStreamMayLastLongerThanItsTimeouts(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.cfg.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond })
 	c := h.stream()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -55,19 +55,19 @@ func TestStreamOutlivesItsDeadlines(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestAnswerDoesNotWaitForTheNext: the first line is answered while the second is still being written.
-func TestAnswerDoesNotWaitForTheNext(t *testing.T) {
+// TestResultDoesNotWaitForTheNextLine expects the first line's result while the store still writes the second line.
+func TestResultDoesNotWaitForTheNextLine(t *testing.T) {
 	first, second := make(chan struct{}), make(chan struct{})
 	gates := make(chan chan struct{}, 2)
 	gates <- first
 	gates <- second
 	h := start(t, func(su *setup) {
-		su.service.Writer.GroupOps, su.service.Writer.Lanes = 1, 1
+		su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1
 		su.store.hold = func() { <-<-gates }
 	})
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}` + "\n" + `{"cancel":3}` + "\n")
-	h.do("GET", "/healthz", "") // time for both to be read
+	h.do("GET", "/healthz", "") // gives the server time to read both lines
 	close(first)
 	c.expect(1, "a 201 1 scheduled")
 	close(second)
@@ -77,8 +77,8 @@ func TestAnswerDoesNotWaitForTheNext(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamDoesNotRepeatWhatIsTooLong: else a window of refused lines would hold megabytes.
-func TestStreamDoesNotRepeatWhatIsTooLong(t *testing.T) {
+// TestStreamResultsRepeatNoLongValues matters because a window of refused lines would otherwise hold megabytes.
+func TestStreamResultsRepeatNoLongValues(t *testing.T) {
 	h := start(t)
 	c := h.stream()
 	long := strings.Repeat("x", 100_000)
@@ -115,7 +115,7 @@ func TestStreamConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestStreamToAClientThatWaitsFor100(t *testing.T) {
+func TestStreamSends100ContinueBeforeItsHead(t *testing.T) {
 	h := start(t)
 	h.transport.ExpectContinueTimeout = time.Hour
 	c := h.stream("Expect: 100-continue")
@@ -146,8 +146,8 @@ func TestStreamTakesLinesUpToTheCap(t *testing.T) {
 	c.expectEnd()
 }
 
-func TestStreamFaultsConcernTheirLines(t *testing.T) {
-	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Lanes = 1, 1 })
+func TestServerFailureAffectsOnlyItsLine(t *testing.T) {
+	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
 	h.store.failWith(func(op clock.Op) error {
 		switch op.Key().BusinessID {
 		case "b":
@@ -172,7 +172,7 @@ func TestStreamFaultsConcernTheirLines(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamSlowsDownBeforeItFails: the queue of writes is smaller than the window, and no line is refused for it.
+// TestStreamSlowsDownBeforeItFails makes the queue of writes smaller than the window. Still no line is refused.
 func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 	h := start(t, func(su *setup) {
 		su.service.Writer.GroupBytes, su.service.Writer.QueueBytes = 256<<10, 256<<10
@@ -193,9 +193,9 @@ func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamOfManyLines: every line has its result, in order, the over-long one in the middle included, and memory does
-// not grow with the lines.
-func TestStreamOfManyLines(t *testing.T) { streamLines(t, 100_000) }
+// TestStreamOfManyLinesKeepsItsMemory expects a result for every line, in order, also for the over-long line in the middle. The
+// memory must not grow with the number of lines.
+func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) { streamLines(t, 100_000) }
 
 func streamLines(t *testing.T, n int) {
 	const heapLimit = uint64(48 << 20)
@@ -238,6 +238,9 @@ func streamLines(t *testing.T, n int) {
 	}
 }
 
+// hangLimit is the time after which a test gives a wait up. It is long, because other programs may use the machine too.
+const hangLimit = 5 * time.Minute
+
 // heap returns the bytes in use after a collection.
 func heap() uint64 {
 	runtime.GC()
@@ -257,9 +260,9 @@ func (h *harness) dial() net.Conn {
 	return conn
 }
 
-const streamHead = "POST " + alarms + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"
+const streamHead = "POST " + alarms + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
 
-// sendLines sends a request of n lines in chunks, then closes the sending half.
+// sendLines sends a request with n lines in chunks, then closes the sending half. The line with number overlong is over the cap.
 func sendLines(conn net.Conn, n, overlong int) error {
 	w := bufio.NewWriterSize(conn, 64<<10)
 	fmt.Fprint(w, streamHead+"Transfer-Encoding: chunked\r\n\r\n")
@@ -279,11 +282,12 @@ func sendLines(conn net.Conn, n, overlong int) error {
 	return conn.(*net.TCPConn).CloseWrite()
 }
 
-// TestClientThatStopsReadingIsCut: its window is full, its deadline passes, and the server goes on without it. The client
-// may learn of it much later: while its window is closed its kernel may refuse the reset, and asks ever more rarely.
+// TestClientThatStopsReadingIsCut fills the client's TCP window. The write deadline passes, and the server goes on without the
+// client. The client may learn this much later: while its window is closed, its kernel may refuse the reset, and it probes less
+// and less often.
 //
-// Its receive buffer stays as it is. Made smaller on a connection that stands, it takes back window that was announced: the
-// kernel then drops what the server sends, its window updates too, and in one run of twenty both directions stood still
+// The test does not make the client's receive buffer smaller. On an open connection this would take announced window back. The
+// kernel would then drop the server's packets, also its window updates. In about 5 % of the runs, both directions stood still
 // while the server had nothing left to read or to write.
 func TestClientThatStopsReadingIsCut(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.store.keep = 300*time.Millisecond, false })
@@ -292,16 +296,14 @@ func TestClientThatStopsReadingIsCut(t *testing.T) {
 	go func() { sent <- sendLines(conn, 10_000_000, -1) }()
 	h.awaitMetric(`clockd_http_problems_total`, "stream_cut", 1)
 	h.expect(200, "", "GET", "/healthz", "")
-	if left := h.server.bodies.left.Load(); left != h.server.cfg.BodyBytes {
-		t.Errorf("%d bytes of bodies are still taken", h.server.cfg.BodyBytes-left)
-	}
+	h.wantNoMemory()
 	_ = conn.Close()
 	if err := <-sent; err == nil {
 		t.Error("ten million lines were taken from a client that reads nothing")
 	}
 }
 
-// TestClientThatStopsSendingIsCut: what it has sent is answered first.
+// TestClientThatStopsSendingIsCut expects the results of all complete lines before the cut.
 func TestClientThatStopsSendingIsCut(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
 	c := h.stream()
@@ -311,7 +313,7 @@ func TestClientThatStopsSendingIsCut(t *testing.T) {
 	h.expect(404, "unknown_alarm", "GET", alarms+"/b", "")
 }
 
-func TestClientThatHalfCloses(t *testing.T) {
+func TestClientThatHalfClosesGetsItsResults(t *testing.T) {
 	const lines = `{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}` + "\n"
 	for name, c := range map[string]struct {
 		request string
@@ -344,28 +346,48 @@ func TestStreamIsCutWhenTheNodeStops(t *testing.T) {
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n")
 	c.expect(1, "a 201 1 scheduled")
-	begun := time.Now()
-	h.stop()
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("stopping took %v", took)
-	}
+	h.stop() // returns although the client has not ended its body
 	c.expectCut()
 }
 
-// TestTooManyStreams: their windows have bounds together.
-func TestTooManyStreams(t *testing.T) {
-	h := start(t, func(su *setup) { su.cfg.BodyBytes, su.cfg.WindowBytes = 16<<20, 10<<20 })
-	c := h.stream()
-	r := h.expect(503, "overloaded", "POST", alarms, "", "Content-Type: "+ndjsonType)
-	if r.header.Get("Retry-After") != "1" {
-		t.Error("no Retry-After")
+// TestWaitingLinesOfAClientThatLeftAreDropped fills the queue of writes, so that lines wait long in it.
+func TestWaitingLinesOfAClientThatLeftAreDropped(t *testing.T) {
+	release := make(chan struct{})
+	h := start(t, func(su *setup) {
+		su.service.Writer.GroupOps = 10
+		su.store.hold = func() { <-release }
+	})
+	queued := func() int { n, _ := h.server.alarms.(*clock.Service).Queued(); return n }
+	const lines = 500
+	conn := h.dial()
+	fmt.Fprint(conn, streamHead+"Transfer-Encoding: chunked\r\n\r\n")
+	for i := range lines {
+		line := fmt.Sprintf(`{"business_id":"order-%d","delay":"1h"}`+"\n", i)
+		fmt.Fprintf(conn, "%x\r\n%s\r\n", len(line), line)
 	}
-	_ = c.in.Close()
-	c.expectEnd()
-	h.expect(200, "", "POST", alarms, "", "Content-Type: "+ndjsonType)
+	for queued() < lines {
+		<-time.After(10 * time.Millisecond)
+	}
+	_ = conn.Close()
+	for h.store.dropped.Load() == 0 && queued() > 0 { // releases a group now and then, until the server notices
+		select {
+		case release <- struct{}{}:
+		case <-time.After(200 * time.Millisecond):
+		}
+		<-time.After(200 * time.Millisecond)
+	}
+	close(release)
+	for queued() > 0 {
+		<-time.After(10 * time.Millisecond)
+	}
+	written, dropped := h.store.count(), h.store.dropped.Load()
+	t.Logf("%d of %d lines were written, %d dropped", written, lines, dropped)
+	if dropped == 0 || int64(written)+dropped != lines {
+		t.Errorf("%d of %d lines were written after their client had left, %d dropped", written, lines, dropped)
+	}
 }
 
-// FuzzStream: whatever is sent, there is one result a line, in order, and the stream ends well.
+// FuzzStream checks that every body gets one result for each line, in order, and that the stream ends normally.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"business_id":"a","delay":1}` + "\n" + `{"cancel":"a"}` + "\n"))
 	f.Add([]byte("\n\n\r\n{}\n[]\nnull\n\"x\"\n{\"cancel\":1}\n{\"business_id\":\"\xff\"}"))

@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -10,49 +11,54 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// NodesView is who shares the work, as the database says.
+// NodesView is the database's view of the nodes and the shards.
 type NodesView struct {
-	Self         string // incarnation of the node that answers
-	DatabaseTime clock.Instant
+	Self         string        // incarnation of the node that sends the response
+	DatabaseTime clock.Instant // database's time as this node knows it
 	Nodes        []NodeView
-	Shards       []ShardView // one a shard, by number
+	Shards       []ShardView // all shards, by number
 }
 
-// NodeView is one process.
+// NodeView is one node: one running clockd process.
 type NodeView struct {
-	Name         string // given by a person
-	Incarnation  string // of this process alone
+	Name         string // name that a person gave
+	Incarnation  string // id of this start of the node
 	Address      string
 	Version      string
 	StartedAt    clock.Instant
-	ExpiresAt    clock.Instant // when it is taken for dead unless it says that it lives
+	ExpiresAt    clock.Instant // time after which the node counts as dead, unless it renews before
 	Alive        bool
-	NameShared   bool     // another that lives has the same name
-	Shards       []int    // it owns, ascending
-	Applications []string // with a subscriber of their stream there
+	NameShared   bool     // true: another living node has the same name
+	Shards       []int    // shards that the node owns, ascending
+	Applications []string // applications whose stream has a subscriber on this node
+	Lacks        []string // abilities that the node does not have now, sorted
 }
 
-// ShardView is who owns a shard; one that nobody owns has neither node nor incarnation nor end.
+// ShardView is one shard and its owner. Node, Incarnation and ExpiresAt are empty for a shard without an owner.
 type ShardView struct {
 	Shard       int
-	Node        string
-	Incarnation string
+	Node        string // name of the owner
+	Incarnation string // incarnation of the owner
 	Epoch       int64
-	ExpiresAt   clock.Instant
+	ExpiresAt   clock.Instant // end of the lease
 }
 
-// nodes answers which nodes there are and which shards each owns.
+// nodes responds with the nodes and the shards that each node owns.
 func (s *Server) nodes(c echo.Context) error {
-	if s.lookAtNodes == nil {
-		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this node does not know of any others"}
+	if s.readNodes == nil {
+		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this node does not know other nodes"}
 	}
-	ctx, cancel := readContext(c)
+	ctx, cancel := lastingContext(c)
 	defer cancel()
-	v, err := s.lookAtNodes(ctx)
+	v, err, _ := s.nodeReads.Do("", func() (any, error) { // one read at a time, because reads share connections with the leases
+		v, err := s.readNodes(ctx)
+		return v.append(nil), err
+	})
 	if err != nil {
 		return unavailableIfLate(ctx, err)
 	}
-	return s.answerJSON(c, http.StatusOK, v.append(nil))
+	view, _ := v.([]byte)
+	return s.respondJSON(c, http.StatusOK, slices.Clone(view))
 }
 
 func (v *NodesView) append(b []byte) []byte {
@@ -73,7 +79,8 @@ func (n *NodeView) append(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `,"alive":`...), n.Alive)
 	b = strconv.AppendBool(append(b, `,"name_shared":`...), n.NameShared)
 	b = appendList(append(b, `,"shards":`...), n.Shards, func(shard *int, b []byte) []byte { return strconv.AppendInt(b, int64(*shard), 10) })
-	b = appendList(append(b, `,"applications":`...), n.Applications, func(app *string, b []byte) []byte { return appendString(b, *app) })
+	b = appendList(append(b, `,"applications":`...), n.Applications, appendText)
+	b = appendList(append(b, `,"lacks":`...), n.Lacks, appendText)
 	return append(b, '}')
 }
 
@@ -90,7 +97,9 @@ func (l *ShardView) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendList appends an array, each element by its own function.
+func appendText(text *string, b []byte) []byte { return appendString(b, *text) }
+
+// appendList appends an array. It calls element for each element.
 func appendList[T any](b []byte, list []T, element func(*T, []byte) []byte) []byte {
 	b = append(b, '[')
 	for i := range list {
@@ -102,5 +111,5 @@ func appendList[T any](b []byte, list []T, element func(*T, []byte) []byte) []by
 	return append(b, ']')
 }
 
-// Nodes looks at who shares the work.
+// Nodes reads the nodes and their shards from the database.
 type Nodes func(ctx context.Context) (NodesView, error)

@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestNodes(t *testing.T) {
+func TestNodesAreListed(t *testing.T) {
 	view, err := NodesView{}, error(nil)
 	h := start(t, func(su *setup) {
 		su.deps.Nodes = func(context.Context) (NodesView, error) { return view, err }
@@ -21,16 +21,16 @@ func TestNodes(t *testing.T) {
 	view = NodesView{
 		Self: "ONE", DatabaseTime: 1000,
 		Nodes: []NodeView{
-			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000, Alive: true, Shards: []int{0, 2}, Applications: []string{"shop", "bank"}},
+			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000, Alive: true, Shards: []int{0, 2}, Applications: []string{"shop", "bank"}, Lacks: []string{"amqp", "read"}},
 			{Name: "c", Incarnation: "TWO", NameShared: true, ExpiresAt: 900},
 		},
 		Shards: []ShardView{{Shard: 0, Node: "a", Incarnation: "ONE", Epoch: 7, ExpiresAt: 3000}, {Shard: 1, Epoch: 2}},
 	}
 	const want = `{"self":"ONE","database_time":"1970-01-01T00:00:01.000Z","nodes":[` +
 		`{"name":"a \"b\"","incarnation":"ONE","address":"10.0.0.1:8080","version":"1.2","started_at":"1970-01-01T00:00:00.005Z","expires_at":"1970-01-01T00:00:03.000Z",` +
-		`"alive":true,"name_shared":false,"shards":[0,2],"applications":["shop","bank"]},` +
+		`"alive":true,"name_shared":false,"shards":[0,2],"applications":["shop","bank"],"lacks":["amqp","read"]},` +
 		`{"name":"c","incarnation":"TWO","address":"","version":"","started_at":"1970-01-01T00:00:00.000Z","expires_at":"1970-01-01T00:00:00.900Z",` +
-		`"alive":false,"name_shared":true,"shards":[],"applications":[]}],` +
+		`"alive":false,"name_shared":true,"shards":[],"applications":[],"lacks":[]}],` +
 		`"shards":[{"shard":0,"node":"a","incarnation":"ONE","epoch":7,"expires_at":"1970-01-01T00:00:03.000Z"},` +
 		`{"shard":1,"node":null,"incarnation":null,"epoch":2,"expires_at":null}]}` + "\n"
 	if r := h.expect(200, "", "GET", "/v1/nodes", ""); string(r.body) != want {
@@ -40,6 +40,6 @@ func TestNodes(t *testing.T) {
 	h.expect(503, "unavailable", "GET", "/v1/nodes", "")
 }
 
-func TestNodesWhereNothingIsKnownOfThem(t *testing.T) {
+func TestNodesWithoutAReaderAre503(t *testing.T) {
 	start(t).expect(503, "unavailable", "GET", "/v1/nodes", "")
 }

@@ -17,8 +17,8 @@ func TestContractIsValid(t *testing.T) {
 	}
 }
 
-// TestContractHasEveryRouteAndNoOther compares method, path and name of what is handled and what is documented.
-func TestContractHasEveryRouteAndNoOther(t *testing.T) {
+// TestContractListsExactlyTheRoutes compares method, path and name of the server's routes and the contract's operations.
+func TestContractListsExactlyTheRoutes(t *testing.T) {
 	var handled, documented []string
 	s := &Server{}
 	for _, r := range s.routes(prometheus.NewRegistry()) {
@@ -44,16 +44,16 @@ func TestContractIsServed(t *testing.T) {
 	h := start(t)
 	r := h.expect(200, "", "GET", "/openapi.yaml", "")
 	if !bytes.Equal(r.body, openAPI) {
-		t.Error("it is another document")
+		t.Error("the served document differs from openapi.yaml")
 	}
 }
 
-// TestContractNamesEveryCode keeps the codes and their description together.
+// TestContractNamesEveryCode makes sure that a new code is also documented.
 func TestContractNamesEveryCode(t *testing.T) {
 	for _, code := range []string{
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, codeInvalidCursor,
-		codeRingsGoToBroker, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath,
+		codeRingsGoToBroker, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost,
 		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,
 	} {
 		if !bytes.Contains(openAPI, []byte(code)) {

@@ -10,15 +10,15 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// ServeHTTP routes on the escaped path. echo takes RawPath where it is set and Path where it is not, the one escaped
-// and the other decoded, so that "a%2Fb" and "a%252Fb" arrive alike; with RawPath always set, parameters are
-// always as the client wrote them, and pathParam decodes them once.
+// ServeHTTP routes on the escaped path. echo uses the escaped RawPath if it is set, and the decoded Path otherwise. So handlers
+// could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote them, and pathParam
+// decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.URL.RawPath = r.URL.EscapedPath()
 	s.echo.ServeHTTP(w, r)
 }
 
-// pathParam returns the parameter, percent-decoded once. A plus sign stays one.
+// pathParam returns the parameter, percent-decoded once. A plus sign stays a plus sign.
 func pathParam(c echo.Context, name string) (string, error) {
 	s, err := url.PathUnescape(c.Param(name))
 	if err != nil {
@@ -27,7 +27,7 @@ func pathParam(c echo.Context, name string) (string, error) {
 	return s, nil
 }
 
-// applicationOf returns the application that the path names.
+// applicationOf returns the application in the path.
 func applicationOf(c echo.Context) (string, error) {
 	app, err := pathParam(c, "application")
 	if err != nil {
@@ -36,8 +36,8 @@ func applicationOf(c echo.Context) (string, error) {
 	return app, clock.ValidateApplication(app)
 }
 
-// alarmAction returns the handler of what is posted to an alarm. Its path ends with the action, which is cut off: the
-// rest is the business id, so that a bare slash belongs to it here too. echo's own routes cannot go on after one.
+// alarmAction returns the handler of POSTs to an alarm. It cuts the action off the end of the path. The rest is the business id,
+// which may contain slashes. echo's routes cannot do this, because no path segment can follow a wildcard.
 func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFunc {
 	none := s.handler(&route{name: "none", handle: func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
@@ -55,7 +55,7 @@ func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFu
 	}
 }
 
-// keyOf returns the alarm that the path names: all that follows "/alarms/" is the business id.
+// keyOf returns the key of the alarm in the path. The business id is the whole rest of the path after "/alarms/".
 func keyOf(c echo.Context) (clock.Key, error) {
 	app, err := pathParam(c, "application")
 	if err != nil {

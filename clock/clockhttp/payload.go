@@ -7,9 +7,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// payload keeps a JSON value byte for byte, null included.
+// payload keeps a JSON value byte for byte, also null.
 func (d *setDecoder) payload(raw []byte) error {
-	return d.take("payload", clock.JSON, bytes.Clone(raw))
+	return d.setPayload("payload", clock.JSON, bytes.Clone(raw))
 }
 
 func (d *setDecoder) text(raw []byte) error {
@@ -20,7 +20,7 @@ func (d *setDecoder) text(raw []byte) error {
 	if err := decodeString(raw, "text", &text); err != nil {
 		return err
 	}
-	return d.take("text", clock.Text, []byte(text))
+	return d.setPayload("text", clock.Text, []byte(text))
 }
 
 func (d *setDecoder) base64(raw []byte) error {
@@ -36,11 +36,11 @@ func (d *setDecoder) base64(raw []byte) error {
 		return clock.Invalid(clock.CodeInvalidValue, "base64",
 			"base64 must be standard base64 (A-Z a-z 0-9 + /) with = padding: "+err.Error())
 	}
-	return d.take("base64", clock.Binary, b)
+	return d.setPayload("base64", clock.Binary, b)
 }
 
-// take sets the payload, the first one that is given.
-func (d *setDecoder) take(field string, kind clock.PayloadKind, payload []byte) error {
+// setPayload sets the payload. It refuses a second payload.
+func (d *setDecoder) setPayload(field string, kind clock.PayloadKind, payload []byte) error {
 	s := &d.body.set
 	if s.PayloadKind != clock.NoPayload {
 		return clock.Invalid(clock.CodeAmbiguous, field, "give one of payload, text and base64")
@@ -49,8 +49,8 @@ func (d *setDecoder) take(field string, kind clock.PayloadKind, payload []byte) 
 	return nil
 }
 
-// appendPayload appends the member that gives the payload as it was given, with a comma before it; nothing where there
-// is none.
+// appendPayload appends the payload as a member with a comma before it, in the form in which it was given. It appends nothing
+// for an alarm without a payload.
 func appendPayload(b []byte, kind clock.PayloadKind, payload []byte) []byte {
 	switch kind {
 	case clock.JSON:

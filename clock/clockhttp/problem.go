@@ -12,7 +12,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Codes of this package's own problems; those of the domain are clock.Code*.
+// Codes of the problems that this package defines. The codes of the domain are clock.Code*.
 const (
 	codeNotJSON              = "not_json"
 	codeInvalidPath          = "invalid_path"
@@ -29,28 +29,32 @@ const (
 	codeInvalidCondition     = "invalid_condition"
 	codeInvalidCursor        = "invalid_cursor"
 	codeRingsGoToBroker      = "rings_go_to_broker"
-	codeStreamCut            = "stream_cut" // never answered, only counted: the answer had begun
+	codeUnexpectedBody       = "unexpected_body"
+	codeCrossSite            = "cross_site"
+	codeUnknownHost          = "unknown_host"
+	codeClientLeft           = "client_left" // reaches only clients that closed their sending half and still read
+	codeStreamCut            = "stream_cut"  // only counted, never sent, because the response has already begun
 	codeInternal             = "internal"
 )
 
 const problemJSON = "application/problem+json"
 
-// problem is a failure as it is answered: RFC 9457. Its title is the status's name.
+// problem is a failure in the form of RFC 9457. The name of its status is its title.
 type problem struct {
 	Status     int
-	Code       string // stable, for programs
-	Field      string // of the input, where one is at fault
-	Detail     string // a sentence for a person: what is wrong and what to do
-	Alarm      *clock.Alarm
-	RetryAfter time.Duration // with 503
-	cause      error         // for the log, only of what is not expected
+	Code       string        // stable code for programs
+	Field      string        // field of the input that is wrong; empty if none
+	Detail     string        // text for a person: the fault and the remedy
+	Alarm      *clock.Alarm  // alarm that caused the refusal; nil if none
+	RetryAfter time.Duration // wait before a repeat, only with status 503
+	cause      error         // unexpected error for the log; nil for expected failures
 }
 
 // Error makes a problem an error that handlers return.
 func (p *problem) Error() string { return p.Detail }
 
-// kindAnswers says how each kind of failure is answered, with the code for errors that bring none.
-var kindAnswers = []struct {
+// kindResponses holds the status of each kind of failure, and the code and detail for errors that have none.
+var kindResponses = []struct {
 	kind   error
 	status int
 	code   string
@@ -65,7 +69,7 @@ var kindAnswers = []struct {
 	{clock.ErrUnavailable, http.StatusServiceUnavailable, clock.CodeUnavailable, "the database is not available; repeat the request"},
 }
 
-// problemOf turns any error into its answer. It is the one place that does.
+// problemOf turns any error into a problem. No other code does this.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -73,7 +77,7 @@ func problemOf(err error) *problem {
 	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return problemOfEcho(he)
 	}
-	for _, a := range kindAnswers {
+	for _, a := range kindResponses {
 		if !errors.Is(err, a.kind) {
 			continue
 		}
@@ -85,21 +89,21 @@ func problemOf(err error) *problem {
 	}
 	return &problem{
 		Status: http.StatusInternalServerError, Code: codeInternal, cause: err,
-		Detail: "an error that was not expected; it is in the server's log, and the change may or may not have been made",
+		Detail: "an unexpected error; it is in the server's log, and the change may or may not have been made",
 	}
 }
 
 func problemOfEcho(he *echo.HTTPError) *problem {
 	switch he.Code {
 	case http.StatusNotFound:
-		return &problem{Status: he.Code, Code: codeUnknownPath, Detail: "there is nothing at this path; /openapi.yaml lists what there is"}
+		return &problem{Status: he.Code, Code: codeUnknownPath, Detail: "this path does not exist; /openapi.yaml lists all paths"}
 	case http.StatusMethodNotAllowed:
-		return &problem{Status: he.Code, Code: codeMethodNotAllowed, Detail: "this path does not take the method; the header Allow lists those it takes"}
+		return &problem{Status: he.Code, Code: codeMethodNotAllowed, Detail: "this path does not take the method; the header Allow lists its methods"}
 	}
 	return &problem{Status: he.Code, Code: codeInternal, Detail: http.StatusText(he.Code), cause: he}
 }
 
-// serverFault reports whether the failure is the server's, so that the same request may succeed later.
+// serverFault reports whether the server failed, so that the same request may succeed later.
 func (p *problem) serverFault() bool { return p.Status >= http.StatusInternalServerError }
 
 // retrySeconds returns the value of Retry-After, at least 1.
@@ -133,8 +137,8 @@ func (p *problem) appendCause(b []byte) []byte {
 	return appendString(b, p.Detail)
 }
 
-// answerProblem answers err. What has already begun to be answered can only be cut.
-func (s *Server) answerProblem(c echo.Context, err error) error {
+// respondProblem sends the problem of err. It cuts the connection if the response has already begun.
+func (s *Server) respondProblem(c echo.Context, err error) error {
 	p := problemOf(err)
 	s.note(c.Request(), p)
 	if c.Response().Committed {
@@ -147,10 +151,10 @@ func (s *Server) answerProblem(c echo.Context, err error) error {
 	if p.Alarm != nil {
 		h.Set("ETag", etag(p.Alarm))
 	}
-	return s.answer(c, p.Status, problemJSON, append(p.append(make([]byte, 0, 512)), '\n'))
+	return s.respond(c, p.Status, problemJSON, append(p.append(make([]byte, 0, 512)), '\n'))
 }
 
-// note counts the problem, and logs it if nobody could expect it.
+// note counts the problem, and logs it if it is unexpected.
 func (s *Server) note(r *http.Request, p *problem) {
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	if p.cause == nil {
@@ -163,11 +167,11 @@ func (s *Server) note(r *http.Request, p *problem) {
 	s.log.Error("request failed", attrs...)
 }
 
-// panicError is a handler's panic, caught.
+// panicError is the caught panic of a handler.
 type panicError struct {
 	value any
 	stack []byte
 }
 
-// Error tells what the handler panicked with.
+// Error returns the panic's value as text.
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -25,13 +25,14 @@ func (d *setDecoder) retry(raw []byte) error {
 	return checkCap(d.body.set.Retry, seen["cap"])
 }
 
-// checkCap tells who gave only the first wait that it is longer than the cap that is not theirs.
+// checkCap refuses an initial wait that is longer than the default cap. given says whether the request has a cap of its own,
+// which the domain checks.
 func checkCap(p clock.RetryPolicy, given bool) error {
 	if given || p.Initial <= p.Cap {
 		return nil
 	}
 	return clock.Invalid(clock.CodeOutOfRange, "retry.cap", fmt.Sprintf(
-		"retry.initial is longer than retry.cap, which is %s where it is not given: give retry.cap too", p.Cap))
+		"retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
 }
 
 func decodeRetryField(p *clock.RetryPolicy, name string, raw []byte) error {
@@ -63,7 +64,7 @@ func decodeFactor(raw []byte, into *float64) error {
 	return nil
 }
 
-// decodeLimit takes null as no limit; the number that stands for it in the domain is not accepted.
+// decodeLimit reads null as no limit. It refuses the domain's own number for no limit, because that number is negative.
 func decodeLimit(raw []byte, into *int) error {
 	if isNull(raw) {
 		*into = clock.NoLimit
@@ -74,7 +75,7 @@ func decodeLimit(raw []byte, into *int) error {
 		return err
 	}
 	if n < 0 {
-		return clock.Invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null is no limit")
+		return clock.Invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
 	}
 	*into = n
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Streams hands out the rings of applications to their subscribers.
+// Streams distributes the rings of applications to their subscribers.
 type Streams interface {
 	// Subscribe returns a new subscriber's share of the application's rings.
 	Subscribe(application string) clock.Subscription
@@ -23,26 +24,35 @@ type Streams interface {
 type eventStream struct {
 	conn    *http.ResponseController
 	w       http.ResponseWriter
-	timeout time.Duration // of a write
+	timeout time.Duration // longest time of one write
+	memory  *budget       // budget in which buffer counts while it is written
 	buffer  []byte
 }
 
-// rings streams an application's rings to one subscriber until it goes or the server stops.
+// rings streams an application's rings to one subscriber until the subscriber leaves or the server stops.
 func (s *Server) rings(c echo.Context) error {
 	app, err := applicationOf(c)
 	if err != nil {
 		return err
 	}
+	if err := refuseBody(c); err != nil {
+		return err
+	}
 	if s.streams == nil {
 		return &problem{
 			Status: http.StatusConflict, Code: codeRingsGoToBroker,
-			Detail: fmt.Sprintf("rings go to RabbitMQ here: bind a queue to exchange %q with routing key %q and consume that", s.cfg.Exchange, app),
+			Detail: fmt.Sprintf("rings go to RabbitMQ here: bind a queue to exchange %q with routing key %q and consume the queue", s.cfg.Exchange, app),
+		}
+	}
+	if conn, ok := c.Request().Context().Value(connKey{}).(*net.TCPConn); ok {
+		if err := findVanished(conn); err != nil {
+			return fmt.Errorf("set the connection's limits: %w", err)
 		}
 	}
 	sub := s.streams.Subscribe(app)
 	defer sub.Close()
 	defer s.metrics.open(c, "streamRings")()
-	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout}
+	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
 	e.begin(c.Response())
 	if err := e.run(c.Request().Context(), s.stopping, s.cfg.Heartbeat, sub); err != nil {
 		resetOnClose(c.Request())
@@ -51,7 +61,7 @@ func (s *Server) rings(c echo.Context) error {
 	return nil
 }
 
-// run delivers until the client goes, the server stops (both nil) or a write fails.
+// run delivers rings. It returns nil when the client leaves or the server stops, and the error when a write fails.
 func (e *eventStream) run(client, server context.Context, heartbeat time.Duration, sub clock.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -76,54 +86,84 @@ func (e *eventStream) begin(r *echo.Response) {
 	h := r.Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy that gathers would hold rings back
+	h.Set("X-Accel-Buffering", "no") // a buffering proxy would delay rings
 	r.WriteHeader(http.StatusOK)
-	_ = e.conn.SetReadDeadline(time.Time{}) // of a body that nobody asked for
+	_ = e.conn.SetReadDeadline(time.Time{}) // clears a deadline, which would end the stream
 }
 
-// comment sends a line that says nothing, so that both sides see a broken connection.
+// comment sends a comment line. It shows both sides whether the connection still works.
 func (e *eventStream) comment() error {
 	e.buffer = append(e.buffer, ": clockd\n\n"...)
 	return e.flush()
 }
 
+// errLate ends a stream that would write a ring after its time limit, for example after the process was suspended.
+var errLate = errors.New("the time to write the rings had passed")
+
 var errUnwritten = errors.New("the rings were not written to the end")
 
-// deliver writes the rings and settles them: they have rung when all are flushed, and are in doubt otherwise.
-func (e *eventStream) deliver(d *clock.Delivery) (err error) {
-	err = errUnwritten
-	defer func() { d.Done(err) }()
+// deliver writes the rings of a delivery and reports the result to Delivery.Done. The rings have rung when all are flushed.
+// They are in doubt after an error. If it is too late before the first byte, deliver writes none, and the stream goes on.
+func (e *eventStream) deliver(d *clock.Delivery) error {
+	err := errUnwritten // result if write panics
+	defer func() {
+		e.buffer = nil // a waiting subscriber holds no memory
+		d.Done(err)
+	}()
+	err = e.write(d)
+	if errors.Is(err, clock.ErrUnsent) {
+		return nil
+	}
+	return err
+}
+
+// write writes and flushes all rings of a delivery.
+func (e *eventStream) write(d *clock.Delivery) error {
+	flushed := false
 	for i := range d.Rings {
 		e.buffer = appendEvent(e.buffer, &d.Rings[i])
 		if len(e.buffer) < eventBytes {
 			continue
 		}
-		if failed := e.flush(); failed != nil {
-			err = failed
+		if err := e.flushRings(d, flushed); err != nil {
 			return err
 		}
+		flushed = true
 	}
-	err = e.flush()
-	return err
+	return e.flushRings(d, flushed)
 }
 
-// eventBytes is when events are written at the latest.
+// flushRings writes the buffered rings, unless it is too late for them. flushed says whether earlier rings of the delivery are
+// already written.
+func (e *eventStream) flushRings(d *clock.Delivery, flushed bool) error {
+	if d.Late == nil || !d.Late() {
+		return e.flush()
+	}
+	e.buffer = e.buffer[:0]
+	if flushed {
+		return errLate
+	}
+	return clock.ErrUnsent
+}
+
+// eventBytes is the size of buffered events at which they are written.
 const eventBytes = 64 << 10
 
-// flush writes what is buffered through to the connection.
+// flush writes the buffer to the connection.
 func (e *eventStream) flush() error {
-	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // not supported by test recorders alone
+	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // only test recorders do not support it
+	size := int64(cap(e.buffer))
+	e.memory.force(responses, size) // not take: rings must not wait for responses that other clients do not read
+	defer e.memory.give(responses, size)
 	_, err := e.w.Write(e.buffer)
 	if err == nil {
 		err = e.conn.Flush()
 	}
-	if e.buffer = e.buffer[:0]; cap(e.buffer) > 4*eventBytes {
-		e.buffer = nil
-	}
+	e.buffer = e.buffer[:0]
 	return err
 }
 
-// appendEvent appends a ring as an event.
+// appendEvent appends a ring as a server-sent event.
 func appendEvent(b []byte, r *clock.Ring) []byte {
 	id := r.MessageID()
 	b = append(b, "event: ring\nid: "...)
@@ -152,7 +192,7 @@ func appendEvent(b []byte, r *clock.Ring) []byte {
 	return append(b, "}\n\n"...)
 }
 
-// blankBreaks makes line breaks blanks: in valid JSON they stand between tokens alone, and an event is one line.
+// blankBreaks replaces line breaks by blanks, because an event is one line. Valid JSON has line breaks only between tokens.
 func blankBreaks(b []byte) {
 	for i, c := range b {
 		if c == '\n' || c == '\r' {

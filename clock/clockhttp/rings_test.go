@@ -14,10 +14,10 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// fakeStreams hands the same deliveries to all subscribers, who thereby share them.
+// fakeStreams gives all subscribers the same channel of deliveries, so the subscribers share the deliveries.
 type fakeStreams struct {
 	deliveries chan clock.Delivery
-	closed     chan struct{} // one a subscription
+	closed     chan struct{} // receives a value when a subscription closes
 }
 
 func (f *fakeStreams) Subscribe(string) clock.Subscription { return f }
@@ -54,7 +54,7 @@ func (h *harness) subscribe() (*bufio.Reader, context.CancelFunc) {
 	return bufio.NewReader(resp.Body), cancel
 }
 
-// event reads up to the next empty line.
+// event reads the next event, up to its empty line.
 func event(t *testing.T, in *bufio.Reader) string {
 	t.Helper()
 	var b strings.Builder
@@ -73,9 +73,9 @@ func event(t *testing.T, in *bufio.Reader) string {
 func TestRingsAreEvents(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
-	in, cancel := h.subscribe() // returns only because the head is flushed at once
+	in, cancel := h.subscribe() // returns only after the server has flushed the head
 	if e := event(t, in); e != ": clockd\n" {
-		t.Errorf("first comes %q", e)
+		t.Errorf("the first event is %q", e)
 	}
 	done := make(chan error, 1)
 	f.deliveries <- clock.Delivery{Done: func(err error) { done <- err }, Rings: []clock.Ring{
@@ -122,13 +122,13 @@ func TestSilentStreamHasAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestUnreadDeliveryIsInDoubt: the subscriber is there but takes nothing.
+// TestUnreadDeliveryIsInDoubt has a subscriber that is connected but reads nothing.
 func TestUnreadDeliveryIsInDoubt(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f), func(su *setup) { su.cfg.WriteTimeout = 200 * time.Millisecond })
 	conn := h.dial()
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", ringsURL)
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", ringsURL)
 	rings := make([]clock.Ring, 1000)
 	for i := range rings {
 		rings[i] = testRing(clock.Text, strings.Repeat("x", 60_000))
@@ -146,7 +146,7 @@ func TestUnreadDeliveryIsInDoubt(t *testing.T) {
 
 func TestBrokenWriterLeavesADeliveryInDoubt(t *testing.T) {
 	var got error
-	e := &eventStream{conn: http.NewResponseController(brokenWriter{}), w: brokenWriter{}, timeout: time.Second}
+	e := &eventStream{conn: http.NewResponseController(brokenWriter{}), w: brokenWriter{}, timeout: time.Second, memory: newBudget(DefaultConfig())}
 	func() {
 		defer func() { _ = recover() }()
 		_ = e.deliver(&clock.Delivery{Rings: []clock.Ring{testRing(99, "")}, Done: func(err error) { got = err }})
@@ -156,7 +156,7 @@ func TestBrokenWriterLeavesADeliveryInDoubt(t *testing.T) {
 	}
 }
 
-// brokenWriter panics, as a bug would.
+// brokenWriter panics in Write.
 type brokenWriter struct{ http.ResponseWriter }
 
 func (brokenWriter) Write([]byte) (int, error) { panic("a bug") }
@@ -173,11 +173,39 @@ func TestRingsEndWhenTheNodeStops(t *testing.T) {
 	}
 }
 
-func TestRingsThatGoToTheBroker(t *testing.T) {
+func TestStreamWithoutStreamsNamesTheExchange(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.Exchange = "bells" })
 	r := h.expect(409, "rings_go_to_broker", "GET", ringsURL, "")
 	if d, _ := r.field("detail").(string); !strings.Contains(d, `"bells"`) || !strings.Contains(d, `"shop"`) {
-		t.Errorf("where? %s", d)
+		t.Errorf("the detail does not name exchange and routing key: %s", d)
 	}
 	h.expect(422, "invalid_application", "GET", "/v1/applications/-/rings", "")
+}
+
+// TestLateRingsAreNotWritten delivers rings that are too late before the first byte, rings in time, and rings that become too
+// late after the first flush.
+func TestLateRingsAreNotWritten(t *testing.T) {
+	source := newFakeStreams()
+	h := start(t, withStreams(source))
+	in, _ := h.subscribe()
+	event(t, in) // the first comment
+	deliver := func(rings []clock.Ring, late func() bool) error {
+		done := make(chan error, 1)
+		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(err error) { done <- err }}
+		return <-done
+	}
+	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, clock.ErrUnsent) {
+		t.Errorf("late rings are settled with %v", err)
+	}
+	if err := deliver([]clock.Ring{testRing(clock.Text, "in time")}, func() bool { return false }); err != nil {
+		t.Error(err)
+	}
+	if got := event(t, in); !strings.Contains(got, "in time") {
+		t.Errorf("after late rings the subscriber gets %q", got)
+	}
+	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
+	asked := 0
+	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, errLate) {
+		t.Errorf("partly written rings are settled with %v", err)
+	}
 }

@@ -10,19 +10,21 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// Alarms is the domain as this package uses it; *clock.Service is one.
+// Alarms is the part of the domain that this package uses. *clock.Service implements it.
 type Alarms interface {
-	Submit(op clock.Op) *clock.Pending
+	Submit(ctx context.Context, op clock.Op) *clock.Pending
 	Get(ctx context.Context, k clock.Key) (*clock.Alarm, error)
-	List(ctx context.Context, q clock.ListQuery) ([]clock.Alarm, error)
+	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error
 	Answer(ctx context.Context, a clock.Answer) *clock.Pending
 	KickAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
 	DiscardAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
@@ -31,18 +33,18 @@ type Alarms interface {
 
 var _ Alarms = (*clock.Service)(nil)
 
-// Deps are what the server works with.
+// Deps holds the parts that the server calls.
 type Deps struct {
 	Alarms     Alarms
-	Streams    Streams          // nil: rings go to RabbitMQ
-	Nodes      Nodes            // nil: nothing is known of other nodes, and GET /v1/nodes is 503
-	Readiness  func() Readiness // must not block
+	Streams    Streams          // source of rings streams; nil: rings go to RabbitMQ
+	Nodes      Nodes            // reader of the nodes; nil: GET /v1/nodes is 503
+	Readiness  func() Readiness // state for /readyz; must not block
 	Log        *slog.Logger
-	Registerer prometheus.Registerer // for this package's metrics
-	Gatherer   prometheus.Gatherer   // what /metrics shows
+	Registerer prometheus.Registerer // registry of this package's metrics
+	Gatherer   prometheus.Gatherer   // source of the metrics that /metrics shows
 }
 
-// Server is the HTTP face.
+// Server serves the HTTP interface.
 type Server struct {
 	cfg       Config
 	alarms    Alarms
@@ -53,58 +55,66 @@ type Server struct {
 	echo      *echo.Echo
 	http      *http.Server
 	listener  net.Listener
-	bodies    budget
+	memory    *budget
+	guard     guard
 
-	lookAtNodes Nodes
+	readNodes Nodes
+	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
-	stopping context.Context //nolint:containedctx // ends when the server begins to drain
+	bodiesUntil atomic.Pointer[time.Time] // time at which unfinished bodies are cut; nil before the server stops
+
+	stopping context.Context //nolint:containedctx // context that ends when the server begins to drain
 	stop     context.CancelFunc
 }
 
-// New returns a Server that does nothing yet.
+// New returns a Server. It opens no listener and starts no goroutine.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(deps.Registerer)
+	memory := newBudget(cfg)
+	m, err := newMetrics(deps.Registerer, memory)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, lookAtNodes: deps.Nodes,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes,
+		guard: newGuard(cfg), memory: memory,
 	}
-	s.bodies.give(cfg.BodyBytes)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.echo = s.newEcho(deps.Gatherer)
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(deps.Log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if limited, ok := conn.(*limitedConn); ok {
+				conn = limited.TCPConn
+			}
 			return context.WithValue(ctx, connKey{}, conn)
 		},
 	}
 	return s, nil
 }
 
-// connKey is the key of a request's connection in its context.
+// connKey is the key of a request's connection in the request's context.
 type connKey struct{}
 
-// resetOnClose makes the close of a connection whose client takes nothing drop what it has not taken. Otherwise the kernel
-// would go on offering it for minutes, and the client might not learn of the close as long.
+// resetOnClose makes Close drop the bytes that the client has not taken. Use it for a client that does not read. Without it,
+// the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is closed.
 func resetOnClose(r *http.Request) {
 	if conn, ok := r.Context().Value(connKey{}).(*net.TCPConn); ok {
-		_ = conn.SetLinger(0) // fails on a connection that is broken already
+		_ = conn.SetLinger(0) // fails only on a broken connection
 	}
 }
 
 func (d *Deps) validate() error {
 	if d.Alarms == nil || d.Readiness == nil || d.Log == nil || d.Registerer == nil || d.Gatherer == nil {
-		return errors.New("alarms, readiness, log, registerer and gatherer are needed")
+		return errors.New("alarms, readiness, log, registerer and gatherer must not be nil")
 	}
 	return nil
 }
 
-// Listen opens the listener, so that a port that is taken is known before Run. Run does it otherwise.
+// Listen opens the listener. Call it before Run to find an occupied port early. Otherwise Run calls it.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listener != nil {
 		return nil
@@ -113,11 +123,15 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
 	}
-	s.listener = l
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return errors.Join(fmt.Errorf("listen on %s: not a TCP listener", s.cfg.Listen), l.Close())
+	}
+	s.listener = newLimitedListener(tcp, s.cfg, s.metrics.refused)
 	return nil
 }
 
-// Addr returns where the server listens, nil before Listen.
+// Addr returns the address of the listener, nil before Listen.
 func (s *Server) Addr() net.Addr {
 	if s.listener == nil {
 		return nil
@@ -125,8 +139,8 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Run serves until ctx ends, then drains: it takes no more connections, ends streams after what they hold, and
-// waits for requests under way, at most Config.DrainTimeout. It may be called once.
+// Run serves until ctx ends, then drains. While it drains, it accepts no connections, ends each stream after the items that
+// the stream holds, and waits for running requests, at most Config.DrainTimeout. Call it only once.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.stop()
 	if err := s.Listen(ctx); err != nil {
@@ -147,21 +161,24 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) drain(ctx context.Context) {
+	end := time.Now().Add(s.cfg.DrainBody)
+	s.bodiesUntil.Store(&end)
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("requests were cut because they took too long to drain", "err", err)
-		_ = s.http.Close() // of listeners that are closed already
+		_ = s.http.Close() // fails only because the listeners are already closed
 	}
 }
 
 // route is one method of one path.
 type route struct {
-	name   string // in metrics, and as operationId in openapi.yaml
+	name   string // name in metrics, and operationId in openapi.yaml
 	method string
-	path   string // as echo has it
-	action string // for alarmPath: what follows the business id, after a slash
+	path   string // path pattern in echo's syntax
+	action string // action after the business id, for POSTs to alarmPath; empty elsewhere
+	access access
 	handle echo.HandlerFunc
 }
 
@@ -177,9 +194,9 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 	return []route{
 		{name: "setAlarm", method: http.MethodPut, path: alarmPath, handle: s.set},
 		{name: "cancelAlarm", method: http.MethodDelete, path: alarmPath, handle: s.cancel},
-		{name: "getAlarm", method: http.MethodGet, path: alarmPath, handle: s.get},
+		{name: "getAlarm", method: http.MethodGet, path: alarmPath, access: reads, handle: s.get},
 		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, handle: s.batch},
-		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, handle: s.list},
+		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, access: reads, handle: s.list},
 		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", handle: s.kick},
 		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", handle: s.discard},
 		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", handle: s.kickAll},
@@ -189,11 +206,11 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", handle: s.answerRing(clock.Release)},
 		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", handle: s.answerRing(clock.Bury)},
 		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", handle: s.answerRing(clock.Touch)},
-		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", handle: s.nodes},
-		{name: "healthz", method: http.MethodGet, path: "/healthz", handle: s.healthz},
-		{name: "readyz", method: http.MethodGet, path: "/readyz", handle: s.readyz},
-		{name: "metrics", method: http.MethodGet, path: "/metrics", handle: s.showMetrics(g)},
-		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", handle: s.openAPI},
+		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", access: reads, handle: s.nodes},
+		{name: "healthz", method: http.MethodGet, path: "/healthz", access: anyone, handle: s.healthz},
+		{name: "readyz", method: http.MethodGet, path: "/readyz", access: anyone, handle: s.readyz},
+		{name: "metrics", method: http.MethodGet, path: "/metrics", access: anyone, handle: s.showMetrics(g)},
+		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", access: reads, handle: s.openAPI},
 	}
 }
 
@@ -211,44 +228,52 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	}
 	e.POST(alarmPath, s.alarmAction(actions))
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		fail := route{name: "none", handle: func(echo.Context) error { return err }}
+		fail := route{name: "none", access: anyone, handle: func(echo.Context) error { return err }}
 		_ = s.handler(&fail)(c)
 	}
 	return e
 }
 
-// handler returns the route's handler with what all share: its failure or panic becomes an answer, and it is measured.
+// handler wraps the route's handler for all routes alike: it checks the guard, turns a failure or a panic into a response, and
+// measures the request.
 func (s *Server) handler(r *route) echo.HandlerFunc {
-	name, handle := r.name, r.handle
+	name, access, handle := r.name, r.access, r.handle
 	return func(c echo.Context) error {
 		begun := time.Now()
 		s.limitRead(c)
-		err := recovered(handle, c)
+		err := s.admit(access, c)
+		if err == nil {
+			err = recovered(handle, c)
+		}
 		if err != nil {
-			err = s.answerProblem(c, err)
+			err = s.respondProblem(c, err)
 		}
 		s.metrics.observe(name, c, begun)
 		return err
 	}
 }
 
-// limitRead bounds how long the server may read on in a body that the handler leaves.
+// limitRead bounds the time in which the server reads the part of a body that the handler does not read.
 func (s *Server) limitRead(c echo.Context) {
 	if c.Request().ContentLength != 0 {
 		_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
 	}
 }
 
-// limitWrite bounds the next write. Only test recorders do not support it.
-func (s *Server) limitWrite(c echo.Context) {
-	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
+// limitWrite gives the next write Config.WriteTimeout, and ends it at until at the latest. Only test recorders do not support it.
+func (s *Server) limitWrite(c echo.Context, until time.Time) {
+	deadline := time.Now().Add(s.cfg.WriteTimeout)
+	if until.Before(deadline) {
+		deadline = until
+	}
+	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(deadline)
 }
 
-// recovered calls the handler and returns its panic as an error.
+// recovered calls the handler and turns its panic into an error.
 func recovered(handle echo.HandlerFunc, c echo.Context) (err error) {
 	defer func() {
 		v := recover()
-		if v == http.ErrAbortHandler { //nolint:errorlint // the value itself
+		if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares the value itself
 			panic(v)
 		}
 		if v != nil {
@@ -258,27 +283,32 @@ func recovered(handle echo.HandlerFunc, c echo.Context) (err error) {
 	return handle(c)
 }
 
-// writeBytes is how much of an answer is written under one deadline.
+// writeBytes is the size of the parts in which a response is written. Each part has a deadline of its own.
 const writeBytes = 256 << 10
 
-// answerJSON writes a JSON document, with a line break for who reads it in a terminal.
-func (s *Server) answerJSON(c echo.Context, status int, b []byte) error {
-	return s.answer(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
+// respondJSON writes a JSON document and a line break, which helps readers at a terminal. Its memory is counted but never
+// refused, because the document may describe a committed change.
+func (s *Server) respondJSON(c echo.Context, status int, b []byte) error {
+	s.memory.force(responses, int64(cap(b)))
+	defer s.memory.give(responses, int64(cap(b)))
+	return s.respond(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
 }
 
-// answer writes a whole answer. A client that does not take it is no failure of the request.
-func (s *Server) answer(c echo.Context, status int, contentType string, b []byte) error {
+// respond writes a whole response. The request does not fail when the client does not take the response.
+func (s *Server) respond(c echo.Context, status int, contentType string, b []byte) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, contentType)
 	h.Set(echo.HeaderContentLength, strconv.Itoa(len(b)))
-	h.Set(echo.HeaderCacheControl, "no-store") // a state changes without its ETag
+	h.Set(echo.HeaderCacheControl, "no-store") // the ETag is the generation, and a state changes without a new generation
+	until := time.Now().Add(s.cfg.BodyTimeout)
 	for first := true; first || len(b) > 0; first = false {
-		s.limitWrite(c)
+		s.limitWrite(c, until)
 		if first {
 			c.Response().WriteHeader(status)
 		}
 		n := min(len(b), writeBytes)
 		if _, err := c.Response().Write(b[:n]); err != nil {
+			resetOnClose(c.Request())
 			return nil //nolint:nilerr // see above
 		}
 		b = b[n:]

@@ -10,45 +10,56 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// bodySlack is room for all of a set but its payload.
+// bodySlack is the room in bytes for all fields of a set except its payload.
 const bodySlack = 16 << 10
 
-// setBytes returns the cap on the body of a single set: a text may be written with six bytes a character.
+// setBytes returns the cap in bytes on the body of a single set. A text may use six bytes for each byte of payload (\u0041).
 func (s *Server) setBytes() int { return 6*s.alarms.MaxPayload() + bodySlack }
 
+// set holds the memory of its body until the response is written, because the response repeats the payload.
 func (s *Server) set(c echo.Context) error {
-	op, err := s.readSet(c)
+	b, op, err := s.readSet(c)
 	if err != nil {
 		return err
 	}
-	d, err := outcome(s.alarms.Submit(clock.Op{Set: op}))
+	defer b.release()
+	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), clock.Op{Set: op}))
 	if err != nil {
 		return err
 	}
-	return s.answerAlarm(c, setStatus(d.Verdict), &d.Alarm)
+	return s.respondAlarm(c, setStatus(d.Verdict), &d.Alarm)
 }
 
-// readSet makes a set of the request's path, headers and body.
-func (s *Server) readSet(c echo.Context) (*clock.Set, error) {
+// readSet builds a set from the request's path, headers and body. It returns the set with the body, which the caller releases.
+func (s *Server) readSet(c echo.Context) (*body, *clock.Set, error) {
 	key, err := keyOf(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	condition, err := setCondition(c.Request().Header)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b, err := s.readBody(c, s.setBytes())
+	b, err := s.readBody(c, s.setBytes(), largeBodies)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer b.release()
-	decoded, err := decodeSet(b.bytes, pathBody)
+	set, err := decodeSetWith(b.bytes, condition)
+	if err != nil {
+		b.release()
+		return nil, nil, err
+	}
+	set.Key, set.Traceparent = key, traceparentOf(c.Request().Header)
+	return b, set, nil
+}
+
+// decodeSetWith reads a set's body. condition is the condition in the headers.
+func decodeSetWith(body []byte, condition clock.Condition) (*clock.Set, error) {
+	decoded, err := decodeSet(body, pathBody)
 	if err != nil {
 		return nil, err
 	}
 	set := &decoded.set
-	set.Key, set.Traceparent = key, traceparentOf(c.Request().Header)
 	if condition.Kind == clock.AnyRow {
 		return set, nil
 	}
@@ -59,7 +70,7 @@ func (s *Server) readSet(c echo.Context) (*clock.Set, error) {
 	return set, nil
 }
 
-// setStatus returns the status of a set that was not refused.
+// setStatus returns the status of an accepted op: 201 for a new alarm, otherwise 200.
 func setStatus(v clock.Verdict) int {
 	if v == clock.Create {
 		return http.StatusCreated
@@ -67,12 +78,12 @@ func setStatus(v clock.Verdict) int {
 	return http.StatusOK
 }
 
-// outcome waits for p, as long as an outcome may take. It does not end with the client's connection: a client that
-// has closed its sending half still reads.
-func outcome(p *clock.Pending) (*clock.Decision, error) {
+// awaitDecision waits for p, at most clock.Patience. It goes on waiting when the client closes its sending half, because such a
+// client still reads.
+func awaitDecision(p *clock.Pending) (*clock.Decision, error) {
 	select {
 	case <-p.Done():
-		return p.Wait(late)
+		return p.Wait(pastDeadline)
 	default:
 	}
 	timer := time.NewTimer(clock.Patience) // costs less than a context
@@ -81,17 +92,17 @@ func outcome(p *clock.Pending) (*clock.Decision, error) {
 	case <-p.Done():
 	case <-timer.C:
 	}
-	return p.Wait(late)
+	return p.Wait(pastDeadline)
 }
 
-// late is a context that ended of its time.
-var late, _ = context.WithDeadline(context.Background(), time.Time{})
+// pastDeadline is a context whose deadline has passed. Pending.Wait returns at once with it.
+var pastDeadline, _ = context.WithDeadline(context.Background(), time.Time{})
 
-// answerAlarm answers with the alarm and its generation as ETag.
-func (s *Server) answerAlarm(c echo.Context, status int, a *clock.Alarm) error {
+// respondAlarm sends the alarm, with its generation as ETag.
+func (s *Server) respondAlarm(c echo.Context, status int, a *clock.Alarm) error {
 	c.Response().Header().Set("ETag", etag(a))
-	return s.answerJSON(c, status, appendAlarm(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
+	return s.respondJSON(c, status, appendAlarm(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
 }
 
-// alarmBuffer holds an alarm as JSON without its payload, nearly always.
+// alarmBuffer is a size in bytes that nearly always holds an alarm as JSON without its payload.
 const alarmBuffer = 1024

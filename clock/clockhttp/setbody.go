@@ -12,29 +12,29 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// bodyKind says which fields besides those of a set may stand in a body.
+// bodyKind is the place of a set's body. It decides which fields the body may have besides the common fields of a set.
 type bodyKind uint8
 
 const (
-	pathBody bodyKind = iota // of a PUT: the key is in the path
-	itemBody                 // of a batch: with business_id
-	lineBody                 // of a stream: with business_id, or a cancel
+	pathBody bodyKind = iota // body of a PUT: the key is in the path
+	itemBody                 // item of a batch: with business_id
+	lineBody                 // line of a stream: a set with business_id, or a cancel
 )
 
-// setBody is a decoded set; in a line it may be a cancel in its place.
+// setBody is a decoded set. In a stream it may be a cancel instead.
 type setBody struct {
-	set      clock.Set // without application and traceparent; RingAt is NoInstant where none is given
-	isCancel bool      // the line asks to cancel set.BusinessID
+	set      clock.Set // without application and traceparent; RingAt is NoInstant if none is given
+	isCancel bool      // true: the line cancels set.BusinessID
 }
 
 // setField is one field of a set body.
 type setField struct {
-	bit    uint32 // in setDecoder.seen
-	kind   bodyKind
+	bit    uint32   // the field's bit in setDecoder.seen
+	kind   bodyKind // first kind of body that may have the field; later kinds may have it too
 	decode func(d *setDecoder, raw []byte) error
 }
 
-// setFields are the fields by name. Filled by init, because their functions use it in messages.
+// setFields holds the fields by name. init fills it, because the decode functions use setFields in their messages.
 var setFields map[string]setField
 
 func init() {
@@ -67,13 +67,13 @@ func init() {
 // setDecoder decodes one set body, field by field.
 type setDecoder struct {
 	kind bodyKind
-	seen uint32 // bits of the fields that stood in the body
+	seen uint32 // bits of the fields that the body had so far
 	body setBody
 }
 
-// decodeSet reads a set. A body that is not JSON is a 400 problem, everything else that is wrong an ErrInvalid with the
-// field. What it returns shares no memory with body. On an error setBody holds what was read before it, for the sake of
-// business_id.
+// decodeSet reads a set. It returns a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every
+// other fault. The result shares no memory with body. On an error, the result holds the fields read so far, because a batch's
+// result repeats the business_id.
 func decodeSet(body []byte, kind bodyKind) (*setBody, error) {
 	if err := checkJSON(body); err != nil {
 		return new(setBody), err
@@ -91,12 +91,12 @@ func checkJSON(body []byte) error {
 
 func whyNotJSON(body []byte) string {
 	if len(skipBlanks(body)) == 0 {
-		return "empty: a JSON object is needed"
+		return "the body is empty; send a JSON object"
 	}
 	var into json.RawMessage
 	err := json.Unmarshal(body, &into)
 	if err == nil {
-		return "not UTF-8, as JSON must be"
+		return "the body is not UTF-8; JSON must be UTF-8"
 	}
 	detail := "not JSON: " + err.Error()
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -105,7 +105,7 @@ func whyNotJSON(body []byte) string {
 	return detail
 }
 
-// decodeValidSet is decodeSet for a value that has been found to be JSON.
+// decodeValidSet is decodeSet for a body that passed checkJSON.
 func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
 	d := &setDecoder{kind: kind}
 	d.body.set.RingAt, d.body.set.LatestRingAt = clock.NoInstant, clock.NoInstant
@@ -125,20 +125,20 @@ func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
 func (d *setDecoder) member(key, value []byte) error {
 	f, known := setFields[string(key[1:len(key)-1])]
 	if !known || f.kind > d.kind {
-		return d.unusualMember(key, value)
+		return d.escapedOrUnknownMember(key, value)
 	}
 	return d.decode(key, &f, value)
 }
 
-// unusualMember takes a name that is written with escapes, or refuses it.
-func (d *setDecoder) unusualMember(key, value []byte) error {
+// escapedOrUnknownMember decodes a member whose name is written with escapes. It refuses a name that the body may not have.
+func (d *setDecoder) escapedOrUnknownMember(key, value []byte) error {
 	name := nameOf(key)
 	f, known := setFields[name]
 	switch {
 	case known && f.kind <= d.kind:
 		return d.decode(key, &f, value)
 	case known && name == "business_id":
-		return clock.Invalid(clock.CodeUnknownField, name, "business_id stands in the path, not in the body")
+		return clock.Invalid(clock.CodeUnknownField, name, "business_id belongs in the path, not in the body")
 	case known:
 		return clock.Invalid(clock.CodeUnknownField, name, "cancel is for lines of application/x-ndjson; here, use DELETE or the batch's cancel list")
 	}
@@ -154,7 +154,7 @@ func (d *setDecoder) decode(key []byte, f *setField, value []byte) error {
 	return f.decode(d, value)
 }
 
-// known returns the names that may stand in the body.
+// known returns the names of the fields that the body may have.
 func (d *setDecoder) known() []string {
 	var names []string
 	for name, f := range setFields {
@@ -175,10 +175,10 @@ func unknownField(parent, name string, known []string) error {
 }
 
 func duplicateField(name string) error {
-	return clock.Invalid(codeDuplicateField, name, name+" stands twice; give it once")
+	return clock.Invalid(codeDuplicateField, name, name+" occurs twice; give it once")
 }
 
-// finish fills in what follows from the other fields. Ranges and times are for the domain to check.
+// finish checks the fields together and fills in the default content type. The domain checks ranges and times.
 func (d *setDecoder) finish() error {
 	s := &d.body.set
 	if d.body.isCancel {
@@ -204,7 +204,7 @@ func (d *setDecoder) finishCancel() error {
 	if d.seen == setFields["cancel"].bit {
 		return nil
 	}
-	return clock.Invalid(clock.CodeAmbiguous, "cancel", "a line is a set or a cancel: beside cancel no other field may stand")
+	return clock.Invalid(clock.CodeAmbiguous, "cancel", "a line is a set or a cancel: a line with cancel has no other field")
 }
 
 func isNull(raw []byte) bool { return raw[0] == 'n' }
@@ -268,7 +268,7 @@ func (d *setDecoder) delivery(raw []byte) error {
 	return nil
 }
 
-// contentType refuses what is far too long at once, so that a stream's window does not hold it.
+// contentType refuses a value of a wrong length early, so that a stream's window never holds a very long value.
 func (d *setDecoder) contentType(raw []byte) error {
 	s := &d.body.set
 	if err := decodeString(raw, "content_type", &s.ContentType); err != nil || isNull(raw) {

@@ -10,7 +10,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestBadSetBodies(t *testing.T) {
+func TestInvalidSetBodiesAreRefused(t *testing.T) {
 	h := start(t)
 	for _, c := range []struct {
 		body        string
@@ -106,7 +106,7 @@ func TestBadSetBodies(t *testing.T) {
 	}
 }
 
-func TestGoodSetBodies(t *testing.T) {
+func TestValidSetBodiesAreDecoded(t *testing.T) {
 	ms := func(n int64) func(*clock.Set) bool {
 		return func(s *clock.Set) bool { return s.RingAt == clock.Instant(n) && !s.Delay.Given }
 	}
@@ -150,7 +150,7 @@ func TestGoodSetBodies(t *testing.T) {
 	}
 }
 
-// payloads are members whose values must come back as they are.
+// payloads are members whose values must come back unchanged.
 var payloads = []string{
 	`"payload":null`, `"payload":0`, `"payload":-0.0e+00`, `"payload":123456789012345678901234567890.10`, `"payload":""`,
 	`"payload":{"b":1,"a":2,"b":3}`, "\"payload\":{ \"a\" :\t[ 1 ,\r\n 2 ] }", `"payload":"\u00e9\/\ud83d\ude00\ud800"`, `"payload":[]`, `"payload":{}`,
@@ -158,7 +158,7 @@ var payloads = []string{
 	`"text":""`, `"text":"a\"b\\c"`, `"text":"` + "é😀\u2028" + `"`, `"text":"\u0000\u0001\u001f` + "\x7f" + `\n\r\t"`, `"base64":""`, `"base64":"AP+/"`, `"base64":"YQ=="`,
 }
 
-func TestPayloadsComeBackAsTheyWere(t *testing.T) {
+func TestPayloadsComeBackByteForByte(t *testing.T) {
 	h := start(t)
 	for _, p := range payloads {
 		h.do("PUT", alarms+"/p", `{"delay":"1h",`+p+`}`)
@@ -179,7 +179,7 @@ func TestTextIsUnescapedOnce(t *testing.T) {
 	}
 }
 
-func TestEscapedBase64(t *testing.T) {
+func TestBase64MayBeEscaped(t *testing.T) {
 	want := []byte{0xff, 0xff, 0xff}
 	b, err := decodeSet([]byte(`{"delay":1,"base64":"`+strings.ReplaceAll(base64.StdEncoding.EncodeToString(want), "/", `\/`)+`"}`), pathBody)
 	if err != nil || string(b.set.Payload) != string(want) {
@@ -187,7 +187,7 @@ func TestEscapedBase64(t *testing.T) {
 	}
 }
 
-// TestDecodedSetSharesNoMemory: bodies are given back while sets are still queued.
+// TestDecodedSetSharesNoMemory matters because a body's memory is given back while its sets are still queued.
 func TestDecodedSetSharesNoMemory(t *testing.T) {
 	for _, p := range payloads {
 		body := []byte(`{"business_id":"x","content_type":"a/b","delay":1,` + p + `}`)
@@ -203,7 +203,7 @@ func TestDecodedSetSharesNoMemory(t *testing.T) {
 	}
 }
 
-// topLevel decodes with encoding/json what members should see.
+// topLevel decodes the members of an object with encoding/json, to compare them with members.
 func topLevel(body []byte) (keys []string, values []json.RawMessage, ok bool) {
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -284,7 +284,7 @@ func checkElements(t *testing.T, body []byte) {
 }
 
 func FuzzString(f *testing.F) {
-	for _, s := range append(hellIDs, "\x00\x1f\x7f", "\xff\xc0", `\u0041`, "\r\n\t\"\\") {
+	for _, s := range append(awkwardIDs, "\x00\x1f\x7f", "\xff\xc0", `\u0041`, "\r\n\t\"\\") {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -302,7 +302,7 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// FuzzSetBody: nothing panics, and the payload of what is accepted is answered byte for byte as it was given.
+// FuzzSetBody checks that no body panics, and that the payload of an accepted set is returned byte for byte.
 func FuzzSetBody(f *testing.F) {
 	for _, p := range payloads {
 		f.Add([]byte(`{"delay":1,`+p+`}`), uint8(0))
@@ -326,25 +326,25 @@ func FuzzSetBody(f *testing.F) {
 			t.Fatalf("accepted %s: %v", body, err)
 		}
 		a := clock.Alarm{State: clock.Scheduled, Content: b.set.Content}
-		var answer map[string]json.RawMessage
-		if err := json.Unmarshal(appendAlarm(nil, &a), &answer); err != nil {
-			t.Fatalf("%s answered as %s: %v", body, appendAlarm(nil, &a), err)
+		var response map[string]json.RawMessage
+		if err := json.Unmarshal(appendAlarm(nil, &a), &response); err != nil {
+			t.Fatalf("%s is returned as %s: %v", body, appendAlarm(nil, &a), err)
 		}
-		checkPayload(t, members, answer)
+		checkPayload(t, members, response)
 	})
 }
 
-func checkPayload(t *testing.T, given, answer map[string]json.RawMessage) {
-	if want, ok := given["payload"]; ok && string(want) != string(answer["payload"]) {
-		t.Fatalf("payload %s answered as %s", want, answer["payload"])
+func checkPayload(t *testing.T, given, response map[string]json.RawMessage) {
+	if want, ok := given["payload"]; ok && string(want) != string(response["payload"]) {
+		t.Fatalf("payload %s is returned as %s", want, response["payload"])
 	}
 	for _, name := range []string{"text", "base64"} {
 		var want, got string
 		if json.Unmarshal(given[name], &want) != nil || string(given[name]) == "null" {
 			continue
 		}
-		if err := json.Unmarshal(answer[name], &got); err != nil {
-			t.Fatalf("%s %q answered as %s", name, want, answer[name])
+		if err := json.Unmarshal(response[name], &got); err != nil {
+			t.Fatalf("%s %q is returned as %s", name, want, response[name])
 		}
 		if name == "base64" {
 			w, _ := base64.StdEncoding.DecodeString(want)
@@ -352,7 +352,7 @@ func checkPayload(t *testing.T, given, answer map[string]json.RawMessage) {
 			want, got = string(w), string(g)
 		}
 		if want != got {
-			t.Fatalf("%s %q answered as %q", name, want, got)
+			t.Fatalf("%s %q is returned as %q", name, want, got)
 		}
 	}
 }

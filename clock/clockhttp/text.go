@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-var errLoneSurrogate = errors.New(`has half of a surrogate pair, which is no character: write both \u escapes`)
+var errLoneSurrogate = errors.New(`has half of a surrogate pair, which is not a character: write both \u escapes`)
 
-// unquote returns the string that raw, a valid JSON string in valid UTF-8, stands for.
+// unquote decodes raw, which must be a valid JSON string in valid UTF-8.
 func unquote(raw []byte) (string, error) {
 	raw = raw[1 : len(raw)-1]
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -60,7 +60,7 @@ func unescaped(c byte) byte {
 	}
 }
 
-// escapedRune reads the \u escape, or the pair of them, that raw begins with; RuneError for half a pair.
+// escapedRune reads the \u escape or the surrogate pair at the start of raw. It returns RuneError for half a pair.
 func escapedRune(raw []byte) (r rune, size int) {
 	r = hexRune(raw)
 	if !utf16.IsSurrogate(r) {
@@ -83,7 +83,7 @@ func hexRune(raw []byte) rune {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string. Each byte that is not part of valid UTF-8 becomes U+FFFD.
 func appendString[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	from := 0
@@ -108,7 +108,7 @@ func appendString[T string | []byte](b []byte, s T) []byte {
 	return append(b, '"')
 }
 
-// validRune returns the size of the character that s begins with, 0 if it is not UTF-8.
+// validRune returns the size in bytes of the first character of s, 0 if s does not begin with valid UTF-8.
 func validRune[T string | []byte](s T) int {
 	r, n := utf8.DecodeRuneInString(string(s))
 	if r == utf8.RuneError && n == 1 {

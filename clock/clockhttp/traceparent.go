@@ -2,8 +2,8 @@ package clockhttp
 
 import "net/http"
 
-// traceparentOf returns the request's W3C trace context, empty if there is none or it is not valid: what is wrong
-// with a trace must not fail a request.
+// traceparentOf returns the request's W3C trace context. It returns the empty string for a missing or invalid header, because a
+// wrong trace must not fail a request.
 func traceparentOf(h http.Header) string {
 	values := h["Traceparent"]
 	if len(values) != 1 || !validTraceparent(values[0]) {
@@ -12,7 +12,7 @@ func traceparentOf(h http.Header) string {
 	return values[0]
 }
 
-// validTraceparent accepts version-traceid-parentid-flags in lower-case hexadecimal, as version 00 has it.
+// validTraceparent accepts the form of version 00: version-traceid-parentid-flags in lower-case hexadecimal.
 func validTraceparent(s string) bool {
 	const zeros = "00000000000000000000000000000000"
 	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' {

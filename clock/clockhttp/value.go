@@ -10,7 +10,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// The decoders of single values take JSON as it is written and leave into as it is for null.
+// Each decoder of a single value reads raw JSON text and writes the value to into. For null it leaves into unchanged.
 
 func decodeString(raw []byte, field string, into *string) error {
 	switch {
@@ -65,7 +65,7 @@ func decodeInstant(raw []byte, field string, into *clock.Instant) error {
 	return nil
 }
 
-// instantOfString takes no bare digits: "2030" would be two seconds after the epoch, and ring at once.
+// instantOfString refuses bare digits. "2030" would mean two seconds after the epoch, and the alarm would ring at once.
 func instantOfString(raw []byte, field string, into *clock.Instant) error {
 	var s string
 	if err := decodeString(raw, field, &s); err != nil {
@@ -117,14 +117,15 @@ func decodeDuration(raw []byte, field string, into *time.Duration) error {
 	return nil
 }
 
-// maxQuoted bounds, in bytes, what of a body is repeated in a message: a stream holds many of them.
+// maxQuoted is the longest text of a body, in bytes, that a message repeats. It is small because a stream holds many messages.
 const maxQuoted = 64
 
 func tooLong(field string) error {
 	return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s is longer than %d bytes", field, maxQuoted))
 }
 
-// durationCode tells a duration that is too small or too large from one that cannot be read.
+// durationCode returns the error code for a wrong duration: out of range for a number or a negative duration, otherwise an
+// invalid value.
 func durationCode(raw []byte, s string) string {
 	if raw[0] != '"' || s != "" && s[0] == '-' {
 		return clock.CodeOutOfRange
@@ -132,12 +133,12 @@ func durationCode(raw []byte, s string) string {
 	return clock.CodeInvalidValue
 }
 
-// wholeNumber reads a JSON number without fraction; 1e3 and 5.0 are whole too.
+// wholeNumber reads a JSON number without a fraction. 1e3 and 5.0 are whole numbers too.
 func wholeNumber(raw []byte, field string) (int64, error) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, nil
 	}
-	const exact = 1 << 53 // up to which a float64 holds every whole number
+	const exact = 1 << 53 // a float64 holds every whole number up to this bound
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || math.Abs(f) > exact {
 		return 0, clock.Invalid(clock.CodeOutOfRange, field, field+" is out of range")
