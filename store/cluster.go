@@ -7,57 +7,63 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Node is a process that shares the work, as it last said of itself. Text is UTF-8 without NUL.
+// Node is a clockd process that shares the work, as it last described itself. Texts are UTF-8 without NUL.
 type Node struct {
-	Incarnation  string // of this process alone, 1 to 26 bytes of ASCII
-	Name         string // given by a person, at most 128 characters; two processes may have the same
-	Address      string // where its HTTP listens, for people; at most 255 characters
+	Incarnation  string // name of this process alone, 1 to 26 bytes of ASCII
+	Name         string // name chosen by a person, at most 128 characters; two processes may have the same
+	Address      string // where the process serves HTTP, for people; at most 255 characters
 	Version      string // at most 64 characters
 	Started      clock.Instant
-	Expires      clock.Instant // it is taken for dead from then on
-	Applications []string      // with a subscriber of their stream there; sorted, nil where rings go to a broker
+	Expires      clock.Instant // when the other nodes count this node as dead
+	Applications []string      // applications that have a subscriber of their stream on this node; sorted, nil where rings go to a broker
+	// Lacks names the abilities that the node lacks now, as short words of ASCII. It is sorted and has at most 255 bytes in all. Nil
+	// means that the node reports no missing ability. Builds that do not know the column report none.
+	Lacks []string
 }
 
-// Alive reports whether the node lives at now.
+// Alive reports whether the node is not expired at now.
 func (n *Node) Alive(now clock.Instant) bool { return n.Expires > now }
 
-// Lease is who has a shard. One that nobody has is empty but for Shard and Epoch.
+// Lease says which node owns a shard. A free shard has a lease with Shard and Epoch only.
 type Lease struct {
 	Shard       int
 	Owner       string // the node's name, for people
 	Incarnation string
-	Epoch       int64         // grows by one each time the shard is taken
-	Expires     clock.Instant // from then on anybody may take it
+	Epoch       int64         // grows by one each time a node takes the shard
+	Expires     clock.Instant // from when on any node may take the shard
 }
 
-// Cluster is all nodes and leases at one moment.
+// Cluster holds all nodes and leases at one moment.
 type Cluster struct {
-	Nodes  []Node  // by incarnation, also those that expired and that no Attend has forgotten yet
-	Leases []Lease // one a shard, by shard
+	Nodes  []Node  // by incarnation; includes expired nodes that no Attend has deleted yet
+	Leases []Lease // one for each shard, by shard
+
+	OldestBuild int64 // oldest build level that may work on the database
 }
 
-// Leaser keeps who is there and who has which shard. All times are the caller's lower bound of the database's clock, so
-// that nothing is taken before it expired. Each method is one transaction; definite rollbacks are replayed. After
-// ErrUnconfirmed the caller does not know: all of them may be called again.
+// Leaser records which nodes live and which node owns which shard. All instants are the caller's lower bound of the database's clock,
+// so no lease is taken before it expires. Each method is one transaction, and the adapter replays definite rollbacks. After
+// ErrUnconfirmed the outcome is unknown. Every method may be called again.
 type Leaser interface {
-	// Cluster reads everything, as of one moment; nothing is locked or written.
+	// Cluster reads all nodes and leases as of one moment. It locks and writes nothing.
 	Cluster(ctx context.Context) (Cluster, error)
-	// Attend writes the node's row as given (Started only when the row is new), lets all leases of its incarnation, expired
-	// ones too, last until n.Expires, and deletes nodes that expired before forget (exclusive). It takes nothing back that
-	// somebody else has taken.
+	// Attend writes the node's row as given; it writes Started only into a new row. It extends all leases of the node's incarnation
+	// until n.Expires, expired leases too. It extends none when this build is below Cluster.OldestBuild. It deletes nodes that expired
+	// before forget (exclusive). It takes no shard back from another node.
 	Attend(ctx context.Context, n Node, forget clock.Instant) error
-	// Take gives n those of the shards that are free, or expired at now (Expires <= now, whoever had them), with the next
-	// epoch and until n.Expires, and returns which, sorted. Of two that take one shard at once one gets it. Shards whose row
-	// is locked at that moment are passed over, and numbers that are no shard.
+	// Take gives n the free and expired shards among the given ones, and returns them sorted. A lease is expired when Expires
+	// <= now, whichever node held it. Each new lease has the next epoch and lasts until n.Expires. When two nodes take one shard at
+	// once, a single node gets it. Take skips shards whose row is locked at that moment, and numbers that are no shard.
 	Take(ctx context.Context, n Node, now clock.Instant, shards []int) ([]int, error)
-	// Yield frees those of the shards that the incarnation has, expired or not; their epochs stay.
+	// Yield frees the given shards that the incarnation owns, expired or not. Their epochs stay.
 	Yield(ctx context.Context, incarnation string, shards []int) error
-	// Leave frees all of its shards and deletes its row. An incarnation that nobody knows is no error.
+	// Leave frees all shards of the incarnation and deletes its node row. An unknown incarnation is no error.
 	Leave(ctx context.Context, incarnation string) error
 }
 
-// ClusterRow is a node (Shard -1, Owner its name) or a lease (only the first five columns), as the generated code of every
-// engine reads them in one statement: the engines' row types convert to it.
+// ClusterRow is a row of the statement that reads a Cluster. Shard tells its kind. -2: the oldest build level, in Epoch. -1: a node,
+// whose name is in Owner. From 0 on: a lease, in the first five columns only. The row types of each engine's generated code convert to
+// it.
 type ClusterRow struct {
 	Shard        int64
 	Incarnation  string
@@ -68,10 +74,18 @@ type ClusterRow struct {
 	Version      string
 	Started      int64
 	Applications string
+	Lacks        string
 }
 
-// Add puts a row in its place; rows come in the order of Shard, Incarnation.
+// buildLevelShard is the value of Shard in the row that holds the oldest build level.
+const buildLevelShard = -2
+
+// Add adds a row to the list of its kind. Rows must come in the order of Shard and Incarnation.
 func (c *Cluster) Add(r ClusterRow) {
+	if r.Shard == buildLevelShard {
+		c.OldestBuild = r.Epoch
+		return
+	}
 	if r.Shard >= 0 {
 		c.Leases = append(c.Leases, Lease{
 			Shard: int(r.Shard), Owner: r.Owner, Incarnation: r.Incarnation, Epoch: r.Epoch, Expires: clock.Instant(r.Expires),
@@ -82,39 +96,48 @@ func (c *Cluster) Add(r ClusterRow) {
 		Incarnation: r.Incarnation, Name: r.Owner, Address: r.Address, Version: r.Version,
 		Started: clock.Instant(r.Started), Expires: clock.Instant(r.Expires),
 	}
-	if r.Applications != "" {
-		n.Applications = strings.Split(r.Applications, "\n")
-	}
+	n.Applications, n.Lacks = columnLines(r.Applications), columnLines(r.Lacks)
 	c.Nodes = append(c.Nodes, n)
 }
 
-// ApplicationLines returns the node's applications as the column applications holds them.
+// columnLines returns the lines of a column, nil for an empty column.
+func columnLines(column string) []string {
+	if column == "" {
+		return nil
+	}
+	return strings.Split(column, "\n")
+}
+
+// ApplicationLines returns the node's applications in the form of the column applications.
 func (n *Node) ApplicationLines() string { return strings.Join(n.Applications, "\n") }
 
-// Notifier passes short messages between the nodes on one database, where the engine can: a Store that can is one too. They
-// may be lost, and of two that are the same one may come.
+// LackLines returns the node's missing abilities in the form of the column lacks.
+func (n *Node) LackLines() string { return strings.Join(n.Lacks, "\n") }
+
+// Notifier passes short messages between the nodes of one database. A Store whose engine can do so implements it. Messages may be lost,
+// and two equal messages may arrive as one.
 type Notifier interface {
-	// Notify sends the bodies, each at most MaxNotice bytes of UTF-8 without NUL: all or none.
+	// Notify sends all bodies, or none. Each is at most MaxNotice bytes of UTF-8 without NUL.
 	Notify(ctx context.Context, bodies []string) error
-	// Listen calls ready once, when it hears, and heard with each body that any node sent since, its own included and in
-	// the order of sending, until ctx ends (nil) or the connection fails (an error; the caller listens again). Both are called
-	// from the caller's goroutine; heard must not block for long.
+	// Listen calls ready once, when it begins to receive. It then calls heard with each body that any node sends, this node included,
+	// in the order of sending. It returns nil when ctx ends, and an error when the connection fails; the caller then calls it again.
+	// Both functions run on the caller's goroutine. heard must not block for long.
 	Listen(ctx context.Context, ready func(), heard func(body string)) error
 }
 
-// MaxNotice is the longest body of a Notifier, in bytes: PostgreSQL takes less than 8000.
+// MaxNotice is the longest body of a Notifier, in bytes. PostgreSQL accepts less than 8000.
 const MaxNotice = 7900
 
-// Finding is one thing that the database says of how safe its commits are.
+// Finding is one server setting that decides how safe commits are.
 type Finding struct {
-	Name   string // stable: innodb_flush_log_at_trx_commit, synchronous_commit, ...
-	Value  string // as the server gave it
+	Name   string // stable name of the setting: innodb_flush_log_at_trx_commit, synchronous_commit, ...
+	Value  string // value as the server reported it
 	Safe   bool
-	Detail string // a sentence for a person: what is lost when, or why it is safe
+	Detail string // a sentence for a person: what a failure loses, or why the value is safe
 }
 
 // Auditor asks the database how durable its commits are.
 type Auditor interface {
-	// Durability returns what was found, in a fixed order.
+	// Durability returns the findings in a fixed order.
 	Durability(ctx context.Context) ([]Finding, error)
 }

@@ -3,12 +3,13 @@ package store
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// Due is what the due index holds of a scheduled or ringing alarm.
+// Due is the due index's entry of a scheduled or ringing alarm.
 type Due struct {
 	ID          int64
 	NextTryTime clock.Instant
@@ -17,14 +18,13 @@ type Due struct {
 	Application string
 }
 
-// Position returns where the alarm stands in the order of the due index.
+// Position returns the alarm's place in the order of the due index.
 func (d Due) Position() Position { return Position{Time: d.NextTryTime, Rank: d.Rank, ID: d.ID} }
 
-// Rank returns where a priority stands in the due order of one instant: the highest first.
+// Rank returns the due_rank of a priority. Of two alarms with one due time, the lower rank rings first.
 func Rank(priority int) int { return clock.MaxPriority - priority }
 
-// Position is a place in the due order of a set of shards: by time, then by rank, then by id. The zero Position is before
-// everything.
+// Position is a place in the due order of a set of shards: by time, then by rank, then by id. The zero Position is before all alarms.
 type Position struct {
 	Time clock.Instant
 	Rank int
@@ -34,7 +34,7 @@ type Position struct {
 // Before reports whether p comes before q.
 func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
-// Compare returns a negative number where p comes before q, a positive one where it comes after.
+// Compare returns a negative number if p comes before q, a positive number if p comes after q, and 0 if they are equal.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Time, q.Time), cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.ID, q.ID))
 }
@@ -44,128 +44,164 @@ type DueQuery struct {
 	Shards []int    // at least one
 	From   Position // inclusive
 	Until  Position // exclusive
-	Limit  int      // rows a shard, at least 1
+	Limit  int      // most rows of each shard, at least 1
+	// Only lists the applications to read, Except the applications to leave out. At most one list is set, with at most MaxDueNames names.
+	Only, Except []string
+	ScanLimit    int // index entries of each shard to read past with Only or Except, then at least 1; otherwise ignored
 }
 
-// DuePage is an answer to a DueQuery: rows in due order, every row of the shards from From up to Complete (exclusive).
-// Complete is Until where no shard had more rows than Limit.
+// MaxDueNames is the highest number of applications that a DueQuery may name.
+const MaxDueNames = 64
+
+// Filtered reports whether the query names applications.
+func (q *DueQuery) Filtered() bool { return len(q.Only)+len(q.Except) > 0 }
+
+// Admits reports whether the query asks for alarms of the application.
+func (q *DueQuery) Admits(application string) bool {
+	return !slices.Contains(q.Except, application) && (len(q.Only) == 0 || slices.Contains(q.Only, application))
+}
+
+// EndBefore ends the query before the earliest of the entries. Each entry lies ScanLimit entries behind the first entry of its shard.
+func (q *DueQuery) EndBefore(entries []Due) {
+	for i := range entries {
+		if p := entries[i].Position(); p.Before(q.Until) {
+			q.Until = p
+		}
+	}
+}
+
+// DuePage is the result of a DueQuery: its rows from From (inclusive) to CompleteUntil (exclusive), in due order. CompleteUntil is
+// Until if no shard had more rows than Limit or more index entries than ScanLimit.
 type DuePage struct {
-	Rows     []Due
-	Complete Position
+	Rows          []Due
+	CompleteUntil Position
 }
 
-// Loader reads what is due, from the due index alone, without a lock and without writing.
+// Loader reads due alarms from the due index alone. It takes no locks and writes nothing.
 type Loader interface {
 	Due(ctx context.Context, q DueQuery) (DuePage, error)
 }
 
-// ClaimRequest asks to take alarms for one round of ringing.
+// DefaultShards is the shard count of a new database if its configuration names none.
+const DefaultShards = 64
+
+// SilentTransaction is how long a database waits for the next statement of an open transaction before it rolls the transaction back. A
+// held claim must be settled before that.
+const SilentTransaction = 5 * time.Second
+
+// ClaimRequest names the alarms that a claim takes for one round of rings.
 type ClaimRequest struct {
-	IDs      []int64       // at least 1; in any order, no id twice
+	IDs      []int64       // alarms to take, at least 1; in any order, no id twice
 	Now      clock.Instant // a row is due when its next_try_time <= Now
-	ClaimID  string        // fresh for every claim
-	MaxBytes int           // of payloads; at least one ring is taken whatever its size
-	// Once takes only alarms of clock.AtMostOnce, and commits that they have rung, in doubt, before they are handed over; else
-	// those come back in Claim.Once.
-	Once  bool
-	Lease time.Duration // 0: hold a transaction until Settle; else two-phase: commit the claim, which ends at Now+Lease
+	ClaimID  string        // unique for every claim
+	MaxBytes int           // limit of all payloads together; the first ring is taken whatever its size
+	// AtMostOnce takes only alarms with clock.AtMostOnce. The claim commits, before their rings are handed over, that they have rung
+	// and are in doubt. Without it, the claim leaves such alarms and returns their ids in Claim.AtMostOnce.
+	AtMostOnce bool
+	// ServerClock makes the claim read the database's own clock too. A row that is not due by that clock is skipped, and no row expires
+	// before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is slewed, or after a clock was set back.
+	ServerClock bool
+	Lease       time.Duration // 0: hold a transaction until Settle; otherwise two-phase: commit the claim, which ends at Now+Lease
 }
 
-// LeaseEnd returns when a two-phase claim ends.
+// LeaseEnd returns the instant at which a two-phase claim ends.
 func (r *ClaimRequest) LeaseEnd() clock.Instant { return r.Now.Add(r.Lease) }
 
-// Claim is what a ClaimRequest took.
+// Claim is the result of a ClaimRequest. The four lists hold only due alarms whose rows no other transaction locked.
 type Claim struct {
-	Rings []clock.Ring // to be delivered, in due order
-	Ended []Ended      // due but past latest_ring_at (expired) or out of rings (dead): over, committed, not to be delivered
-	Left  []int64      // asked for, free and due, but left for MaxBytes' sake; never nil-and-lost: offer them again
-	Once  []int64      // asked for, free and due, but AtMostOnce: claim them with ClaimRequest.Once
-	// Settler finishes the claim; nil when Rings is empty, for then all is committed.
+	Rings      []clock.Ring // rings to deliver, in due order
+	Ended      []EndedAlarm // expired: past latest_ring_at; dead: out of rings, or unreadable; their end is committed
+	Deferred   []int64      // alarms that the claim left because of MaxBytes; offer them again
+	AtMostOnce []int64      // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
+	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler
 }
 
-// Ended is an alarm that ended without a ring.
-type Ended struct {
+// EndedAlarm is an alarm that ended without a ring.
+type EndedAlarm struct {
 	clock.Key
 	ID     int64
 	State  clock.State // Expired or Dead
 	Reason string
 }
 
-// Settler finishes one claim: exactly one of its methods is called; once where a transaction is held, and for a two-phase
-// claim again after an error, while the claim lasts.
+// Settler finishes one claim. The caller calls either Settle or Release. For a held claim it calls the method once. For a two-phase
+// claim it may call the method again after an error, until the claim ends.
 type Settler interface {
-	// Settle writes what became of each ring (one fate a ring, in the order of Claim.Rings; now is the database's time)
-	// and commits. Fates that are not Silent add an attempt. After ErrUnconfirmed or ErrUnavailable it is
-	// unknown or certain, respectively, that nothing was written: the rows are then due again (at once, or when a
-	// two-phase claim ends).
+	// Settle writes the outcome of each ring and commits. fates has one fate for each ring, in the order of Claim.Rings. now is the
+	// database's time. A fate adds an attempt unless LeavesNoAttempt reports true for its outcome. After ErrUnavailable nothing was
+	// written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
+	// ends.
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error
-	// Release gives the rings back as if they had not been claimed: nothing of them was handed over.
+	// Release undoes the claim of all rings. The caller has handed none of them over.
 	Release(ctx context.Context) error
 }
 
-// Claimer takes alarms that are due.
+// Claimer takes due alarms.
 //
-// Claim locks what is free of IDs (never waiting for a row that is locked elsewhere), ends the rows past their
-// latest_ring_at and those that have rung max_rings times unacknowledged, and takes the rest. A taken row is written at
-// once as the confirmed outcome (or, with a Lease, as claimed: state ringing, rung_at NULL, next_try_time at
-// the claim's end); Settle corrects the rows of which it did not come true. A set or cancel of these rows waits.
-// Rows that are gone, not due, over or paused are passed over without a word.
+// Claim locks the rows of IDs and never waits for a row that another transaction locks. It ends rows past their latest_ring_at, and
+// rows that have rung max_rings times without an acknowledgement. It takes the rest.
 //
-// Transactional claims use connections of a pool of their own, so that requests never wait for rings.
+// Claim writes to a taken row the values of a confirmed ring. With a Lease it writes a claimed row instead: state ringing, rung_at
+// NULL, next_try_time at the claim's end. Settle corrects the rows whose ring was not confirmed. A set or cancel of a claimed row
+// waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
+//
+// Held claims use a connection pool of their own, so requests never wait for rings.
 type Claimer interface {
 	Claim(ctx context.Context, r ClaimRequest) (*Claim, error)
 }
 
-// Expirer ends what can no longer ring while nothing is claimed.
+// Expirer ends alarms that may not ring any more while no worker claims them.
 type Expirer interface {
-	// Expire ends as expired those of at most limit due rows of the shards, in due order from position from
-	// (inclusive), whose latest_ring_at lies before now, skipping locked ones. next is where to go on, the zero Position
-	// when the end was reached.
-	Expire(ctx context.Context, now clock.Instant, shards []int, from Position, limit int) (ended []Ended, next Position, err error)
+	// Expire looks at the first limit due rows of the shards, in due order, from position from (inclusive). It ends as expired the rows
+	// whose latest_ring_at is before now, and skips locked rows. next is the position to continue from, or the zero Position at the
+	// end.
+	Expire(ctx context.Context, now clock.Instant, shards []int, from Position, limit int) (ended []EndedAlarm, next Position, err error)
 }
 
-// Purger deletes what is over.
+// Purger deletes finished alarms.
 type Purger interface {
-	// Purge deletes at most limit alarms with finished_at before the instant (exclusive), of each shard the oldest first, with
-	// their attempts, and returns how many. It never waits for a locked row.
-	Purge(ctx context.Context, before clock.Instant, limit int) (int, error)
+	// Purge deletes at most limit alarms whose finished_at is before the given instant (exclusive), with their attempts. It takes the
+	// oldest alarms of each shard first and returns how many it deleted. An alarm that rings at most once and is in doubt must also
+	// have finished_at before settled: until then its claim may still be settled. Purge never waits for a locked row.
+	Purge(ctx context.Context, before, settled clock.Instant, limit int) (int, error)
 }
 
-// Overdue is how far ringing is behind.
+// Overdue says how far rings are behind their due times.
 type Overdue struct {
-	Count  int           // alarms due at the asked instant, counted up to a limit
-	Oldest clock.Instant // the earliest next_try_time of them; NoInstant when there is none
+	Count  int           // alarms due at the given instant, counted up to a limit
+	Oldest clock.Instant // earliest next_try_time among them; NoInstant if Count is 0
 }
 
-// Gauge looks at what is due.
-type Gauge interface {
+// OverdueCounter counts overdue alarms.
+type OverdueCounter interface {
 	Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (Overdue, error)
 }
 
-// Store is all of it: what an adapter implements, and what cmd hands out in parts.
+// Store is the whole contract: an adapter implements it, and cmd hands out its parts.
 type Store interface {
 	clock.Store
+	clock.WriteProber
 	clock.TimeSource
 	Loader
 	Claimer
 	Expirer
 	Purger
-	Gauge
+	OverdueCounter
 	Leaser
 	Auditor
 
-	// Migrate brings the schema up to date under a lock, so that any number of processes may start at once, and fixes
-	// the shard count of a new database.
+	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard count of a new
+	// database.
 	Migrate(ctx context.Context) error
-	// Check compares the schema with what this build needs and reads the shard count. It must succeed once before the
-	// other methods are used.
+	// Check compares the schema with the schema this build needs, and reads the shard count. It must succeed once before any other
+	// method except Migrate is called.
 	Check(ctx context.Context) error
-	// ShardCount returns what Check read.
+	// ShardCount returns the shard count that Check has read.
 	ShardCount() int
-	// HoldsClaims reports whether a claim may hold a transaction; false: ask for two-phase claims only.
+	// HoldsClaims reports whether a claim may hold a transaction. If false, callers must request two-phase claims only.
 	HoldsClaims() bool
-	// Engine names engine and version for people, like "mariadb 10.11.19", as Check read it.
+	// Engine returns engine and version for people, like "mariadb 10.11.19", as Check has read them.
 	Engine() string
 	Close() error
 }

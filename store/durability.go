@@ -2,20 +2,20 @@ package store
 
 import "strings"
 
-// Isolation judges the isolation level of the sessions that write: the adapters are proven on READ COMMITTED.
-func Isolation(level string) Finding {
+// IsolationFinding judges the isolation level of sessions that write. The adapters are tested on READ COMMITTED only.
+func IsolationFinding(level string) Finding {
 	plain := strings.ToLower(strings.ReplaceAll(level, "-", " "))
 	if plain == "read committed" {
 		return Finding{Name: "isolation", Value: level, Safe: true, Detail: "sessions are READ COMMITTED, whatever the server's default"}
 	}
-	return Finding{Name: "isolation", Value: level, Detail: "sessions are not READ COMMITTED: something between here and the server changed what they begin with"}
+	return Finding{Name: "isolation", Value: level, Detail: "sessions are not READ COMMITTED: something between clockd and the server changed their initial level"}
 }
 
-// Judge returns the finding of a setting that is safe with some values only.
-func Judge(name, value string, safe bool, why, lost string) Finding {
-	f := Finding{Name: name, Value: value, Safe: safe, Detail: why}
+// SettingFinding returns the finding of a server setting. Its detail is safeDetail if the value is safe, otherwise unsafeDetail.
+func SettingFinding(name, value string, safe bool, safeDetail, unsafeDetail string) Finding {
+	f := Finding{Name: name, Value: value, Safe: safe, Detail: safeDetail}
 	if !safe {
-		f.Detail = lost
+		f.Detail = unsafeDetail
 	}
 	return f
 }

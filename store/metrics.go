@@ -10,48 +10,49 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Why a transaction was begun again. An adapter names its own reasons; these are the ones that it may.
+// Reasons of replays: why a transaction is run again. An adapter maps its own errors to these reasons.
 const (
 	ReplayDeadlock      = "deadlock"
 	ReplaySerialization = "serialization" // also a conflict at COMMIT in a cluster
 	ReplayLockTimeout   = "lock_timeout"
-	ReplayKeyExists     = "key_exists" // it was inserted elsewhere meanwhile
-	ReplayMigrated      = "migrated"   // a prepared statement whose table was migrated under it
+	ReplayKeyExists     = "key_exists" // another transaction inserted the key meanwhile
+	ReplayMigrated      = "migrated"   // a migration changed the table of a prepared statement
 	replayRowsChanged   = "rows_changed"
 )
 
-// Kinds of errors.
+// Kinds of errors, as the metric counts them.
 const (
 	kindUnavailable = "unavailable"
 	kindUnconfirmed = "unconfirmed"
 	kindTimeout     = "timeout" // unavailable within the call's deadline
 	kindReadOnly    = "read_only"
-	kindCancelled   = "cancelled" // by the caller
+	kindCancelled   = "cancelled"  // the caller cancelled the call
+	kindOverloaded  = "overloaded" // a read got no place in time
 )
 
-// ErrReadOnly is within the error of a call that met a server which takes no writes: a replica, or a former primary.
+// ErrReadOnly is wrapped by the error of a call to a server that takes no writes: a replica, or a former primary.
 var ErrReadOnly = errors.New("the server is read-only")
 
-// Metrics counts what adapters meet.
+// Metrics counts replays and errors of an adapter.
 type Metrics struct {
 	replays *prometheus.CounterVec
 	errors  *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics; reg may be nil, then nobody sees them.
+// NewMetrics registers the metrics with reg. If reg is nil, the metrics count but are not exposed.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		replays: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_store_replays_total", Help: "Transactions begun again after a definite rollback, by reason.",
+			Name: "clockd_store_replays_total", Help: "Transactions run again after a definite rollback, by reason.",
 		}, []string{"reason"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_store_errors_total", Help: "Calls of the database that failed, by kind.",
+			Name: "clockd_store_errors_total", Help: "Failed database calls, by kind.",
 		}, []string{"kind"}),
 	}
 	for _, reason := range []string{ReplayDeadlock, ReplaySerialization, ReplayLockTimeout, ReplayKeyExists, ReplayMigrated, replayRowsChanged} {
 		m.replays.WithLabelValues(reason)
 	}
-	for _, kind := range []string{kindUnavailable, kindUnconfirmed, kindTimeout, kindReadOnly, kindCancelled} {
+	for _, kind := range []string{kindUnavailable, kindUnconfirmed, kindTimeout, kindReadOnly, kindCancelled, kindOverloaded} {
 		m.errors.WithLabelValues(kind)
 	}
 	if reg == nil {
@@ -65,13 +66,16 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Failed counts the error of a call, mapped to a kind of package clock, and returns it; nil is not counted.
-func (m *Metrics) Failed(err error) error {
+// CountError counts an error that the adapter has mapped to a kind of package clock, and returns it. It does not count nil.
+func (m *Metrics) CountError(err error) error {
 	if err == nil {
 		return nil
 	}
 	kind := kindUnavailable
+	e, _ := errors.AsType[*clock.Error](err)
 	switch {
+	case e != nil && e.Code == clock.CodeOverloaded:
+		kind = kindOverloaded
 	case errors.Is(err, clock.ErrUnconfirmed):
 		kind = kindUnconfirmed
 	case errors.Is(err, ErrReadOnly):

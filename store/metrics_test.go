@@ -13,14 +13,14 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestMetrics(t *testing.T) {
+func TestReplaysAndErrorsAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := NewMetrics(reg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := NewMetrics(reg); err == nil {
-		t.Error("two stores in one registry")
+		t.Error("one registry accepts two stores")
 	}
 	deadlock, other := errors.New("deadlock"), errors.New("other")
 	reason := func(err error) string {
@@ -50,14 +50,15 @@ func TestMetrics(t *testing.T) {
 		nil, clock.Unavailable(other), clock.Unavailable(context.Canceled), clock.Unavailable(context.DeadlineExceeded),
 		clock.Unavailable(ErrReadOnly), clock.Unconfirmed(context.DeadlineExceeded),
 	} {
-		if got := m.Failed(err); !errors.Is(got, err) {
+		if got := m.CountError(err); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
 	want := `
-# HELP clockd_store_errors_total Calls of the database that failed, by kind.
+# HELP clockd_store_errors_total Failed database calls, by kind.
 # TYPE clockd_store_errors_total counter
 clockd_store_errors_total{kind="cancelled"} 1
+clockd_store_errors_total{kind="overloaded"} 0
 clockd_store_errors_total{kind="read_only"} 1
 clockd_store_errors_total{kind="timeout"} 1
 clockd_store_errors_total{kind="unavailable"} 1

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,50 +12,57 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// RetentionConfig says how long alarms that are over are kept.
+// RetentionConfig says how long finished alarms are kept, and how they are deleted.
 type RetentionConfig struct {
-	Keep     time.Duration // after their end; default 24h, 0: not at all
-	Interval time.Duration // between two looks; default 1s
-	Batch    int           // alarms a statement, at most; default 500
+	Keep        time.Duration // time after an alarm's end; default 24h, 0 keeps none
+	KeepInDoubt time.Duration // shortest time for at-most-once alarms in doubt, whose claims may still be settled; default 1m
+	Interval    time.Duration // time between two purges; default 1s
+	BatchSize   int           // most alarms of one statement; default 500
 }
 
-// DefaultRetentionConfig returns the defaults that each field names.
+// DefaultRetentionConfig returns the defaults named at each field.
 func DefaultRetentionConfig() RetentionConfig {
-	return RetentionConfig{Keep: 24 * time.Hour, Interval: time.Second, Batch: 500}
+	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500}
 }
 
-// Validate returns all reasons against the configuration, joined, or nil.
+// minKeepInDoubt is twice the default lease of a claim, because clocks differ.
+const minKeepInDoubt = 20 * time.Second
+
+// Validate returns every fault of the configuration, joined, or nil.
 func (c RetentionConfig) Validate() error {
 	var errs []error
 	if c.Keep < 0 {
-		errs = append(errs, errors.New("retention must not be negative: 0 keeps nothing that is over"))
+		errs = append(errs, errors.New("retention must not be negative: 0 keeps no finished alarm"))
+	}
+	if c.KeepInDoubt < minKeepInDoubt {
+		errs = append(errs, fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until its lease ends", minKeepInDoubt))
 	}
 	if c.Interval < 10*time.Millisecond {
 		errs = append(errs, errors.New("the retention interval must be at least 10ms"))
 	}
-	if c.Batch < 1 || c.Batch > 10_000 {
+	if c.BatchSize < 1 || c.BatchSize > 10_000 {
 		errs = append(errs, errors.New("the retention batch must be from 1 to 10000: a large delete holds its locks long"))
 	}
 	return errors.Join(errs...)
 }
 
-// Now tells a lower bound of the database's clock.
-type Now interface {
+// DatabaseClock returns a lower bound of the database's clock.
+type DatabaseClock interface {
 	Now() (clock.Instant, error)
 }
 
-// Retention deletes alarms that have been over for long enough, in small batches.
+// Retention deletes finished alarms in small batches after their retention.
 type Retention struct {
 	cfg     RetentionConfig
 	purger  Purger
-	now     Now
+	now     DatabaseClock
 	log     *slog.Logger
 	deleted prometheus.Counter
 	errors  prometheus.Counter
 }
 
-// NewRetention returns a Retention; nothing is deleted before Run.
-func NewRetention(cfg RetentionConfig, p Purger, now Now, log *slog.Logger, reg prometheus.Registerer) (*Retention, error) {
+// NewRetention returns a Retention that deletes nothing before Run.
+func NewRetention(cfg RetentionConfig, p Purger, now DatabaseClock, log *slog.Logger, reg prometheus.Registerer) (*Retention, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -67,8 +75,8 @@ func NewRetention(cfg RetentionConfig, p Purger, now Now, log *slog.Logger, reg 
 	return r, nil
 }
 
-// Run deletes until ctx ends. Full batches follow each other after a pause as long as the batch took, so that purging takes
-// at most half of one connection's time.
+// Run deletes until ctx ends. After a full batch it pauses as long as the batch took, at most cfg.Interval. As long as batches are
+// faster than that, purging uses at most half of one connection's time.
 func (r *Retention) Run(ctx context.Context) error {
 	for {
 		begun := time.Now()
@@ -79,7 +87,7 @@ func (r *Retention) Run(ctx context.Context) error {
 			r.errors.Inc()
 			r.log.Warn("could not purge", "err", err)
 			wait *= 5
-		case n == r.cfg.Batch:
+		case n == r.cfg.BatchSize:
 			wait = min(wait, time.Since(begun))
 		}
 		select {
@@ -93,9 +101,14 @@ func (r *Retention) Run(ctx context.Context) error {
 func (r *Retention) purge(ctx context.Context) (int, error) {
 	now, err := r.now.Now()
 	if err != nil {
-		return 0, nil //nolint:nilerr // the database is away; those who need it say so
+		return 0, nil //nolint:nilerr // the database is away; callers that need it report it
 	}
-	n, err := r.purger.Purge(ctx, max(0, now-clock.Instant(r.cfg.Keep.Milliseconds())), r.cfg.Batch)
+	n, err := r.purger.Purge(ctx, instantBefore(now, r.cfg.Keep), instantBefore(now, r.cfg.KeepInDoubt), r.cfg.BatchSize)
 	r.deleted.Add(float64(n))
 	return n, err
+}
+
+// instantBefore returns the instant d before now, at least 0.
+func instantBefore(now clock.Instant, d time.Duration) clock.Instant {
+	return max(0, now-clock.Instant(d.Milliseconds()))
 }

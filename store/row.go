@@ -2,13 +2,13 @@ package store
 
 import (
 	"database/sql"
+	"reflect"
 	"time"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// Row is a row of the table alarm as the generated code of every engine reads it, in the order of the columns: the
-// engines' row types convert to it.
+// Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to it.
 type Row struct {
 	ID           int64
 	Application  string
@@ -43,9 +43,34 @@ type Row struct {
 	DueRank      int64
 }
 
-// Alarm returns the row in the words of the domain. The error is a retry policy that cannot be read.
+// checkedColumns returns the columns that may be unreadable.
+func (r *Row) checkedColumns() CheckedColumns {
+	return CheckedColumns{
+		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, Answer: r.Answer, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
+		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
+		LatestRingAt: FromNull(r.LatestRingAt), NextTryTime: FromNull(r.NextTryTime), RungAt: FromNull(r.RungAt),
+		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy,
+	}
+}
+
+// Fields returns pointers to all fields in order, for the Scan of a row outside the generated code.
+func (r *Row) Fields() []any {
+	v := reflect.ValueOf(r).Elem()
+	fields := make([]any, v.NumField())
+	for i := range fields {
+		fields[i] = v.Field(i).Addr().Interface()
+	}
+	return fields
+}
+
+// Alarm returns the row as an alarm of the domain. If the row cannot be read, Alarm.Unreadable and LastError say why, and unreadable
+// values get readable defaults. The error is always nil.
 func (r *Row) Alarm() (clock.Alarm, error) {
-	retry, err := clock.DecodeRetryPolicy(r.RetryPolicy)
+	v := r.checkedColumns()
+	retry, unreadable := v.Decode()
+	if unreadable != "" {
+		r.replaceUnreadable(unreadable)
+	}
 	return clock.Alarm{
 		ID:         r.ID,
 		Key:        clock.Key{Application: r.Application, BusinessID: r.BusinessID},
@@ -64,6 +89,7 @@ func (r *Row) Alarm() (clock.Alarm, error) {
 			Priority:     int(r.Priority),
 			Delivery:     clock.DeliveryMode(r.Delivery),
 		},
+		Unreadable:  unreadable,
 		Traceparent: r.Traceparent,
 		NextTryTime: FromNull(r.NextTryTime),
 		RingNo:      int(r.RingNo),
@@ -78,10 +104,28 @@ func (r *Row) Alarm() (clock.Alarm, error) {
 		CreateTime:  clock.Instant(r.CreateTime),
 		UpdateTime:  clock.Instant(r.UpdateTime),
 		FinishedAt:  FromNull(r.FinishedAt),
-	}, err
+	}, nil
 }
 
-// FromNull returns the instant of a nullable column.
+// replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It changes this copy,
+// not the stored row.
+func (r *Row) replaceUnreadable(unreadable string) {
+	r.LastError = unreadable
+	known := func(value *int64, first, last, instead int64) {
+		if *value < first || *value > last {
+			*value = instead
+		}
+	}
+	known(&r.State, int64(clock.Scheduled), int64(clock.Paused), 0)
+	known(&r.PayloadKind, int64(clock.NoPayload), int64(clock.Binary), int64(clock.Binary))
+	known(&r.Delivery, int64(clock.AtLeastOnce), int64(clock.AtMostOnce), int64(clock.AtLeastOnce))
+	known(&r.Answer, int64(clock.NoAnswer), int64(clock.Touch), int64(clock.NoAnswer))
+	known(&r.InDoubt, 0, 1, 0)
+	known(&r.AckTimeout, 0, clock.MaxAckTimeout.Milliseconds(), 0)
+	known(&r.TargetRingAt, 0, int64(clock.MaxInstant), 0)
+}
+
+// FromNull returns the instant of a nullable column: NoInstant for NULL.
 func FromNull(n sql.NullInt64) clock.Instant {
 	if !n.Valid {
 		return clock.NoInstant
@@ -89,7 +133,7 @@ func FromNull(n sql.NullInt64) clock.Instant {
 	return clock.Instant(n.Int64)
 }
 
-// ToNull returns the instant as a nullable column takes it.
+// ToNull returns the value of a nullable column for the instant: NULL for NoInstant.
 func ToNull(i clock.Instant) sql.NullInt64 {
 	return sql.NullInt64{Int64: int64(i), Valid: i != clock.NoInstant}
 }

@@ -3,67 +3,101 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// ErrKeyExists is WriteTx.Insert's answer on an engine that cannot tell which keys exist: nothing was inserted.
+// ErrKeyExists is the error of WriteTx.Insert on an engine that cannot tell which keys exist. Nothing was inserted.
 var ErrKeyExists = errors.New("a key exists or is locked")
 
-// ErrReplay ends a write transaction whose rows changed between reading and writing: roll back and begin again.
+// ErrReplay ends a write transaction whose rows changed after it read them. The caller rolls back and runs it again.
 var ErrReplay = errors.New("rows changed meanwhile")
 
-// Change is a row to be rewritten: Old as it was locked, New as it is to be. A change of another generation rewrites what a set
-// says; one of the same generation (a cancel, an answer, a kick, a discard) does not touch payload and claim_id.
-type Change struct {
-	Old, New *clock.Alarm
-	Attempt  *clock.Attempt // to be kept with the row; nil for none
+// HeldKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key exists is not known
+// yet. The op gets the verdict clock.Wait.
+const HeldKey int64 = -1
+
+// maxRefusals bounds how many refusals InsertByHalves accepts. Each refusal costs a statement or a short wait. One held key among 500
+// keys costs 10 refusals.
+const maxRefusals = 32
+
+// InsertByHalves inserts rows of which some have held keys. It halves each part that insert refuses, until the held keys are alone.
+// After maxRefusals refusals it treats all keys of a refused part as held.
+func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error)) ([]int64, error) {
+	refusals := 0
+	var insertPart func(part []*clock.Alarm) ([]int64, error)
+	insertPart = func(part []*clock.Alarm) ([]int64, error) {
+		ids, refused, err := insert(part)
+		if err != nil || !refused {
+			return ids, err
+		}
+		if refusals++; len(part) == 1 || refusals > maxRefusals {
+			return slices.Repeat([]int64{HeldKey}, len(part)), nil
+		}
+		first, err := insertPart(part[:len(part)/2])
+		if err != nil {
+			return nil, err
+		}
+		second, err := insertPart(part[len(part)/2:])
+		return append(first, second...), err
+	}
+	return insertPart(rows)
 }
 
-// Stops reports whether a cancel made the change.
-func (c *Change) Stops() bool {
+// Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change also rewrites the
+// content of the set. If they are equal (cancel, answer, kick, discard), it does not touch payload and claim_id.
+type Change struct {
+	Old, New *clock.Alarm
+	Attempt  *clock.Attempt // attempt to keep with the row; nil for none
+}
+
+// IsCancel reports whether the change is a cancel of an unfinished alarm.
+func (c *Change) IsCancel() bool {
 	return c.New.State == clock.Cancelled && c.New.Generation == c.Old.Generation && !c.Old.State.Over()
 }
 
-// AttemptsOf returns the attempts that the changes add.
-func AttemptsOf(changes []Change) []Attempted {
-	var attempts []Attempted
+// ChangeAttempts returns the attempts that the changes add.
+func ChangeAttempts(changes []Change) []AlarmAttempt {
+	var attempts []AlarmAttempt
 	for _, c := range changes {
 		if c.Attempt != nil {
-			attempts = append(attempts, Attempted{AlarmID: c.Old.ID, Attempt: *c.Attempt})
+			attempts = append(attempts, AlarmAttempt{AlarmID: c.Old.ID, Attempt: *c.Attempt})
 		}
 	}
 	return attempts
 }
 
-// WriteTx is one open write transaction, READ COMMITTED, as an adapter offers it to Write.
+// WriteTx is one open write transaction at READ COMMITTED. An adapter passes it to Write.
 type WriteTx interface {
-	// Insert adds the rows and returns their ids in order, 0 where the key exists; or ErrKeyExists. It does not wait for
-	// a row that is locked elsewhere. absent says that the keys were read as absent just now: an insert is then
-	// likely to succeed.
+	// Insert inserts the rows and returns their ids in order. The id is 0 if the key exists, and HeldKey if another open transaction
+	// has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
+	// locked elsewhere. absent says that the keys were just read as absent, so the insert probably succeeds.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
-	// Cancel stops at now those rows of the keys that are scheduled, free and not in doubt, and returns them as they are then, in
-	// any order; of rows that are asked for briefly it may return what StoppedAlarm does. It may leave any of them to Lock and
-	// Update, which an engine that gains nothing here does with all.
-	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error)
-	// Lock returns, locked, those rows of the keys that exist and are free, in any order; with wait > 0 it waits that long
-	// for rows locked elsewhere. Of rows that are asked for briefly it may leave out what no cancel is decided by: all but key, id, shard,
-	// state, generation, next_try_time, last_error, in_doubt and rung_at.
-	Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error)
-	// Read returns those rows of the keys that exist, as last committed, without locking.
+	// Cancel cancels the alarms of the keys that are scheduled, not locked and not in doubt. now is when they end. It returns the
+	// cancelled alarms in any order; with brief it may return them as CancelledAlarm does. It may leave any alarm to Lock and Update.
+	// An engine that gains nothing from Cancel leaves all alarms.
+	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, brief bool) ([]clock.Alarm, error)
+	// Lock locks the existing rows of the keys and returns them in any order. It skips rows locked elsewhere; with wait > 0 it first
+	// waits that long for them. With brief it leaves out the payload, and may leave out each column that no cancel needs. A cancel
+	// needs key, id, shard, state, generation, next_try_time, last_error, in_doubt and rung_at.
+	Lock(ctx context.Context, keys []clock.Key, wait time.Duration, brief bool) ([]clock.Alarm, error)
+	// Read returns the existing rows of the keys as last committed. It does not lock them.
 	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
-	// Update rewrites the rows, each only while it still has Old's id, generation and state, and one that was answered, kicked
-	// or discarded only while it has Old's ring_no, and returns how many it rewrote. It adds their attempts and keeps
-	// the newest clock.MaxAttempts of each row.
+	// Update rewrites the rows and returns how many it rewrote. It rewrites a row only while id, generation and state equal the values
+	// in Old. For an answer, a kick or a discard, ring_no must equal the value in Old too. Update adds the attempts of the changes and
+	// keeps the newest clock.MaxAttempts of each row.
 	Update(ctx context.Context, changes []Change) (int, error)
 }
 
-// Write applies a group of ops within tx: the plan that all engines share. Sets are first inserted as if all keys were
-// new, and cancels made as if all their alarms were scheduled, the common cases, in one statement each; what is left is then
-// locked, decided and rewritten. The caller commits, or rolls back on an error; on ErrReplay it begins again.
+// Write applies a group of ops within tx. All engines share this plan. It handles the common cases first, in one statement each: it
+// inserts sets as if all keys were new, and cancels alarms as if all were scheduled. It then locks, decides and rewrites the remaining
+// rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
 func Write(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
-	w := write{tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops))}
+	w := write{
+		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.MaxPayload),
+	}
 	if r.Wait == 0 {
 		if err := w.insertFirst(ctx); err != nil {
 			return nil, err
@@ -78,15 +112,17 @@ func Write(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int
 	return w.decisions, nil
 }
 
-// write is the state of one Write.
+// write is the state of one call of Write.
 type write struct {
 	clock.WriteRequest
-	tx         WriteTx
-	shardCount int
-	decisions  []clock.Decision // in the order of Ops; Verdict 0: not yet decided
+	tx             WriteTx
+	shardCount     int
+	decisions      []clock.Decision // in the order of Ops; Verdict 0 means undecided
+	loadedBytes    int              // bytes of stored payloads read so far
+	largestPayload int              // most bytes that the next row's payload may have
 }
 
-// insertFirst inserts the sets that would create, and decides those whose key was new.
+// insertFirst inserts the sets that may create an alarm, and decides the sets with a new key.
 func (w *write) insertFirst(ctx context.Context) error {
 	fresh := make([]int, 0, len(w.Ops))
 	for i, op := range w.Ops {
@@ -94,117 +130,163 @@ func (w *write) insertFirst(ctx context.Context) error {
 			fresh = append(fresh, i)
 		}
 	}
-	err := w.create(ctx, fresh, false)
+	err := w.insertNew(ctx, fresh, false)
 	if errors.Is(err, ErrKeyExists) {
 		return nil
 	}
 	return err
 }
 
-// cancelFirst makes the cancels that need no more than a scheduled alarm. Its answer is what clock.Op.Decide says of such a row.
+// cancelFirst cancels scheduled alarms without a condition. Its verdict equals the verdict of clock.Op.Decide on such a row.
 func (w *write) cancelFirst(ctx context.Context) error {
 	var keys []clock.Key
-	briefly := true
+	brief := true
 	for _, op := range w.Ops {
-		if plainCancel(op) {
+		if isUnconditionalCancel(op) {
 			keys = append(keys, op.Key())
-			briefly = briefly && op.Cancel.Brief
+			brief = brief && op.Cancel.Brief
 		}
 	}
-	stopped, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now, briefly) })
+	stopped, _, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now, brief) })
 	if err != nil {
 		return err
 	}
 	for i, op := range w.Ops {
-		if row := stopped[op.Key()]; row != nil && plainCancel(op) {
+		if row := stopped[op.Key()]; row != nil && isUnconditionalCancel(op) {
 			w.decisions[i] = clock.Decision{Verdict: clock.Stop, Alarm: *row}
 		}
 	}
 	return nil
 }
 
-// StoppedAlarm returns an alarm that was cancelled at now, as briefly as clock.Cancel.Brief allows.
-func StoppedAlarm(id int64, key clock.Key, shard int, generation int64, now clock.Instant) clock.Alarm {
+// CancelledAlarm returns an alarm that was cancelled at now, with no more fields than clock.Cancel.Brief asks for.
+func CancelledAlarm(id int64, key clock.Key, shard int, generation int64, now clock.Instant) clock.Alarm {
 	return clock.Alarm{
 		ID: id, Key: key, Shard: shard, State: clock.Cancelled, Generation: generation,
 		NextTryTime: clock.NoInstant, UpdateTime: now, FinishedAt: now,
 	}
 }
 
-func plainCancel(op clock.Op) bool { return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow }
+func isUnconditionalCancel(op clock.Op) bool {
+	return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow
+}
 
-// create inserts the rows of the ops at the indexes, and decides those that were inserted.
-func (w *write) create(ctx context.Context, at []int, absent bool) error {
-	if len(at) == 0 {
+// insertNew inserts the rows of the ops at the indexes, and decides the ops whose rows were inserted.
+func (w *write) insertNew(ctx context.Context, opIndexes []int, absent bool) error {
+	if len(opIndexes) == 0 {
 		return nil
 	}
-	rows := make([]*clock.Alarm, len(at))
-	for i, k := range at {
-		w.decisions[k] = w.Ops[k].Decide(nil, w.Now)
-		rows[i] = &w.decisions[k].Alarm
+	rows := make([]*clock.Alarm, len(opIndexes))
+	for i, opIndex := range opIndexes {
+		w.decisions[opIndex] = w.Ops[opIndex].Decide(nil, w.Now)
+		rows[i] = &w.decisions[opIndex].Alarm
 		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
 	}
 	ids, err := w.tx.Insert(ctx, rows, absent)
-	for i, k := range at {
-		if err != nil || ids[i] == 0 {
-			w.decisions[k] = clock.Decision{}
-			continue
+	for i, opIndex := range opIndexes {
+		switch {
+		case err != nil || ids[i] == 0:
+			w.decisions[opIndex] = clock.Decision{}
+		case ids[i] == HeldKey:
+			w.decisions[opIndex] = clock.Decision{Verdict: clock.Wait}
+		default:
+			rows[i].ID = ids[i]
 		}
-		rows[i].ID = ids[i]
 	}
 	return err
 }
 
-// decideRest locks what the remaining ops are about, decides and writes.
+// decideRest locks the rows of the undecided ops, decides these ops and writes the rows.
 func (w *write) decideRest(ctx context.Context) error {
 	var keys []clock.Key
-	briefly := true
+	brief := true
 	for i, op := range w.Ops {
 		if w.decisions[i].Verdict == 0 {
 			keys = append(keys, op.Key())
-			briefly = briefly && op.Cancel != nil && op.Cancel.Brief
+			brief = brief && op.Cancel != nil && op.Cancel.Brief
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	locked, err := rowsOf(keys, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait, briefly) })
+	locked, later, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait, brief) })
 	if err != nil {
 		return err
 	}
-	held, err := rowsOf(without(keys, locked), func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Read(ctx, keys) })
+	w.postpone(later)
+	lockedElsewhere, later, err := w.loadRows(keysWithout(keys[:len(keys)-len(later)], locked), false, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Read(ctx, keys) })
 	if err != nil {
 		return err
 	}
-	return w.apply(ctx, locked, held)
+	w.postpone(later)
+	return w.decideRows(ctx, locked, lockedElsewhere)
 }
 
-// rowsOf returns what read finds of the keys, by key.
-func rowsOf(keys []clock.Key, read func([]clock.Key) ([]clock.Alarm, error)) (map[clock.Key]*clock.Alarm, error) {
-	byKey := make(map[clock.Key]*clock.Alarm, len(keys))
+// loadRows returns the rows of the keys, by key, as read returns them. If rows come with payloads, it reads only as many as stay
+// within MaxLoad even when each has the largest payload. A write loads at least one row. loadRows returns the keys that it did not read.
+func (w *write) loadRows(
+	keys []clock.Key, withoutPayloads bool, read func([]clock.Key) ([]clock.Alarm, error),
+) (byKey map[clock.Key]*clock.Alarm, later []clock.Key, err error) {
+	byKey = make(map[clock.Key]*clock.Alarm, len(keys))
+	for len(keys) > 0 {
+		piece := len(keys)
+		if w.MaxLoad > 0 && !withoutPayloads {
+			piece = min(piece, (w.MaxLoad-w.loadedBytes)/w.largestPayload)
+		}
+		if piece <= 0 {
+			if w.loadedBytes > 0 {
+				break
+			}
+			piece = 1
+		}
+		rows, err := read(keys[:piece])
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range rows {
+			byKey[rows[i].Key] = &rows[i]
+			w.loadedBytes += len(rows[i].Payload)
+			w.largestPayload = max(w.largestPayload, len(rows[i].Payload))
+		}
+		keys = keys[piece:]
+	}
+	return byKey, keys, nil
+}
+
+// postpone gives the verdict Postpone to the undecided ops on the keys.
+func (w *write) postpone(keys []clock.Key) {
 	if len(keys) == 0 {
-		return byKey, nil
+		return
 	}
-	rows, err := read(keys)
-	for i := range rows {
-		byKey[rows[i].Key] = &rows[i]
+	later := make(map[clock.Key]bool, len(keys))
+	for _, k := range keys {
+		later[k] = true
 	}
-	return byKey, err
+	for i, op := range w.Ops {
+		if w.decisions[i].Verdict == 0 && later[op.Key()] {
+			w.decisions[i].Verdict = clock.Postpone
+		}
+	}
 }
 
-// apply decides the remaining ops over the rows that were found locked by us and held by others, and writes.
-func (w *write) apply(ctx context.Context, locked, held map[clock.Key]*clock.Alarm) error {
+// decideRows decides the undecided ops and writes their rows. locked holds rows that this transaction has locked, lockedElsewhere
+// rows that another transaction has locked.
+func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[clock.Key]*clock.Alarm) error {
 	var changes []Change
 	var absent []int
 	for i, op := range w.Ops {
 		if w.decisions[i].Verdict != 0 {
 			continue
 		}
-		if row := held[op.Key()]; row != nil {
+		if row := lockedElsewhere[op.Key()]; row != nil {
 			w.decisions[i] = clock.Decision{Verdict: clock.Wait, Alarm: *row}
 			continue
 		}
 		row := locked[op.Key()]
+		if row != nil && !row.State.Known() {
+			w.decisions[i] = refuseUnreadable(row)
+			continue
+		}
 		d := op.Decide(row, w.Now)
 		if d.Verdict == clock.Create {
 			absent = append(absent, i)
@@ -215,11 +297,19 @@ func (w *write) apply(ctx context.Context, locked, held map[clock.Key]*clock.Ala
 			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm, Attempt: d.Attempt})
 		}
 	}
-	return w.commitRows(ctx, changes, absent)
+	return w.writeRows(ctx, changes, absent)
 }
 
-func (w *write) commitRows(ctx context.Context, changes []Change, absent []int) error {
-	if err := w.create(ctx, absent, true); err != nil {
+// refuseUnreadable refuses an op on a row whose state is unknown. A claim ends such a row as dead when it is due.
+func refuseUnreadable(row *clock.Alarm) clock.Decision {
+	return clock.Decision{Verdict: clock.Refuse, Alarm: *row, Err: &clock.Error{
+		Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+		Detail: "the alarm is stored with an unknown state: it becomes dead once it is due",
+	}}
+}
+
+func (w *write) writeRows(ctx context.Context, changes []Change, absent []int) error {
+	if err := w.insertNew(ctx, absent, true); err != nil {
 		if errors.Is(err, ErrKeyExists) {
 			return ErrReplay
 		}
@@ -227,7 +317,7 @@ func (w *write) commitRows(ctx context.Context, changes []Change, absent []int) 
 	}
 	for _, i := range absent {
 		if w.decisions[i].Verdict == 0 {
-			return ErrReplay // somebody created it after it was read as absent
+			return ErrReplay // another transaction created the alarm after the key was read as absent
 		}
 	}
 	if len(changes) == 0 {
@@ -240,8 +330,8 @@ func (w *write) commitRows(ctx context.Context, changes []Change, absent []int) 
 	return err
 }
 
-// without returns the keys that are not in found.
-func without(keys []clock.Key, found map[clock.Key]*clock.Alarm) []clock.Key {
+// keysWithout returns the keys that have no row in found.
+func keysWithout(keys []clock.Key, found map[clock.Key]*clock.Alarm) []clock.Key {
 	rest := make([]clock.Key, 0, len(keys)-len(found))
 	for _, k := range keys {
 		if found[k] == nil {

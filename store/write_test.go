@@ -15,26 +15,27 @@ import (
 
 const now clock.Instant = 1_795_000_000_000
 
-// table is a WriteTx over a map, with rows that somebody else holds and what may go wrong.
-type table struct {
-	rows    map[clock.Key]clock.Alarm
-	held    map[clock.Key]bool
-	last    int64
-	refuses bool                // Insert says ErrKeyExists where a key exists, as MySQL does
-	appears map[clock.Key]bool  // keys that another transaction creates after they were read as absent
-	leaves  bool                // Cancel leaves all to Lock, as MySQL does
-	changes func(c Change) bool // whether the row is still as it was locked; nil: all are
-	calls   []string
-	locked  []clock.Key
+// fakeTx is a WriteTx over a map. Its fields say which rows are locked elsewhere and which calls find the rows changed.
+type fakeTx struct {
+	rows          map[clock.Key]clock.Alarm
+	held          map[clock.Key]bool
+	lastID        int64
+	refusesInsert bool                // Insert returns ErrKeyExists when a key exists, as on MySQL
+	appears       map[clock.Key]bool  // keys that another transaction creates after they were read as absent
+	leavesCancels bool                // Cancel leaves all rows to Lock, as on MySQL
+	rowUnchanged  func(c Change) bool // reports whether the row is still as Lock returned it; nil: all rows are
+	calls         []string
+	locked        []clock.Key
+	loaded        int // bytes of payloads returned so far
 }
 
-func (m *table) Insert(_ context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
+func (m *fakeTx) Insert(_ context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	m.calls = append(m.calls, fmt.Sprintf("insert %d %v", len(rows), absent))
 	exists := func(a *clock.Alarm) bool {
-		_, is := m.rows[a.Key]
-		return is || absent && m.appears[a.Key]
+		_, found := m.rows[a.Key]
+		return found || absent && m.appears[a.Key]
 	}
-	if m.refuses && slices.ContainsFunc(rows, exists) {
+	if m.refusesInsert && slices.ContainsFunc(rows, exists) {
 		return nil, ErrKeyExists
 	}
 	ids := make([]int64, len(rows))
@@ -42,62 +43,65 @@ func (m *table) Insert(_ context.Context, rows []*clock.Alarm, absent bool) ([]i
 		if exists(a) {
 			continue
 		}
-		m.last++
-		ids[i] = m.last
+		m.lastID++
+		ids[i] = m.lastID
 		row := *a
-		row.ID = m.last
+		row.ID = m.lastID
 		m.rows[a.Key] = row
 	}
 	return ids, nil
 }
 
-func (m *table) Cancel(_ context.Context, keys []clock.Key, now clock.Instant, _ bool) ([]clock.Alarm, error) {
+func (m *fakeTx) Cancel(_ context.Context, keys []clock.Key, now clock.Instant, _ bool) ([]clock.Alarm, error) {
 	m.calls = append(m.calls, fmt.Sprintf("cancel %d", len(keys)))
 	var rows []clock.Alarm
 	for _, k := range keys {
-		if row, is := m.rows[k]; is && row.State == clock.Scheduled && !row.InDoubt && !m.held[k] && !m.leaves {
+		if row, found := m.rows[k]; found && row.State == clock.Scheduled && !row.InDoubt && !m.held[k] && !m.leavesCancels {
 			row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = clock.Cancelled, clock.NoInstant, now, now
 			m.rows[k] = row
 			rows = append(rows, row)
+			m.loaded += len(row.Payload)
 		}
 	}
 	return rows, nil
 }
 
-func (m *table) Lock(_ context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
+func (m *fakeTx) Lock(_ context.Context, keys []clock.Key, wait time.Duration, brief bool) ([]clock.Alarm, error) {
 	m.calls = append(m.calls, fmt.Sprintf("lock %d %s", len(keys), wait))
 	var rows []clock.Alarm
-	for _, k := range slices.Backward(keys) { // in any order
-		if row, is := m.rows[k]; is && !m.held[k] {
-			if briefly {
+	for _, k := range slices.Backward(keys) { // Lock may return rows in any order
+		if row, found := m.rows[k]; found && !m.held[k] {
+			if brief {
 				row.Content, row.Traceparent = clock.Content{}, ""
 			}
 			rows = append(rows, row)
+			m.loaded += len(row.Payload)
 			m.locked = append(m.locked, k)
 		}
 	}
 	return rows, nil
 }
 
-func (m *table) Read(_ context.Context, keys []clock.Key) ([]clock.Alarm, error) {
+func (m *fakeTx) Read(_ context.Context, keys []clock.Key) ([]clock.Alarm, error) {
 	m.calls = append(m.calls, fmt.Sprintf("read %d", len(keys)))
 	var rows []clock.Alarm
 	for _, k := range keys {
-		if row, is := m.rows[k]; is {
+		if row, found := m.rows[k]; found {
 			rows = append(rows, row)
+			m.loaded += len(row.Payload)
 		}
 	}
 	return rows, nil
 }
 
-func (m *table) Update(_ context.Context, changes []Change) (int, error) {
+func (m *fakeTx) Update(_ context.Context, changes []Change) (int, error) {
 	m.calls = append(m.calls, fmt.Sprintf("update %d", len(changes)))
 	n := 0
 	for _, c := range changes {
 		if !slices.Contains(m.locked, c.Old.Key) {
 			return 0, fmt.Errorf("%s is rewritten without a lock", c.Old.BusinessID)
 		}
-		if m.changes == nil || m.changes(c) {
+		if m.rowUnchanged == nil || m.rowUnchanged(c) {
 			row := *c.New
 			if c.New.Generation == c.Old.Generation {
 				row.Content, row.Traceparent = m.rows[c.New.Key].Content, m.rows[c.New.Key].Traceparent
@@ -109,29 +113,29 @@ func (m *table) Update(_ context.Context, changes []Change) (int, error) {
 	return n, nil
 }
 
-func newTable() *table {
-	return &table{rows: make(map[clock.Key]clock.Alarm), held: make(map[clock.Key]bool), appears: make(map[clock.Key]bool)}
+func newFakeTx() *fakeTx {
+	return &fakeTx{rows: make(map[clock.Key]clock.Alarm), held: make(map[clock.Key]bool), appears: make(map[clock.Key]bool)}
 }
 
-func k(id string) clock.Key { return clock.Key{Application: "shop", BusinessID: id} }
+func keyOf(id string) clock.Key { return clock.Key{Application: "shop", BusinessID: id} }
 
 func set(id string, at clock.Instant) clock.Op {
-	return clock.Op{Set: &clock.Set{Key: k(id), Content: clock.Content{
+	return clock.Op{Set: &clock.Set{Key: keyOf(id), Content: clock.Content{
 		RingAt: at, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
 	}}}
 }
 
-func cancel(id string) clock.Op { return clock.Op{Cancel: &clock.Cancel{Key: k(id)}} }
+func cancel(id string) clock.Op { return clock.Op{Cancel: &clock.Cancel{Key: keyOf(id)}} }
 
 func briefCancel(id string) clock.Op {
-	return clock.Op{Cancel: &clock.Cancel{Key: k(id), Brief: true}}
+	return clock.Op{Cancel: &clock.Cancel{Key: keyOf(id), Brief: true}}
 }
 
 func cancelAt(id string, generation int64) clock.Op {
-	return clock.Op{Cancel: &clock.Cancel{Key: k(id), If: clock.Condition{Kind: clock.AtGeneration, Generation: generation}}}
+	return clock.Op{Cancel: &clock.Cancel{Key: keyOf(id), If: clock.Condition{Kind: clock.AtGeneration, Generation: generation}}}
 }
 
-func (m *table) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []clock.Decision {
+func (m *fakeTx) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []clock.Decision {
 	m.calls, m.locked = nil, nil
 	d, err := Write(context.Background(), m, clock.WriteRequest{Now: now, Ops: ops}, 64)
 	if err != nil {
@@ -140,9 +144,9 @@ func (m *table) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []
 	return d
 }
 
-// TestWriteStatements counts the statements of the usual groups.
-func TestWriteStatements(t *testing.T) {
-	m := newTable()
+// The test counts the statements of the usual groups.
+func TestWriteNeedsFewStatementsForUsualGroups(t *testing.T) {
+	m := newFakeTx()
 	for _, c := range []struct {
 		name string
 		ops  []clock.Op
@@ -152,7 +156,7 @@ func TestWriteStatements(t *testing.T) {
 		{"all the same", []clock.Op{set("a", 1), set("b", 1)}, []string{"insert 2 false", "lock 2 0s"}},
 		{"new, moved, cancelled", []clock.Op{set("c", 1), set("a", 2), cancel("b")}, []string{"insert 2 false", "cancel 1", "lock 1 0s", "update 1"}},
 		{"cancels only", []clock.Op{cancel("a"), cancel("c")}, []string{"cancel 2"}},
-		{"cancels of nothing", []clock.Op{cancel("a"), cancel("nobody")}, []string{"cancel 2", "lock 2 0s", "read 1"}},
+		{"cancels without an alarm", []clock.Op{cancel("a"), cancel("absent")}, []string{"cancel 2", "lock 2 0s", "read 1"}},
 		{"a conditional cancel", []clock.Op{cancelAt("b", 1)}, []string{"lock 1 0s"}},
 	} {
 		m.write(t, c.ops...)
@@ -160,15 +164,15 @@ func TestWriteStatements(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, m.calls, c.want)
 		}
 	}
-	if row := m.rows[k("a")]; row.Shard != k("a").Shard(64) || row.State != clock.Cancelled {
+	if row := m.rows[keyOf("a")]; row.Shard != keyOf("a").Shard(64) || row.State != clock.Cancelled {
 		t.Errorf("row %+v", row)
 	}
 }
 
-// TestWriteRefusedInsert locks first where the engine cannot tell which keys exist, then inserts what is absent.
-func TestWriteRefusedInsert(t *testing.T) {
-	m := newTable()
-	m.refuses = true
+// On such an engine Insert cannot tell which keys exist. Write then inserts only the absent keys.
+func TestWriteLocksRowsAfterARefusedInsert(t *testing.T) {
+	m := newFakeTx()
+	m.refusesInsert = true
 	m.write(t, set("a", 1))
 	d := m.write(t, set("a", 2), set("b", 1))
 	if want := []string{"insert 2 false", "lock 2 0s", "read 1", "insert 1 true", "update 1"}; !slices.Equal(m.calls, want) {
@@ -179,24 +183,24 @@ func TestWriteRefusedInsert(t *testing.T) {
 	}
 }
 
-// TestWriteHeld answers Wait for what is held, and does the rest.
-func TestWriteHeld(t *testing.T) {
-	m := newTable()
+// The other ops of the group are applied.
+func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
+	m := newFakeTx()
 	m.write(t, set("held", 1), set("free", 1))
-	m.held[k("held")] = true
-	before := m.rows[k("held")]
+	m.held[keyOf("held")] = true
+	before := m.rows[keyOf("held")]
 	d := m.write(t, set("held", 2), set("free", 2), set("new", 1))
 	if d[0].Verdict != clock.Wait || d[0].Alarm.ID != before.ID || d[1].Verdict != clock.Replace || d[2].Verdict != clock.Create {
 		t.Errorf("%v %v %v", d[0].Verdict, d[1].Verdict, d[2].Verdict)
 	}
-	if m.rows[k("held")].Generation != 1 {
-		t.Error("the held row was changed")
+	if m.rows[keyOf("held")].Generation != 1 {
+		t.Error("the locked row was changed")
 	}
 }
 
-// TestWriteWaits does not insert first where it may wait, so that no row is locked out of order.
-func TestWriteWaits(t *testing.T) {
-	m := newTable()
+// An insert before the locks could lock rows out of order while the write waits.
+func TestWaitingWriteLocksBeforeItInserts(t *testing.T) {
+	m := newFakeTx()
 	d, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, Wait: time.Second}, 64)
 	if err != nil || d[0].Verdict != clock.Create {
 		t.Fatal(d, err)
@@ -206,31 +210,30 @@ func TestWriteWaits(t *testing.T) {
 	}
 }
 
-// TestWriteReplays ends in ErrReplay where a row changed after it was read.
-func TestWriteReplays(t *testing.T) {
+func TestWriteReturnsErrReplayWhenARowChanged(t *testing.T) {
 	for _, refuses := range []bool{false, true} {
-		m := newTable()
-		m.refuses = refuses
-		m.appears[k("a")] = true
+		m := newFakeTx()
+		m.refusesInsert = refuses
+		m.appears[keyOf("a")] = true
 		r := clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, Wait: time.Second}
 		if _, err := Write(t.Context(), m, r, 64); !errors.Is(err, ErrReplay) {
 			t.Errorf("a key that appeared: %v", err)
 		}
 	}
-	m := newTable()
+	m := newFakeTx()
 	m.write(t, set("a", 1), set("b", 1))
-	m.changes = func(c Change) bool { return c.Old.BusinessID != "b" }
+	m.rowUnchanged = func(c Change) bool { return c.Old.BusinessID != "b" }
 	if _, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 2), set("b", 2)}}, 64); !errors.Is(err, ErrReplay) {
 		t.Errorf("a row that changed: %v", err)
 	}
 }
 
-// TestWriteDoesWhatDecideSays compares random groups with deciding one by one.
-func TestWriteDoesWhatDecideSays(t *testing.T) {
+// The test compares random groups with single calls of Decide.
+func TestWriteDecidesAsDecideDoes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newTable()
-		m.refuses = rapid.Bool().Draw(rt, "refuses")
-		m.leaves = rapid.Bool().Draw(rt, "leaves")
+		m := newFakeTx()
+		m.refusesInsert = rapid.Bool().Draw(rt, "refuses")
+		m.leavesCancels = rapid.Bool().Draw(rt, "leaves")
 		ids := []string{"a", "b", "c", "d", "e"}
 		for range rapid.IntRange(1, 8).Draw(rt, "groups") {
 			before := make(map[clock.Key]clock.Alarm)
@@ -239,7 +242,7 @@ func TestWriteDoesWhatDecideSays(t *testing.T) {
 			}
 			var ops []clock.Op
 			for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 1, len(ids), rapid.ID).Draw(rt, "keys") {
-				m.held[k(id)] = rapid.IntRange(0, 4).Draw(rt, "held") == 0
+				m.held[keyOf(id)] = rapid.IntRange(0, 4).Draw(rt, "held") == 0
 				switch rapid.IntRange(0, 4).Draw(rt, "cancel") {
 				case 0:
 					ops = append(ops, cancel(id))
@@ -265,7 +268,7 @@ func TestWriteDoesWhatDecideSays(t *testing.T) {
 	})
 }
 
-func checkDecision(rt *rapid.T, m *table, op clock.Op, before map[clock.Key]clock.Alarm, got clock.Decision) {
+func checkDecision(rt *rapid.T, m *fakeTx, op clock.Op, before map[clock.Key]clock.Alarm, got clock.Decision) {
 	key := op.Key()
 	row, exists := before[key]
 	want := clock.Decision{Verdict: clock.Wait, Alarm: row}
@@ -278,7 +281,54 @@ func checkDecision(rt *rapid.T, m *table, op clock.Op, before map[clock.Key]cloc
 	if got.Verdict != want.Verdict || got.Alarm.Generation != want.Alarm.Generation || got.Alarm.State != want.Alarm.State {
 		rt.Fatalf("%s: %s %v, want %s", key.BusinessID, got.Verdict, got.Alarm, want.Verdict)
 	}
-	if stored, is := m.rows[key]; got.Verdict != clock.Refuse && (!is || stored.Generation != got.Alarm.Generation || stored.State != got.Alarm.State) {
+	if stored, found := m.rows[key]; got.Verdict != clock.Refuse && (!found || stored.Generation != got.Alarm.Generation || stored.State != got.Alarm.State) {
 		rt.Fatalf("%s: stored %v, answered %v", key.BusinessID, stored, got.Alarm)
+	}
+}
+
+// The ops beyond the limit get the verdict Postpone, whatever rows they find.
+func TestWriteLoadsAtMostMaxLoad(t *testing.T) {
+	const rows, size, maxLoad = 300, 1 << 10, 64 << 10
+	for name, op := range map[string]func(id string) clock.Op{
+		"cancels": cancel, "moved": func(id string) clock.Op { return set(id, 2) },
+		"conditional cancels": func(id string) clock.Op { return cancelAt(id, 1) },
+		"held":                func(id string) clock.Op { return set(id, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newFakeTx()
+			ops := make([]clock.Op, rows)
+			for i := range ops {
+				id := fmt.Sprint(i)
+				m.rows[keyOf(id)] = clock.Alarm{
+					ID: int64(i + 1), Key: keyOf(id), State: clock.Scheduled, Generation: 1, NextTryTime: 1, Content: clock.Content{RingAt: 1, Payload: make([]byte, size)},
+				}
+				m.held[keyOf(id)] = name == "held"
+				ops[i] = op(id)
+			}
+			groups := 0
+			for ; len(ops) > 0; groups++ {
+				m.loaded, m.locked = 0, nil
+				ds, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: ops, MaxLoad: maxLoad, MaxPayload: 4 * size}, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.loaded > maxLoad {
+					t.Errorf("a group of %d ops loaded %d bytes, %d at most", len(ops), m.loaded, maxLoad)
+				}
+				var later []clock.Op
+				for i, d := range ds {
+					if d.Verdict == clock.Postpone {
+						later = append(later, ops[i])
+					}
+				}
+				if len(later) == len(ops) {
+					t.Fatal("a group decided nothing")
+				}
+				ops = later
+			}
+			if minGroups := rows * size / maxLoad; groups < minGroups || groups > 3*minGroups {
+				t.Errorf("%d groups for %d bytes of rows", groups, rows*size)
+			}
+		})
 	}
 }

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// maxPayload is the longest payload that clockd reads, in bytes. No configuration allows longer ones.
+const maxPayload = 8 << 20
+
+// CheckedColumns holds the columns of an alarm that can contain unreadable values. Programs other than clockd may have written them.
+type CheckedColumns struct {
+	State, PayloadKind, Delivery, Answer, InDoubt         int64
+	Generation, RingNo, RetryTimes, MaxRings, AckTimeout  int64
+	RingAt, LatestRingAt, NextTryTime, RungAt, UpdateTime clock.Instant // NoInstant for NULL
+	PayloadLength                                         int
+	RetryPolicy                                           string
+}
+
+// Decode returns the retry policy. unreadable names the first column that cannot be read and says why; it is empty for a readable row.
+func (v *CheckedColumns) Decode() (retry clock.RetryPolicy, unreadable string) {
+	if c, bad := v.outOfRange(); bad {
+		return clock.RetryPolicy{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value, c.min, c.max)
+	}
+	retry, err := clock.DecodeRetryPolicy(v.RetryPolicy)
+	if err != nil {
+		reason := strings.ToValidUTF8("column retry_policy cannot be read: "+err.Error(), "")
+		return clock.RetryPolicy{}, fmt.Sprintf("%.*s", clock.MaxReason, strings.ReplaceAll(reason, "\x00", ""))
+	}
+	return retry, ""
+}
+
+// column is a column's value and the range of its readable values.
+type column struct {
+	name            string
+	value, min, max int64
+}
+
+// outOfRange returns the first column whose value cannot be read. It allocates nothing, because claims call it for every row.
+func (v *CheckedColumns) outOfRange() (bad column, found bool) {
+	const last = int64(clock.MaxInstant)
+	columns := [...]column{
+		{"state", v.State, int64(clock.Scheduled), int64(clock.Paused)},
+		{"payload_kind", v.PayloadKind, int64(clock.NoPayload), int64(clock.Binary)},
+		{"delivery", v.Delivery, int64(clock.AtLeastOnce), int64(clock.AtMostOnce)},
+		{"answer", v.Answer, int64(clock.NoAnswer), int64(clock.Touch)},
+		{"in_doubt", v.InDoubt, 0, 1},
+		{"generation", v.Generation, 1, math.MaxInt64},
+		{"ring_no", v.RingNo, 0, math.MaxInt32 - 1},
+		{"retry_times", v.RetryTimes, 0, math.MaxInt32 - 1},
+		{"max_rings", v.MaxRings, 0, math.MaxInt32},
+		{"ack_timeout", v.AckTimeout, 0, int64(clock.MaxAckTimeout / time.Millisecond)},
+		{"target_ring_at", int64(v.RingAt), 0, last},
+		{"latest_ring_at", int64(v.LatestRingAt), int64(clock.NoInstant), last},
+		{"next_try_time", int64(v.NextTryTime), int64(clock.NoInstant), math.MaxInt64},
+		{"rung_at", int64(v.RungAt), int64(clock.NoInstant), last},
+		{"update_time", int64(v.UpdateTime), 0, last},
+		{"payload", int64(v.PayloadLength), 0, maxPayload}, // its length
+	}
+	for i := range columns {
+		if columns[i].value < columns[i].min || columns[i].value > columns[i].max {
+			return columns[i], true
+		}
+	}
+	return column{}, false
+}
