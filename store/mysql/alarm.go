@@ -6,7 +6,7 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// alarmOf returns a row in the words of the domain.
+// alarmOf converts a row to an alarm of package clock.
 func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
 	r := store.Row(row)
 	return r.Alarm()
@@ -23,7 +23,7 @@ func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
 	return alarms, nil
 }
 
-// briefAlarmsOf returns what a cancel is decided by; the rest of the alarms is zero.
+// briefAlarmsOf returns the fields that decide a cancel. All other fields are zero.
 func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) ([]clock.Alarm, error) {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
@@ -47,7 +47,7 @@ func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	return attempts
 }
 
-// null returns an instant as the argument of a nullable column.
+// null returns an instant as the argument of a nullable column: nil for NoInstant.
 func null(i clock.Instant) any {
 	if i == clock.NoInstant {
 		return nil
@@ -55,7 +55,7 @@ func null(i clock.Instant) any {
 	return int64(i)
 }
 
-// bytesOf returns the payload as a column that is NOT NULL takes it.
+// bytesOf returns the payload as the argument of a column that is NOT NULL: never nil.
 func bytesOf(payload []byte) []byte {
 	if payload == nil {
 		return []byte{}
@@ -63,7 +63,7 @@ func bytesOf(payload []byte) []byte {
 	return payload
 }
 
-// bit returns a flag as its column holds it.
+// bit returns a flag as its column stores it: 0 or 1.
 func bit(flag bool) int64 {
 	if flag {
 		return 1

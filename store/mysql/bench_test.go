@@ -10,7 +10,7 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// BenchmarkBare runs beside BenchmarkStore what its calls cannot be faster than: the same rows with bare statements.
+// BenchmarkBare measures bare statements on the same rows as BenchmarkStore. The store cannot be faster than they are.
 func BenchmarkBare(b *testing.B) {
 	s := migrated(b)
 	body := make([]byte, 200)
@@ -64,13 +64,15 @@ func bareInsert(b *testing.B, s *Store, ops []clock.Op) {
 	ok(b, err, "insert")
 }
 
-// bareClaim is the conditional UPDATE and the SELECT of what it took, in one transaction.
+// bareClaim runs the conditional UPDATE, and the SELECT of the rows that it took, in one transaction.
 func bareClaim(b *testing.B, s *Store, ids []int64) {
 	b.Helper()
 	ctx := context.Background()
 	t, err := s.begin(ctx, s.rings)
 	ok(b, err, "begin")
-	_, err = s.q.TakeAlarms(ctx, t, dbsqlc.TakeAlarmsParams{Now: int64(t0), ClaimID: "c", Ids: ids})
+	_, err = s.q.TakeAlarms(ctx, lastRepeated{t, []any{""}}, dbsqlc.TakeAlarmsParams{
+		Now: int64(t0), ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: []int64{0},
+	})
 	ok(b, err, "take")
 	rows, err := s.q.ListPayloads(ctx, t, ids)
 	ok(b, err, "list")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -11,95 +12,100 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// inlineBytes is the longest payload that LockDue reads: of the others nobody knows yet whether they fit into the claim.
+// inlineBytes is the length of the longest payload that LockDue reads. Longer payloads are read only for rows that fit into the claim.
 const inlineBytes = 4 << 10
 
-// Claim takes alarms that are due: LockDue passes over what is locked and reads the rings, ListPayloads what is long of them;
-// TakeAlarms, LeaseAlarms or TakeOnce decides.
+// Claim takes due alarms. LockDue passes over locked rows and reads the content of the rings. ListPayloads reads the long payloads.
+// TakeAlarms, LeaseAlarms or TakeOnce decides the claim.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	h := &held{s: s, ClaimRequest: r}
-	err := s.metrics.Replay(ctx, replayReason, func() error { return h.claim(ctx) })
+	held := &claim{s: s, ClaimRequest: r}
+	err := s.metrics.Replay(ctx, replayReason, func() error { return held.run(ctx) })
 	if err != nil {
 		return nil, s.mapError("claim", err)
 	}
-	c := &store.Claim{Rings: h.rings, Ended: h.ended, Left: h.left, Once: h.once}
-	if len(h.rings) > 0 {
-		c.Settler = h
+	claimed := &store.Claim{Rings: held.rings, Ended: held.ended, Deferred: held.left, AtMostOnce: held.once}
+	if len(held.rings) > 0 {
+		claimed.Settler = held
 	}
-	return c, nil
+	return claimed, nil
 }
 
-// held is what a claim holds until it is settled.
-type held struct {
+// claim is a store.Settler: the rings of one claim, and the transaction of a held claim.
+type claim struct {
 	store.ClaimRequest
 	s      *Store
-	tx     *tx // nil: two-phase
+	tx     *tx // open transaction with the locks; nil for a two-phase claim
 	rings  []clock.Ring
-	before []store.Candidate // of rings
-	ended  []store.Ended
+	before []store.Candidate // the rows before the claim, in the order of rings
+	ended  []store.EndedAlarm
 	left   []int64
 	once   []int64
 }
 
-// claim does all of it in a transaction, which stays open where the claim is to hold it.
-func (h *held) claim(ctx context.Context) (err error) {
-	h.rings, h.before, h.left, h.once = nil, nil, nil, nil
-	if h.tx, err = h.s.begin(ctx, h.s.rings); err != nil {
+// run makes the claim in a transaction. A held claim keeps the transaction open.
+func (c *claim) run(ctx context.Context) (err error) {
+	c.rings, c.before, c.left, c.once = nil, nil, nil, nil
+	if c.tx, err = c.s.begin(ctx, c.s.rings); err != nil {
 		return err
 	}
-	if err := h.take(ctx); err != nil {
-		h.tx.rollback(ctx)
+	if err := c.take(ctx); err != nil {
+		c.tx.rollback(ctx)
 		return err
 	}
-	if len(h.rings) > 0 && h.Lease == 0 && !h.Once {
+	if len(c.rings) > 0 && c.Lease == 0 && !c.AtMostOnce {
 		return nil
 	}
-	t := h.tx
-	h.tx = nil
+	t := c.tx
+	c.tx = nil
 	return t.commit(ctx)
 }
 
-// take does what is in the transaction.
-func (h *held) take(ctx context.Context) error {
-	rows, candidates, err := h.lock(ctx)
+// take runs the statements of the transaction.
+func (c *claim) take(ctx context.Context) error {
+	rows, candidates, err := c.lock(ctx)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
-	if err := h.write(ctx, candidates); err != nil {
+	if err := c.write(ctx, rows); err != nil {
 		return err
 	}
-	return h.ring(ctx, rows, candidates)
+	return c.ring(ctx, rows, candidates)
 }
 
-// lock locks what is to be rung, and nothing else when it returns. What is over is committed first, so that it is over
-// whatever becomes of the rings; where something is left, all locks are given up and the others locked again. All of it is rare.
-// The rows come in the order of their ids, the candidates in due order.
-func (h *held) lock(ctx context.Context) ([]dueRow, []store.Candidate, error) {
-	ids := h.IDs
+// lock returns locked rows that will ring, and holds no other locks. Each row belongs to the candidate at its index; both are in due order.
+//
+// Rows that end are committed first, so that their end does not depend on the outcome of the rings. If rows are left for a later claim,
+// lock gives up all locks and locks only the taken rows again. Both cases are rare.
+func (c *claim) lock(ctx context.Context) ([]*dueRow, []store.Candidate, error) {
+	ids := c.IDs
 	for {
-		found, err := h.s.q.LockDue(ctx, h.tx, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: ids, Now: int64(h.Now)})
+		found, err := c.s.q.LockDue(ctx, c.tx, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: ids, Now: int64(c.Now), Build: store.BuildLevel()})
 		if err != nil {
 			return nil, nil, err
 		}
 		rows, candidates := make([]dueRow, len(found)), make([]store.Candidate, len(found))
 		for i := range found {
-			if rows[i], err = unpackDue(found[i]); err != nil {
+			if rows[i], err = readDue(found[i]); err != nil {
 				return nil, nil, err
 			}
 			candidates[i] = rows[i].Candidate
 		}
-		judged := h.Judge(candidates)
+		server := clock.MaxInstant // without rows the clock does not matter
+		if len(rows) > 0 {
+			server = rows[0].clock
+		}
+		judged := c.Judge(candidates, server)
 		switch {
 		case len(judged.Ended) > 0:
-			err = h.end(ctx, &judged)
-		case len(judged.Left)+len(judged.Once) > 0:
-			h.left, h.once = append(h.left, judged.Left...), append(h.once, judged.Once...)
+			err = c.end(ctx, &judged)
+		case len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0:
+			c.left, c.once = append(c.left, judged.Deferred...), append(c.once, judged.AtMostOnce...)
 			ids = idsOf(judged.Taken, idOfCandidate)
-			err = h.tx.rollbackAndBegin(ctx)
+			err = c.tx.rollbackAndBegin(ctx)
 		default:
-			return rows, judged.Taken, nil
+			return rowsOf(judged.Taken, rows), judged.Taken, nil
 		}
 		if err != nil {
 			return nil, nil, err
@@ -107,51 +113,91 @@ func (h *held) lock(ctx context.Context) ([]dueRow, []store.Candidate, error) {
 	}
 }
 
-// end writes what ended without a ring and commits.
-func (h *held) end(ctx context.Context, judged *store.Judged) error {
-	if err := h.s.end(ctx, h.tx, h.Now, judged); err != nil {
+// rowsOf returns the row of each candidate. rows must be in the order of their ids.
+func rowsOf(candidates []store.Candidate, rows []dueRow) []*dueRow {
+	matching := make([]*dueRow, len(candidates))
+	for i := range candidates {
+		at, _ := sort.Find(len(rows), func(n int) int { return cmp.Compare(candidates[i].ID, rows[n].ID) })
+		matching[i] = &rows[at]
+	}
+	return matching
+}
+
+// end writes the alarms that ended without a ring, and commits.
+func (c *claim) end(ctx context.Context, judged *store.Judgment) error {
+	if err := c.s.end(ctx, c.tx, c.Now, judged); err != nil {
 		return err
 	}
-	if err := h.tx.commitAndBegin(ctx); err != nil {
+	if err := c.tx.commitAndBegin(ctx); err != nil {
 		return err
 	}
-	h.ended = append(h.ended, judged.Ended...)
+	c.ended = append(c.ended, judged.Ended...)
 	return nil
 }
 
-// dueRow is a row of LockDue: the candidate, and what else its ring needs.
+// dueRow is a row of LockDue: the candidate, and the other fields of its ring.
 type dueRow struct {
 	store.Candidate
+	version     string        // the numbers from id to update_time, as LockDue packs them
+	clock       clock.Instant // the server's clock when the statement began
 	shard       int
-	retryTimes  int
+	ackTimeout  int64 // milliseconds
+	doubt       int64 // column in_doubt: 0 or 1 in a good row
 	priority    int
 	ringAt      clock.Instant
 	retryPolicy string
 	traceparent string
 	contentType string
 	payloadKind clock.PayloadKind
-	payload     []byte // nil where it is longer than inlineBytes
+	payload     []byte // nil where the payload is longer than inlineBytes
 }
 
-// unpackDue reads a row in the order of LockDue. The texts share its memory.
+// readDue reads a row of LockDue. A row that cannot be read has Unreadable set. It is an error if not even the id can be read.
+func readDue(row string) (dueRow, error) {
+	r, err := unpackDue(row)
+	if err != nil {
+		if r.ID == 0 {
+			return r, err
+		}
+		bad := store.Candidate{ID: r.ID, Generation: anyGeneration, Unreadable: "the row cannot be read: a column is NULL"}
+		return dueRow{clock: r.clock, Candidate: bad}, nil
+	}
+	v := store.CheckedColumns{
+		State: int64(r.State), PayloadKind: int64(r.payloadKind), Delivery: int64(r.Delivery), InDoubt: r.doubt, Generation: r.Generation, RingNo: int64(r.RingNo),
+		RetryTimes: int64(r.RetryTimes), MaxRings: int64(r.MaxRings), AckTimeout: r.ackTimeout, RingAt: r.ringAt, LatestRingAt: r.LatestRingAt,
+		NextTryTime: r.NextTryTime, RungAt: r.RungAt, UpdateTime: r.UpdateTime, PayloadLength: r.PayloadLength, RetryPolicy: r.retryPolicy,
+	}
+	r.Retry, r.Unreadable = v.Decode()
+	return r, nil
+}
+
+// anyGeneration stands for the generation of a row that cannot be unpacked.
+const anyGeneration = -1
+
+// unpackDue unpacks a row in the column order of LockDue. The texts share the row's memory.
 func unpackDue(row string) (r dueRow, err error) {
 	p := packed{rest: row}
+	r.clock = clock.Instant(p.number())
+	version := p.rest
 	r.ID = p.number()
-	r.shard = int(p.number())
-	r.State = clock.State(p.number())
 	r.Generation = p.number()
+	r.State = clock.State(p.number())
 	r.RingNo = int(p.number())
-	r.retryTimes = int(p.number())
+	r.RetryTimes = int(p.number())
+	r.doubt = p.number()
+	r.InDoubt = r.doubt != 0
+	r.RungAt = clock.Instant(p.number())
+	r.NextTryTime = clock.Instant(p.number())
+	r.UpdateTime = clock.Instant(p.number())
+	r.version = strings.TrimSuffix(version[:len(version)-len(p.rest)], " ")
+	r.shard = int(p.number())
 	r.MaxRings = int(p.number())
-	r.AckTimeout = time.Duration(p.number()) * time.Millisecond
+	r.ackTimeout = p.number()
+	r.AckTimeout = time.Duration(r.ackTimeout) * time.Millisecond
 	r.Delivery = clock.DeliveryMode(p.number())
 	r.priority = int(p.number())
 	r.ringAt = clock.Instant(p.number())
 	r.LatestRingAt = clock.Instant(p.number())
-	r.NextTryTime = clock.Instant(p.number())
-	r.InDoubt = p.number() != 0
-	r.RungAt = clock.Instant(p.number())
-	r.UpdateTime = clock.Instant(p.number())
 	r.Application, r.BusinessID = p.text(), p.text()
 	r.LastError = p.text()
 	r.ClaimID = p.text()
@@ -164,29 +210,40 @@ func unpackDue(row string) (r dueRow, err error) {
 		r.payload = []byte(p.bytes(r.PayloadLength))
 	}
 	r.Rank = store.Rank(r.priority)
+	if p.rest != "" { // a column is missing
+		p.fail()
+	}
 	return r, p.err
 }
 
-// end writes what ended without a ring (ExpireAlarms, KillAlarms), with its attempts.
-func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store.Judged) error {
+// end writes the alarms that ended without a ring, and their attempts (ExpireAlarms, KillAlarms, BuryAlarm).
+func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store.Judgment) error {
 	var expired, dead []int64
-	for _, e := range judged.Ended {
-		if e.State == clock.Expired {
+	var unreadable []*store.Candidate
+	for i, e := range judged.Ended {
+		switch {
+		case e.State == clock.Expired:
 			expired = append(expired, e.ID)
-		} else {
+		case judged.EndedRows[i].Unreadable != "":
+			unreadable = append(unreadable, &judged.EndedRows[i])
+		default:
 			dead = append(dead, e.ID)
 		}
 	}
-	var n, m int64
-	var err error
-	if len(expired) > 0 {
-		n, err = s.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{Reason: store.ExpiredReason(""), Now: int64(now), Ids: expired})
-	}
+	n, err := s.expireAlarms(ctx, t, now, expired)
 	if err == nil && len(dead) > 0 {
+		var m int64
 		m, err = s.q.KillAlarms(ctx, t, dbsqlc.KillAlarmsParams{Now: int64(now), Ids: dead})
+		n += m
 	}
-	if err == nil && int(n+m) != len(judged.Ended) {
-		return store.ErrReplay // somebody changed them although they are locked: an engine that ignores SKIP LOCKED
+	for i := 0; err == nil && i < len(unreadable); i++ {
+		var m int64
+		c := unreadable[i]
+		m, err = s.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: c.Unreadable, Now: int64(now), ID: c.ID, Generation: c.Generation})
+		n += m
+	}
+	if err == nil && int(n) != len(judged.Ended) {
+		return store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 	}
 	if err != nil || len(judged.Attempts) == 0 {
 		return err
@@ -194,47 +251,67 @@ func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store
 	return s.addAttempts(ctx, t, judged.Attempts)
 }
 
-// write is the conditional UPDATE that decides the claim.
-func (h *held) write(ctx context.Context, candidates []store.Candidate) error {
-	q, now, ids := h.s.q, int64(h.Now), idsOf(candidates, idOfCandidate)
+func (s *Store) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64) (int64, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	return s.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{
+		Doubt: store.ReasonInDoubt, Unacknowledged: store.ReasonUnacknowledged, Reason: store.ReasonExpired, Now: int64(now), Ids: ids,
+	})
+}
+
+// write runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read: on a server that ignores
+// locks another transaction may have changed a row since.
+func (c *claim) write(ctx context.Context, rows []*dueRow) error {
+	q, now, v := c.s.q, int64(c.Now), versionsOf(rows)
+	db, common := lastRepeated{DBTX: c.tx, values: v.texts}, &v.common
 	var n int64
 	var err error
 	switch {
-	case h.Once:
-		n, err = q.TakeOnce(ctx, h.tx, dbsqlc.TakeOnceParams{ClaimID: h.ClaimID, Now: now, Ids: ids})
-	case h.Lease > 0:
-		n, err = q.LeaseAlarms(ctx, h.tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(h.LeaseEnd()), Now: now, Ids: ids})
+	case c.AtMostOnce:
+		n, err = q.TakeOnce(ctx, db, dbsqlc.TakeOnceParams{
+			Build:   store.BuildLevel(),
+			ClaimID: c.ClaimID, Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
+			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
+		})
+	case c.Lease > 0:
+		n, err = q.LeaseAlarms(ctx, db, dbsqlc.LeaseAlarmsParams{
+			Build:    store.BuildLevel(),
+			ClaimEnd: int64(c.LeaseEnd()), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
+			RetryTimes: common.retryTimes, OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
+		})
 	default:
-		n, err = q.TakeAlarms(ctx, h.tx, dbsqlc.TakeAlarmsParams{Now: now, ClaimID: h.ClaimID, Ids: ids})
+		n, err = q.TakeAlarms(ctx, db, dbsqlc.TakeAlarmsParams{
+			Build: store.BuildLevel(),
+			Now:   now, ClaimID: c.ClaimID, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
+			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
+		})
 	}
-	if err == nil && int(n) != len(ids) {
-		err = store.ErrReplay // somebody changed them although they are locked: an engine that ignores SKIP LOCKED
+	if err == nil && int(n) != len(rows) {
+		err = store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 	}
 	return err
 }
 
-// ring makes the rings of the candidates.
-func (h *held) ring(ctx context.Context, rows []dueRow, candidates []store.Candidate) error {
-	long, err := h.longPayloads(ctx, candidates)
+// ring makes the rings of the candidates. It reads long payloads separately.
+func (c *claim) ring(ctx context.Context, rows []*dueRow, candidates []store.Candidate) error {
+	long, err := c.longPayloads(ctx, candidates)
 	if err != nil {
 		return err
 	}
-	h.rings, h.before = make([]clock.Ring, len(candidates)), candidates
+	c.rings, c.before = make([]clock.Ring, len(candidates)), candidates
 	for i := range candidates {
-		c := &candidates[i]
-		at, _ := sort.Find(len(rows), func(n int) int { return cmp.Compare(c.ID, rows[n].ID) })
-		if h.rings[i], err = h.ringOf(&rows[at]); err != nil {
-			return err
-		}
-		if c.PayloadLength > inlineBytes {
-			h.rings[i].Payload = long[c.ID]
+		candidate := &candidates[i]
+		c.rings[i] = c.ringOf(rows[i])
+		if candidate.PayloadLength > inlineBytes {
+			c.rings[i].Payload = long[candidate.ID]
 		}
 	}
 	return nil
 }
 
-// longPayloads reads the payloads that LockDue left out.
-func (h *held) longPayloads(ctx context.Context, candidates []store.Candidate) (map[int64][]byte, error) {
+// longPayloads returns the payloads that LockDue left out, by alarm id.
+func (c *claim) longPayloads(ctx context.Context, candidates []store.Candidate) (map[int64][]byte, error) {
 	var ids []int64
 	for i := range candidates {
 		if candidates[i].PayloadLength > inlineBytes {
@@ -244,7 +321,7 @@ func (h *held) longPayloads(ctx context.Context, candidates []store.Candidate) (
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := h.s.q.ListPayloads(ctx, h.tx, ids)
+	rows, err := c.s.q.ListPayloads(ctx, c.tx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -255,15 +332,14 @@ func (h *held) longPayloads(ctx context.Context, candidates []store.Candidate) (
 	return payloads, nil
 }
 
-// ringOf returns the ring of a row, with its payload where LockDue read it. The error is a retry policy that cannot be read.
-func (h *held) ringOf(row *dueRow) (clock.Ring, error) {
-	retry, err := clock.DecodeRetryPolicy(row.retryPolicy)
+// ringOf returns the ring of a row. Its payload is nil if LockDue left it out.
+func (c *claim) ringOf(row *dueRow) clock.Ring {
 	return clock.Ring{
-		AlarmID: row.ID, Key: row.Key, Shard: row.shard, Generation: row.Generation, RingNo: row.RingNo + 1, RetryTimes: row.retryTimes,
-		RingAt: row.ringAt, LatestRingAt: row.LatestRingAt, RungAt: h.Now, ClaimID: h.ClaimID, Payload: row.payload,
-		PayloadKind: row.payloadKind, ContentType: row.contentType, Retry: retry, AckTimeout: row.AckTimeout, MaxRings: row.MaxRings,
+		AlarmID: row.ID, Key: row.Key, Shard: row.shard, Generation: row.Generation, RingNo: row.RingNo + 1, RetryTimes: row.RetryTimes,
+		RingAt: row.ringAt, LatestRingAt: row.LatestRingAt, RungAt: c.Now, ClaimID: c.ClaimID, Payload: row.payload,
+		PayloadKind: row.payloadKind, ContentType: row.contentType, Retry: row.Retry, AckTimeout: row.AckTimeout, MaxRings: row.MaxRings,
 		Priority: row.priority, Delivery: row.Delivery, Traceparent: row.traceparent, InDoubt: row.InDoubt || row.Claimed(),
-	}, err
+	}
 }
 
 func idOfCandidate(c *store.Candidate) int64 { return c.ID }

@@ -13,23 +13,23 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// cutter is a way to the server that is cut when the client sends a text: before the server gets it, or instead of the answer.
+// cutter is a proxy that cuts a connection when the client sends a given text: before the text reaches the server, or before the reply.
 type cutter struct {
 	net.Listener
-	server string
-	text   atomic.Pointer[string] // nil: not cut
-	passed bool                   // the server gets it
-	done   sync.WaitGroup
+	server        string
+	text          atomic.Pointer[string] // the text that triggers the cut; nil: no cut
+	reachesServer bool                   // the text still reaches the server
+	done          sync.WaitGroup
 }
 
-// cut returns a URL that leads through a cutter to the database of the store's.
-func cut(t *testing.T, s *Store, passed bool) (*cutter, *Store) {
+// openThroughCutter returns a cutter, and a store that reaches the database of s through it.
+func openThroughCutter(t *testing.T, s *Store, reachesServer bool) (*cutter, *Store) {
 	t.Helper()
 	u, err := url.Parse(s.cfg.URL)
 	ok(t, err, "parse the URL")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err, "listen")
-	c := &cutter{Listener: l, server: u.Host, passed: passed}
+	c := &cutter{Listener: l, server: u.Host, reachesServer: reachesServer}
 	c.done.Go(c.serve)
 	u.Host = l.Addr().String()
 	through := openStore(t, u.String())
@@ -55,11 +55,11 @@ func (c *cutter) serve() {
 		}
 		var muted atomic.Bool
 		c.done.Go(func() { c.forward(client, server, &muted) })
-		c.done.Go(func() { answer(client, server, &muted) })
+		c.done.Go(func() { replies(client, server, &muted) })
 	}
 }
 
-// forward passes on what the client sends, up to the text.
+// forward copies the client's bytes to the server, up to the text.
 func (c *cutter) forward(client, server net.Conn, muted *atomic.Bool) {
 	defer func() { _ = server.Close() }()
 	b := make([]byte, 1<<16)
@@ -70,7 +70,7 @@ func (c *cutter) forward(client, server net.Conn, muted *atomic.Bool) {
 		}
 		if text := c.text.Load(); text != nil && bytes.Contains(b[:n], []byte(*text)) {
 			muted.Store(true)
-			if !c.passed {
+			if !c.reachesServer {
 				return
 			}
 		}
@@ -80,8 +80,8 @@ func (c *cutter) forward(client, server net.Conn, muted *atomic.Bool) {
 	}
 }
 
-// answer passes on what the server sends, and ends the client in place of the answer to the text.
-func answer(client, server net.Conn, muted *atomic.Bool) {
+// replies copies the server's bytes to the client. Instead of the reply to the text it closes the client's connection.
+func replies(client, server net.Conn, muted *atomic.Bool) {
 	defer func() { _ = client.Close() }()
 	b := make([]byte, 1<<16)
 	for {
@@ -95,11 +95,11 @@ func answer(client, server net.Conn, muted *atomic.Bool) {
 	}
 }
 
-// TestCommitUnknown cuts the connection in a COMMIT: the outcome is unknown, whichever it was, and is not replayed.
-func TestCommitUnknown(t *testing.T) {
-	for _, passed := range []bool{true, false} {
+// TestCutCommitIsUnconfirmedAndNotReplayed cuts the connection in a COMMIT, before and after the server receives it.
+func TestCutCommitIsUnconfirmedAndNotReplayed(t *testing.T) {
+	for _, reachesServer := range []bool{true, false} {
 		s := migrated(t)
-		c, through := cut(t, s, passed)
+		c, through := openThroughCutter(t, s, reachesServer)
 		text := "COMMIT"
 		ids := write(t, through, clock.Create, setsOf("ring", 2, t0, nil))
 		claim, err := through.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: t0, ClaimID: "c", MaxBytes: 1 << 20})
@@ -118,21 +118,21 @@ func TestCommitUnknown(t *testing.T) {
 		}
 		c.text.Store(nil)
 		_, err = s.Get(t.Context(), clock.Key{Application: "shop", BusinessID: "cut-00000"})
-		if (err == nil) != passed {
-			t.Errorf("passed %t: %v", passed, err)
+		if (err == nil) != reachesServer {
+			t.Errorf("reachesServer %t: %v", reachesServer, err)
 		}
 		a, err := s.Get(t.Context(), claim.Rings[1].Key)
 		ok(t, err, "get")
-		if (a.State == clock.Rung) != passed {
-			t.Errorf("passed %t: %s", passed, a.State)
+		if (a.State == clock.Rung) != reachesServer {
+			t.Errorf("reachesServer %t: %s", reachesServer, a.State)
 		}
 	}
 }
 
-// TestStatementLost cuts the connection before the COMMIT: nothing was written, for certain.
-func TestStatementLost(t *testing.T) {
+// TestCutBeforeCommitIsUnavailable cuts the connection before the COMMIT: certainly nothing was written.
+func TestCutBeforeCommitIsUnavailable(t *testing.T) {
 	s := migrated(t)
-	c, through := cut(t, s, false)
+	c, through := openThroughCutter(t, s, false)
 	text := "InsertAlarms"
 	c.text.Store(&text)
 	_, err := through.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: setsOf("cut", 1, t0, nil)})
@@ -141,8 +141,8 @@ func TestStatementLost(t *testing.T) {
 	}
 }
 
-// TestAttemptsKept counts the rows behind the newest, which is all that Get shows.
-func TestAttemptsKept(t *testing.T) {
+// TestOnlyNewestAttemptsAreKept counts the rows in the table, because Get shows only the newest attempts anyway.
+func TestOnlyNewestAttemptsAreKept(t *testing.T) {
 	s := migrated(t)
 	ids := write(t, s, clock.Create, setsOf("fails", 3, t0, nil))
 	for range clock.MaxAttempts + 5 {

@@ -11,27 +11,29 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// DefaultShards is the shard count of a new database where the Config names none.
-const DefaultShards = 64
+// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
+// its leases.
+const leaseConns = 2
 
-// maxShards is what the column shard holds.
+// maxShards is the largest shard count that fits the column shard.
 const maxShards = 1 << 15
 
-// Config says where the database is and how it is used.
+// Config says where the database is and how the store uses it.
 type Config struct {
-	URL         string        // mysql://user:password@host:3306/database?...; parameters as go-sql-driver/mysql reads them
-	Shards      int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Conns       int           // connections for requests that read; default 6
-	WriteConns  int           // connections for requests that write, one a transaction at once, at least 2; default 10
-	RingConns   int           // connections that only rings use, one a ring worker; default 4
-	UpkeepConns int           // connections for what must go on beside requests: loading, purging, leases, the time; default 6
-	Timeout     time.Duration // of a call whose context has no deadline; default 5 s
-	DialTimeout time.Duration // of a new connection; default 3 s
+	URL         string        // mysql:// or mariadb://user:password@host:3306/database?...; parameters of go-sql-driver/mysql, and ssl-ca, ssl-cert, ssl-key
+	Shards      int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Conns       int           // connections that look up the keys of answers and the server's settings; default 3
+	ReadConns   int           // connections for requests that read alarms, at least 2; default 6
+	WriteConns  int           // connections for requests that write, one for each concurrent transaction, at least 2; default 10
+	RingConns   int           // connections that only claims use, one for each ring worker; default 4
+	UpkeepConns int           // connections for loading, expiring and purging, which must not wait for requests; default 6
+	Timeout     time.Duration // limit of a call whose context has no deadline; default 5 s
+	DialTimeout time.Duration // limit of dialling a new connection; default 3 s
 }
 
-// DefaultConfig returns a Config that lacks nothing but the URL.
+// DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
-	return Config{Conns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
+	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -42,30 +44,37 @@ func (c Config) Validate() error {
 	case c.Shards < 0 || c.Shards > maxShards:
 		return fmt.Errorf("mysql: shards must be from 1 to %d, or 0", maxShards)
 	case c.Conns < 1:
-		return errors.New("mysql: conns must be at least 1: nothing could be read")
+		return errors.New("mysql: conns must be at least 1: an answer looks up the key of its alarm there")
+	case c.ReadConns < 2:
+		return errors.New("mysql: read conns must be at least 2: a list must not hold up the read of one alarm")
 	case c.WriteConns < 2:
 		return errors.New("mysql: write conns must be at least 2: a write that waits for a locked row must not stop the others")
 	case c.RingConns < 1:
 		return errors.New("mysql: ring conns must be at least 1: a claim holds a connection until it is settled")
 	case c.UpkeepConns < 1:
-		return errors.New("mysql: upkeep conns must be at least 1: without loading and leases nothing rings")
+		return errors.New("mysql: upkeep conns must be at least 1: without loading nothing rings")
 	case c.Timeout <= 0 || c.DialTimeout <= 0:
 		return errors.New("mysql: timeouts must be longer than 0")
 	}
 	return nil
 }
 
-// errURL does not tell what is wrong with a URL: whatever part of it could not be read may hold the password.
-var errURL = errors.New("mysql: the database URL cannot be read: it must be mysql://user:password@host:port/database, " +
+// errURL does not quote the URL, because any part of it that could not be parsed may contain the password.
+var errURL = errors.New("mysql: the database URL cannot be read: it must be mysql://user:password@host:port/database (or mariadb://), " +
 	"with special characters of user and password percent-encoded")
 
-// driver returns the URL as the driver's configuration. Connections compare text byte for byte, put parameters into the
-// statement themselves (one round trip in place of three), and are given up when the server has become read-only.
+// driver returns the driver's configuration. Connections compare text byte for byte. They put parameters into the statement themselves, which
+// takes one round trip instead of three. A connection is given up when its server becomes read-only.
 func (c Config) driver(log *slog.Logger) (*mysql.Config, error) {
 	u, err := url.Parse(c.URL)
-	if err != nil || u.Scheme != "mysql" || u.Host == "" || u.Opaque != "" {
+	if err != nil || u.Scheme != "mysql" && u.Scheme != "mariadb" || u.Host == "" || u.Opaque != "" {
 		return nil, errURL
 	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errURL
+	}
+	files := takeFiles(query)
 	database := strings.Trim(u.Path, "/")
 	if database == "" || strings.Contains(database, "/") {
 		return nil, errors.New("mysql: the database URL names no database, or more than one")
@@ -74,9 +83,12 @@ func (c Config) driver(log *slog.Logger) (*mysql.Config, error) {
 	if u.Port() == "" {
 		host += ":3306"
 	}
-	d, err := mysql.ParseDSN("tcp(" + host + ")/" + url.PathEscape(database) + "?" + u.RawQuery)
+	d, err := mysql.ParseDSN("tcp(" + host + ")/" + url.PathEscape(database) + "?" + query.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("mysql: the database URL's host or parameters: %w", err)
+	}
+	if err := encrypt(d, files); err != nil {
+		return nil, err
 	}
 	d.User = u.User.Username()
 	d.Passwd, _ = u.User.Password()
@@ -92,8 +104,8 @@ func (c Config) driver(log *slog.Logger) (*mysql.Config, error) {
 	return d, nil
 }
 
-// driverLog takes what the driver has to say, which is mostly that a connection was found dead in the pool.
+// driverLog receives the driver's messages. Most of them report a dead connection in the pool.
 type driverLog struct{ log *slog.Logger }
 
-// Print logs it.
+// Print logs a message.
 func (l driverLog) Print(v ...any) { l.log.Debug("database driver", "err", fmt.Sprint(v...)) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestConfigURL(t *testing.T) {
+func TestConfigURLSetsUpTheDriver(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL = "mysql://us%40er:p%2Fa%3Ass@[::1]/clockd?tls=skip-verify&timeout=1h&parseTime=true"
 	d, err := cfg.driver(slog.New(slog.DiscardHandler))
@@ -21,8 +21,8 @@ func TestConfigURL(t *testing.T) {
 	}
 }
 
-// TestConfigHidesPassword tries URLs that cannot be used: none of the errors may show any of them.
-func TestConfigHidesPassword(t *testing.T) {
+// TestURLErrorsHideThePassword tries URLs that cannot be used. No error may show any part of the password.
+func TestURLErrorsHideThePassword(t *testing.T) {
 	for _, u := range []string{
 		"mysql://user:hidden@host", "mysql://user:hid/den@host/db", "mysql://user:hid den@host/db", "mysql://user:hid%zzden@host/db",
 		"mysql://user:hidden@host:port/db", "mysql:user:hidden@host/db", "postgres://user:hidden@host/db", "user:hidden@tcp(host)/db",
@@ -43,12 +43,13 @@ func TestConfigHidesPassword(t *testing.T) {
 	}
 }
 
-func TestConfigValidate(t *testing.T) {
+func TestValidateNamesTheBrokenSetting(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"url":         func(c *Config) { c.URL = "" },
 		"shards":      func(c *Config) { c.Shards = -1 },
 		"conns":       func(c *Config) { c.Conns = 0 },
 		"write conns": func(c *Config) { c.WriteConns = 1 },
+		"read conns":  func(c *Config) { c.ReadConns = 1 },
 		"ring conns":  func(c *Config) { c.RingConns = 0 },
 		"timeout":     func(c *Config) { c.Timeout = 0 },
 	} {
@@ -62,7 +63,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-func TestServer(t *testing.T) {
+func TestOldServersAndSmallPacketsAreRefused(t *testing.T) {
 	for version, want := range map[string]struct {
 		name  string
 		known bool

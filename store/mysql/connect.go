@@ -15,26 +15,33 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// What a connection begins with. The server's default, REPEATABLE READ, would lock gaps and deadlock. Locks are waited for one second, the least that MySQL knows, where a
-// statement says nothing else; what does not fit a column is an error. A transaction whose client is stuck or gone
-// ends after 5 s on MariaDB; MySQL has no such limit, so there a connection that is silent for 8 s is ended (and ours are not
-// kept idle that long). A client that stops reading is given up after 5 s. MariaDB would turn lists of 1,000 values and more into joins; here they are ranges.
+// The statements that every connection begins with.
+//
+// The server's default isolation, REPEATABLE READ, would lock gaps and deadlock. Statements wait one second for a lock unless they say
+// otherwise; that is MySQL's shortest wait. A value that does not fit its column is an error.
+//
+// A transaction whose client is stuck or gone ends after 5 s on MariaDB. MySQL has no such limit, so there the server ends a connection
+// that is silent for 8 s, and the pools keep idle connections for a shorter time. The server gives up a client that stops reading after 5
+// s.
+//
+// MariaDB would turn lists of 1,000 values and more into joins; in_predicate_conversion_threshold = 0 keeps them ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-	prepareSession = `SET SESSION innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %d
+	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %d
 /*M!100300 , idle_transaction_timeout = 5, in_predicate_conversion_threshold = 0 */
 /*!80000 , wait_timeout = 8 */`
 )
 
-// maxIdle is shorter than the wait_timeout above.
+// maxIdle is how long a pool keeps an idle connection to MySQL. It is shorter than the wait_timeout above.
 const maxIdle = 5 * time.Second
 
-// connector makes connections whose session is prepared. The driver's own timeout ends with the dial: a server that
-// takes the connection and does not answer would be waited for without end.
+// connector makes connections with a prepared session. It bounds the preparation too: the driver's own timeout covers only the dial, and a
+// server that accepts the connection but never responds would block forever.
 type connector struct {
 	driver.Connector
 	timeout    time.Duration
 	autocommit bool
+	session    []string // further statements that prepare the session
 }
 
 // Connect dials and prepares the session.
@@ -49,7 +56,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
 	}
-	for _, statement := range []string{isolateSession, fmt.Sprintf(prepareSession, bit(c.autocommit))} {
+	for _, statement := range append([]string{isolateSession, fmt.Sprintf(prepareSession, bit(c.autocommit))}, c.session...) {
 		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("prepare the session: %w", err)
@@ -62,10 +69,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// readOnlyVariables tell a replica, also to a user whom they do not bind; which of them exist depends on the server.
+// readOnlyVariables reads the variables that a replica sets. They also show a replica to users who may write there. The server decides
+// which of the variables exist.
 const readOnlyVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only')"
 
-// writable refuses a server that takes no writes.
+// writable returns store.ErrReadOnly if the server refuses writes.
 func writable(ctx context.Context, conn driver.Conn) error {
 	session, ok := conn.(driver.QueryerContext)
 	if !ok {
@@ -73,7 +81,7 @@ func writable(ctx context.Context, conn driver.Conn) error {
 	}
 	rows, err := session.QueryContext(ctx, readOnlyVariables, nil)
 	if err != nil {
-		return fmt.Errorf("look whether the server is read-only: %w", err)
+		return fmt.Errorf("check whether the server is read-only: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for row := make([]driver.Value, 2); ; {
@@ -81,21 +89,21 @@ func writable(ctx context.Context, conn driver.Conn) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("look whether the server is read-only: %w", err)
+			return fmt.Errorf("check whether the server is read-only: %w", err)
 		case !slices.Contains([]string{"OFF", "0"}, fmt.Sprintf("%s", row[1])):
 			return fmt.Errorf("%w: %s is %s", store.ErrReadOnly, row[0], row[1])
 		}
 	}
 }
 
-// open returns a pool of at most size connections, all of which are kept. Without autocommit every statement is in a
-// transaction, which the first one begins.
-func open(d *mysql.Config, size int, autocommit bool) (*sql.DB, error) {
+// open returns a pool that keeps up to size connections. Without autocommit every statement runs in a transaction, which the first statement
+// begins. Each connection first runs the statements of session.
+func open(d *mysql.Config, size int, autocommit bool, session ...string) (*sql.DB, error) {
 	c, err := mysql.NewConnector(d)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	db := sql.OpenDB(connector{Connector: c, timeout: d.Timeout, autocommit: autocommit})
+	db := sql.OpenDB(connector{Connector: c, timeout: d.Timeout, autocommit: autocommit, session: session})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db, nil

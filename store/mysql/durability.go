@@ -8,12 +8,12 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// durabilityVariables are what Durability looks at, as a session that writes has them. Not every server has each: MariaDB calls
-// the isolation tx_isolation before 11.1.
+// durabilityVariables reads the settings that Durability judges, as sessions that write have them. Not every server has each of them:
+// MariaDB calls the isolation tx_isolation before 11.1.
 const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
 'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only')`
 
-// Durability reads the server's settings: the redo log, the binary log, torn pages, and the isolation of sessions.
+// Durability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions.
 func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -24,7 +24,7 @@ func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
 	return judgeVariables(v), nil
 }
 
-// variables returns the rows of a SHOW VARIABLES, the names in lower case.
+// variables returns the rows of a SHOW VARIABLES by name, in lower case.
 func (s *Store) variables(ctx context.Context, query string) (map[string]string, error) {
 	rows, err := s.db.QueryContext(ctx, query)
 	if err != nil {
@@ -42,34 +42,34 @@ func (s *Store) variables(ctx context.Context, query string) (map[string]string,
 	return v, rows.Err()
 }
 
-// judgeVariables judges what the server has; what it does not have is passed over.
+// judgeVariables judges each variable that the server has. It skips missing variables.
 func judgeVariables(v map[string]string) []store.Finding {
 	var found []store.Finding
 	if flush, has := v["innodb_flush_log_at_trx_commit"]; has {
-		// 3 is MariaDB's: synced with a group commit
-		found = append(found, store.Judge("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
-			"a commit is on disk before it is answered",
-			"commits of the last second or so are lost when the server or its machine dies, though they were answered: set it to 1"))
+		// 3 exists on MariaDB only: the log is synced with each group commit
+		found = append(found, store.SettingFinding("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
+			"a commit is on disk before the server confirms it",
+			"confirmed commits of about the last second are lost when the server or its machine dies: set it to 1"))
 	}
-	if on(v["log_bin"]) {
+	if isOn(v["log_bin"]) {
 		sync := v["sync_binlog"]
-		found = append(found, store.Judge("sync_binlog", sync, sync == "1",
-			"a commit is in the synced binary log before it is answered",
+		found = append(found, store.SettingFinding("sync_binlog", sync, sync == "1",
+			"a commit is in the synced binary log before the server confirms it",
 			fmt.Sprintf("the binary log is not synced with each commit (%s): after the machine dies, replicas may have other commits than the primary: set it to 1", sync)))
 	} else {
 		found = append(found, store.Finding{Name: "log_bin", Value: "OFF", Safe: true,
-			Detail: "the server has no binary log, and so no replicas: what its disk loses is lost"})
+			Detail: "the server has no binary log, and so no replicas: data that its disk loses is lost"})
 	}
 	if double, has := v["innodb_doublewrite"]; has {
-		found = append(found, store.Judge("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
-			"a page that was half written when the machine died is repaired",
-			"a page that was half written when the machine dies is lost, with all rows on it, unless the file system writes whole pages"))
+		found = append(found, store.SettingFinding("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
+			"after a crash of the machine, half-written pages are repaired",
+			"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"))
 	}
 	level := v["transaction_isolation"]
 	if level == "" {
 		level = v["tx_isolation"]
 	}
-	return append(found, store.Isolation(level))
+	return append(found, store.IsolationFinding(level))
 }
 
-func on(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }
+func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }

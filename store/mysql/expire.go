@@ -11,16 +11,16 @@ import (
 // Expire ends due rows whose latest_ring_at has passed (ListDue, LockExpired, ExpireAlarms).
 func (s *Store) Expire(
 	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
-) ([]store.Ended, store.Position, error) {
+) ([]store.EndedAlarm, store.Position, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	until := store.Position{Time: now + 1}
-	// each shard gives some more than its share: a page that is too short is only one call more
+	// each shard may give twice its share of the limit; a page that is too short costs only one more call
 	page, err := s.Due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
 	if err != nil {
 		return nil, from, err
 	}
-	rows, next := page.Rows, page.Complete
+	rows, next := page.Rows, page.CompleteUntil
 	if len(rows) > limit {
 		rows, next = rows[:limit], rows[limit].Position()
 	}
@@ -34,24 +34,26 @@ func (s *Store) Expire(
 	return ended, next, nil
 }
 
-func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) (ended []store.Ended, err error) {
+func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) (ended []store.EndedAlarm, err error) {
 	if len(due) == 0 {
 		return nil, nil
 	}
 	ids := idsOf(due, func(d *store.Due) int64 { return d.ID })
 	err = s.transact(ctx, s.upkeep, "expire", func(t *tx, _ bool) error {
-		rows, err := s.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now)})
+		rows, err := s.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now), Build: store.BuildLevel()})
 		if err != nil {
 			return err
 		}
-		ended = make([]store.Ended, len(rows))
+		ended = make([]store.EndedAlarm, len(rows))
 		for i, r := range rows {
-			ended[i] = store.Ended{
-				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired,
-				Reason: store.ExpiredReason(r.LastError),
+			c := store.Candidate{
+				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt), LastError: r.LastError,
+			}
+			ended[i] = store.EndedAlarm{
+				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired, Reason: c.ExpiredReason(),
 			}
 		}
-		return s.end(ctx, t, now, &store.Judged{Ended: ended})
+		return s.end(ctx, t, now, &store.Judgment{Ended: ended})
 	})
 	return ended, err
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestSessions looks at every pool: whatever holds locks is ended by the server, and waits for none for long.
-func TestSessions(t *testing.T) {
+// TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions.
+func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	s := migrated(t)
 	for i, p := range s.pools() {
 		var idle, write, lock int
@@ -29,9 +29,9 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionsWithoutAutocommit commit nothing by themselves, and hold no transaction between writes and claims, which the server
-// would end.
-func TestSessionsWithoutAutocommit(t *testing.T) {
+// TestWriteAndRingSessionsHoldNoIdleTransaction checks sessions without autocommit between writes and claims. The server would end a
+// transaction that stayed open there.
+func TestWriteAndRingSessionsHoldNoIdleTransaction(t *testing.T) {
 	s := migrated(t)
 	look := func(when string) {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestSessionsWithoutAutocommit(t *testing.T) {
 	claimAndSettle(t, s, ids, clock.Returned)
 	look("settled")
 	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: t0 - 1, ClaimID: "c", MaxBytes: 1})
-	ok(t, err, "claim what is not due")
+	ok(t, err, "claim alarms that are not due")
 	if len(c.Rings) != 0 {
 		t.Fatalf("%d rings", len(c.Rings))
 	}
@@ -63,8 +63,8 @@ func TestSessionsWithoutAutocommit(t *testing.T) {
 	look("the server refused a statement")
 }
 
-// private starts a server of the test's own, so that it may change settings that are everybody's.
-func private(t *testing.T) (serverURL string) {
+// privateServer starts a server for one test, which may then change global settings.
+func privateServer(t *testing.T) (serverURL string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clockd-mysql-test-") //nolint:usetesting // the server's user must be able to enter it
 	ok(t, err, "make a folder")
@@ -84,14 +84,15 @@ func private(t *testing.T) (serverURL string) {
 	do("up", "mariadb")
 	match := regexp.MustCompile(`CLOCKD_TEST_MYSQL_URL='([^']+)'`).FindStringSubmatch(do("env"))
 	if match == nil {
-		t.Fatal("where is the private server?")
+		t.Fatal("deploy/services env prints no URL of the private server")
 	}
 	return match[1]
 }
 
-// TestServerChanges makes a server read-only under a store and again writable, and its commits less durable.
-func TestServerChanges(t *testing.T) {
-	root := private(t)
+// TestReadOnlyAndLessDurableServersAreNoticed makes a server read-only under an open store and writable again, and makes its commits less
+// durable.
+func TestReadOnlyAndLessDurableServersAreNoticed(t *testing.T) {
+	root := privateServer(t)
 	admin := openStore(t, root)
 	exec := func(statements ...string) {
 		t.Helper()
@@ -100,7 +101,7 @@ func TestServerChanges(t *testing.T) {
 			ok(t, err, statement)
 		}
 	}
-	exec("SET GLOBAL innodb_flush_log_at_trx_commit = 2", // admin's privileges are beyond read_only, this user's are not
+	exec("SET GLOBAL innodb_flush_log_at_trx_commit = 2", // read_only does not bind admin, but it binds the user plain
 		"CREATE USER plain@'127.0.0.1' IDENTIFIED BY 'plain'", "GRANT ALL ON clockd.* TO plain@'127.0.0.1'")
 	u, err := url.Parse(root)
 	ok(t, err, "parse the URL")
@@ -136,8 +137,8 @@ func TestServerChanges(t *testing.T) {
 	write(t, s, clock.Create, setsOf("after", 1, t0, nil))
 }
 
-// TestJudgeVariables judges what cannot be set on a server of the tests.
-func TestJudgeVariables(t *testing.T) {
+// TestUnsafeVariablesAreFound judges values that cannot be set on a test server.
+func TestUnsafeVariablesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		variables map[string]string
 		unsafe    string

@@ -13,7 +13,7 @@ import (
 func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	rows, err := s.q.ListCluster(ctx, s.upkeep)
+	rows, err := s.q.ListCluster(ctx, s.leases)
 	if err != nil {
 		return store.Cluster{}, s.mapError("read the cluster", err)
 	}
@@ -28,15 +28,15 @@ func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return s.transact(ctx, s.upkeep, "attend", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.leases, "attend", func(t *tx, _ bool) error {
 		err := s.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(),
+			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(), Lacks: n.LackLines(),
 		})
 		if err != nil {
 			return err
 		}
-		if err := s.q.RenewLeases(ctx, t, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation}); err != nil {
+		if err := s.q.RenewLeases(ctx, t, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()}); err != nil {
 			return err
 		}
 		forgotten, err := s.q.ListForgotten(ctx, t, int64(forget))
@@ -47,14 +47,14 @@ func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) 
 	})
 }
 
-// Take gives the node what is free of the shards (LockFreeShards, TakeShards).
+// Take gives the node the free ones among the shards (LockFreeShards, TakeShards).
 func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shards []int) (taken []int, err error) {
 	if len(shards) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	err = s.transact(ctx, s.upkeep, "take shards", func(t *tx, _ bool) error {
+	err = s.transact(ctx, s.leases, "take shards", func(t *tx, _ bool) error {
 		free, err := s.q.LockFreeShards(ctx, t, dbsqlc.LockFreeShardsParams{Shards: numbersOf(shards), Now: int64(now)})
 		if taken = nil; err != nil || len(free) == 0 {
 			return err
@@ -62,7 +62,7 @@ func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shard
 		wrote, err := s.q.TakeShards(ctx, t, dbsqlc.TakeShardsParams{
 			Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: free, Now: int64(now),
 		})
-		if err == nil && wrote != int64(len(free)) { // it was taken between the statements, on a server that does not lock
+		if err == nil && wrote != int64(len(free)) { // another node took a shard between the statements, on a server that ignores the lock
 			return fmt.Errorf("%d of %d shards taken: %w", wrote, len(free), store.ErrReplay)
 		}
 		for _, shard := range free {
@@ -83,7 +83,7 @@ func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) err
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return s.transact(ctx, s.upkeep, "yield shards", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.leases, "yield shards", func(t *tx, _ bool) error {
 		return s.q.YieldShards(ctx, t, dbsqlc.YieldShardsParams{Shards: numbersOf(shards), Incarnation: incarnation})
 	})
 }
@@ -92,7 +92,7 @@ func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) err
 func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	return s.transact(ctx, s.upkeep, "leave", func(t *tx, _ bool) error {
+	return s.transact(ctx, s.leases, "leave", func(t *tx, _ bool) error {
 		if err := s.q.DeleteNode(ctx, t, incarnation); err != nil {
 			return err
 		}
@@ -100,5 +100,5 @@ func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	})
 }
 
-// numbersOf returns shards as a column holds them.
+// numbersOf converts shards to the type of their column.
 func numbersOf(shards []int) []int64 { return idsOf(shards, func(n *int) int64 { return int64(*n) }) }

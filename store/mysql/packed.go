@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// errPacked does not tell what could not be read: it may be a payload.
+// errPacked does not quote the unreadable text, because it may be a payload.
 var errPacked = errors.New("a packed row cannot be read")
 
-// packed is a row that its statement gives as one value, for the driver allocates for each: numbers and texts with a blank
-// between them, a text after its length in bytes. What is read of it shares its memory.
+// packed reads a row that its statement returns as one value, because the driver allocates memory for each value. The row consists of numbers
+// and texts, separated by blanks; each text follows its length in bytes. The results share the row's memory.
 type packed struct {
 	rest string
-	err  error // all that is read after it is 0 and empty
+	err  error // first error; afterwards all numbers are 0 and all texts empty
 }
 
-// number reads a number.
+// number reads the next number.
 func (p *packed) number() int64 {
 	word, rest, _ := strings.Cut(p.rest, " ")
 	n, err := strconv.ParseInt(word, 10, 64)
@@ -28,10 +28,10 @@ func (p *packed) number() int64 {
 	return n
 }
 
-// text reads a length and a text.
+// text reads the next length, and the text after it.
 func (p *packed) text() string { return p.bytes(int(p.number())) }
 
-// bytes reads a text whose length was read before.
+// bytes reads a text of n bytes, whose length was read before.
 func (p *packed) bytes(n int) string {
 	if n < 0 || n > len(p.rest) {
 		p.fail()

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
-// pack puts a row together as LockDue does.
+// pack makes a row in the format of LockDue.
 func pack(payload string, texts ...string) string {
 	var b strings.Builder
-	b.WriteString("7 63 2 3 1 0 5 60000 0 9 1000 -1 1500 1 -1 1400")
+	b.WriteString("1450 7 3 2 1 0 1 -1 1500 1400 63 5 60000 0 9 1000 -1")
 	for _, text := range texts {
 		fmt.Fprintf(&b, " %d %s", len(text), text)
 	}
@@ -20,7 +21,7 @@ func pack(payload string, texts ...string) string {
 	return b.String()
 }
 
-func TestUnpackDue(t *testing.T) {
+func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain "}
 	for _, payload := range []string{"", " ", "5 hello", strings.Repeat("\xff ", inlineBytes/2)} {
 		r, err := unpackDue(pack(payload, texts...))
@@ -29,13 +30,13 @@ func TestUnpackDue(t *testing.T) {
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.payload) != payload || r.PayloadLength != len(payload) {
 			t.Errorf("texts %q, payload %q", got, r.payload)
 		}
-		if r.ID != 7 || r.shard != 63 || r.LatestRingAt != clock.NoInstant || r.UpdateTime != 1400 || r.payloadKind != 1 {
+		if r.version != "7 3 2 1 0 1 -1 1500 1400" || r.clock != 1450 || r.ID != 7 || r.shard != 63 || r.LatestRingAt != clock.NoInstant || r.UpdateTime != 1400 || r.payloadKind != 1 {
 			t.Errorf("%+v", r)
 		}
 	}
 }
 
-// No row can make it panic; what is read is what was there.
+// FuzzUnpackDue: no row makes unpackDue panic, and every text that it returns occurs in the row.
 func FuzzUnpackDue(f *testing.F) {
 	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain"))
 	f.Add(pack("", "", " 1 2", "9 9", "\xff", "", " ", ""))
@@ -50,8 +51,8 @@ func FuzzUnpackDue(f *testing.F) {
 	})
 }
 
-// A row that is not as its statement says is an error, never a panic.
-func TestUnpackRubbish(t *testing.T) {
+// A malformed row is an error, never a panic.
+func TestUnpackRefusesMalformedRows(t *testing.T) {
 	whole := pack("hello", "shop", "order", "", "", "{}", "", "")
 	for n := range len(whole) {
 		if _, err := unpackDue(whole[:n]); err == nil {
@@ -67,5 +68,32 @@ func TestUnpackRubbish(t *testing.T) {
 		if _, err := unpackEntry(row); err == nil {
 			t.Errorf("entry %q was read", row)
 		}
+	}
+}
+
+// TestNullColumnIsUnreadable makes a column nullable and claims two rows, the first with NULL there. The first row is dead; the second
+// rings.
+func TestNullColumnIsUnreadable(t *testing.T) {
+	s := migrated(t)
+	ids := write(t, s, clock.Create, setsOf("null", 2, t0, []byte("x")))
+	for _, statement := range []string{
+		"ALTER TABLE alarm MODIFY retry_times INT NULL",
+		fmt.Sprintf("UPDATE alarm SET retry_times = NULL WHERE id = %d", ids[0]),
+	} {
+		_, err := s.upkeep.ExecContext(t.Context(), statement)
+		ok(t, err, statement)
+	}
+	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: t0, ClaimID: "c", MaxBytes: 1})
+	ok(t, err, "claim")
+	if len(c.Rings) != 1 || len(c.Ended) != 1 || c.Ended[0].State != clock.Dead {
+		t.Fatalf("%d rings, ended %v", len(c.Rings), c.Ended)
+	}
+	ok(t, c.Settler.Release(t.Context()), "release")
+	var state int
+	var reason string
+	row := s.upkeep.QueryRowContext(t.Context(), "SELECT state, last_error FROM alarm WHERE id = ?", ids[0])
+	ok(t, row.Scan(&state, &reason), "read the row")
+	if state != int(clock.Dead) || !strings.Contains(reason, "NULL") {
+		t.Errorf("state %d, %q", state, reason)
 	}
 }

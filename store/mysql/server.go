@@ -11,25 +11,25 @@ var (
 	minMySQL   = [2]int{8, 0}
 )
 
-// minPacket lets a row of the greatest payload pass, doubled by escapes.
+// minPacket is the smallest usable max_allowed_packet, in bytes. It fits a row with the largest payload, doubled by escapes.
 const minPacket = 1 << 20
 
-// server is what Check read of the server.
+// server holds the properties of the server that Check read.
 type server struct {
 	maria     bool
-	version   string // without what the packager added
-	maxPacket int    // longest statement in bytes
-	idStep    int64  // between the ids that one INSERT makes
+	version   string // without the packager's suffix
+	maxPacket int    // longest statement, in bytes
+	idStep    int64  // difference between consecutive ids of one INSERT
 }
 
 // parseServer reads VERSION(): "10.11.19-MariaDB-0+deb12u1", "8.0.36", "5.5.5-10.11.2-MariaDB".
 func parseServer(version string) server {
-	version = strings.TrimPrefix(version, "5.5.5-") // what MariaDB says to old replicas
+	version = strings.TrimPrefix(version, "5.5.5-") // MariaDB adds this prefix for old replicas
 	number, rest, _ := strings.Cut(version, "-")
 	return server{maria: strings.Contains(rest, "MariaDB"), version: number}
 }
 
-// String names the server: "mariadb 10.11.19"; nothing before Check.
+// String names the server, like "mariadb 10.11.19". It returns "" before Check.
 func (s server) String() string {
 	switch {
 	case s.version == "":
@@ -61,5 +61,5 @@ func (s server) check() error {
 	return nil
 }
 
-// maxStatement returns how many bytes the rows of one statement may take together.
+// maxStatement returns how many bytes the rows of one statement may have together.
 func (s server) maxStatement() int { return s.maxPacket / 4 * 3 }

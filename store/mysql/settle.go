@@ -10,68 +10,70 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-var _ store.Settler = (*held)(nil)
+var _ store.Settler = (*claim)(nil)
 
-// Settle writes what became of the rings. The rows of a transactional claim bear the confirmed outcome already: those of
-// which it came true need nothing but the COMMIT, and an attempt where nobody answered the ring before.
-func (h *held) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
-	ctx, cancel := h.s.deadline(ctx)
+// Settle writes the fate of each ring. The rows of a held claim already contain the confirmed outcome. So a confirmed ring needs only the
+// COMMIT, and an attempt if the ring before it was not acknowledged.
+func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
+	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	if h.tx == nil {
-		return h.settleCommitted(ctx, now, fates)
+	if c.tx == nil {
+		return c.settleCommitted(ctx, now, fates)
 	}
 	var settled []settlement
 	for i := range fates {
 		if fates[i].Outcome.Kind != clock.Confirmed {
-			settled = append(settled, settlement{store.Settled(&h.rings[i], &h.before[i], &fates[i]), now})
+			settled = append(settled, settlement{store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now})
 		}
 	}
-	if err := h.s.settle(ctx, h.tx, settled, store.Attempts(h.rings, h.before, fates, now)); err != nil {
-		h.tx.rollback(ctx)
-		return h.s.mapError("settle", err)
+	if err := c.s.settle(ctx, c.tx, settled, store.FateAttempts(c.rings, c.before, fates, now)); err != nil {
+		c.tx.rollback(ctx)
+		return c.s.mapError("settle", err)
 	}
-	return h.s.mapError("settle", h.tx.commit(ctx))
+	return c.s.mapError("settle", c.tx.commit(ctx))
 }
 
-// settleCommitted writes the rows that are still as the claim left them; the others were claimed again after its end, or set anew.
-func (h *held) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
-	all := store.Attempts(h.rings, h.before, fates, now)
-	finishes := !h.Once && len(all) == 0 && store.AllConfirmed(fates)
-	return h.s.transact(ctx, h.s.rings, "settle", func(t *tx, _ bool) error {
+// settleCommitted settles a two-phase claim. It writes the rows that are still as the claim left them. Other rows were claimed again after
+// the claim's end, or set again.
+func (c *claim) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
+	all := store.FateAttempts(c.rings, c.before, fates, now)
+	finishes := !c.AtMostOnce && len(all) == 0 && store.AllConfirmed(fates)
+	return c.s.transact(ctx, c.s.rings, "settle", func(t *tx, _ bool) error {
 		if finishes {
-			return h.finish(ctx, t, now)
+			return c.finish(ctx, t, now)
 		}
-		ours, err := h.lockCommitted(ctx, t)
+		ours, err := c.lockCommitted(ctx, t)
 		if err != nil {
 			return err
 		}
 		var settled []settlement
 		for i := range fates {
-			if ours[h.rings[i].AlarmID] {
-				settled = append(settled, settlement{store.Settled(&h.rings[i], &h.before[i], &fates[i]), now})
+			if ours[c.rings[i].AlarmID] {
+				settled = append(settled, settlement{store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now})
 			}
 		}
-		var attempts []store.Attempted
+		var attempts []store.AlarmAttempt
 		for _, a := range all {
 			if ours[a.AlarmID] {
 				attempts = append(attempts, a)
 			}
 		}
-		return h.s.settle(ctx, t, settled, attempts)
+		return c.s.settle(ctx, t, settled, attempts)
 	})
 }
 
-// finish writes the confirmed outcome of a two-phase claim, a statement for each generation, of which there are few (FinishAlarms).
-func (h *held) finish(ctx context.Context, t *tx, now clock.Instant) error {
-	ids := make(map[int64][]int64) // by generation
-	for i := range h.rings {
-		r := &h.rings[i]
+// finish writes the confirmed outcome of a two-phase claim (FinishAlarms). It takes a statement for each generation; a batch has few of
+// them.
+func (c *claim) finish(ctx context.Context, t *tx, now clock.Instant) error {
+	ids := make(map[int64][]int64) // alarm ids by generation
+	for i := range c.rings {
+		r := &c.rings[i]
 		ids[r.Generation] = append(ids[r.Generation], r.AlarmID)
 	}
 	for _, generation := range slices.Sorted(maps.Keys(ids)) {
-		_, err := h.s.q.FinishAlarms(ctx, t, dbsqlc.FinishAlarmsParams{
-			RungAt: int64(h.Now), ClaimID: h.ClaimID, Now: int64(now), Ids: ids[generation], Generation: generation,
-			ClaimEnd: int64(h.LeaseEnd()),
+		_, err := c.s.q.FinishAlarms(ctx, t, dbsqlc.FinishAlarmsParams{
+			RungAt: int64(c.Now), ClaimID: c.ClaimID, Now: int64(now), Ids: ids[generation], Generation: generation,
+			ClaimEnd: int64(c.LeaseEnd()),
 		})
 		if err != nil {
 			return err
@@ -80,38 +82,38 @@ func (h *held) finish(ctx context.Context, t *tx, now clock.Instant) error {
 	return nil
 }
 
-// Release gives the rings back: a rollback, or what the rows were before.
-func (h *held) Release(ctx context.Context) error {
-	ctx, cancel := h.s.deadline(ctx)
+// Release gives the rings back. It rolls back a held claim, and restores the rows of a two-phase claim.
+func (c *claim) Release(ctx context.Context) error {
+	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	if h.tx != nil {
-		h.tx.rollback(ctx)
+	if c.tx != nil {
+		c.tx.rollback(ctx)
 		return nil
 	}
-	return h.s.transact(ctx, h.s.rings, "release", func(t *tx, _ bool) error {
-		ours, err := h.lockCommitted(ctx, t)
+	return c.s.transact(ctx, c.s.rings, "release", func(t *tx, _ bool) error {
+		ours, err := c.lockCommitted(ctx, t)
 		if err != nil {
 			return err
 		}
 		var settled []settlement
-		for i := range h.rings {
-			if ours[h.rings[i].AlarmID] {
-				settled = append(settled, settlement{store.Undone(&h.rings[i], &h.before[i]), h.before[i].UpdateTime})
+		for i := range c.rings {
+			if ours[c.rings[i].AlarmID] {
+				settled = append(settled, settlement{store.ReleaseSettlement(&c.rings[i], &c.before[i]), c.before[i].UpdateTime})
 			}
 		}
-		return h.s.settle(ctx, t, settled, nil)
+		return c.s.settle(ctx, t, settled, nil)
 	})
 }
 
-// lockCommitted locks the rows that are still as a two-phase claim left them.
-func (h *held) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error) {
-	ids := idsOf(h.rings, func(r *clock.Ring) int64 { return r.AlarmID })
+// lockCommitted locks the rows that are still as the two-phase claim left them, and returns the set of their ids.
+func (c *claim) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error) {
+	ids := idsOf(c.rings, func(r *clock.Ring) int64 { return r.AlarmID })
 	var found []int64
 	var err error
-	if h.Once {
-		found, err = h.s.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: h.ClaimID})
+	if c.AtMostOnce {
+		found, err = c.s.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: c.ClaimID})
 	} else {
-		found, err = h.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(h.LeaseEnd())})
+		found, err = c.s.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(c.LeaseEnd())})
 	}
 	ours := make(map[int64]bool, len(found))
 	for _, id := range found {
@@ -120,15 +122,15 @@ func (h *held) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error)
 	return ours, err
 }
 
-// settlement is a store.Settlement with the update_time to be written.
+// settlement is a store.Settlement, and the update_time to be written with it.
 type settlement struct {
 	store.Settlement
 	updateTime clock.Instant
 }
 
-// settle writes rows that are locked, and the attempts, of which it keeps the newest (SettleAlarms, InsertAttempts,
-// ListExcessAttempts, DeleteAttempts).
-func (s *Store) settle(ctx context.Context, t *tx, settled []settlement, attempts []store.Attempted) error {
+// settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts, ListExcessAttempts,
+// DeleteAttempts).
+func (s *Store) settle(ctx context.Context, t *tx, settled []settlement, attempts []store.AlarmAttempt) error {
 	err := s.inChunks(len(settled), func(from, to int) error {
 		args := make([]any, 0, 12*(to-from))
 		for i := range settled[from:to] {
@@ -144,7 +146,7 @@ func (s *Store) settle(ctx context.Context, t *tx, settled []settlement, attempt
 	return s.addAttempts(ctx, t, attempts)
 }
 
-func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.Attempted) error {
+func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmAttempt) error {
 	err := s.inChunks(len(attempts), func(from, to int) error {
 		args := make([]any, 0, 8*(to-from))
 		for i := range attempts[from:to] {
@@ -156,9 +158,9 @@ func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.Attempt
 	if err != nil {
 		return err
 	}
-	of := idsOf(attempts, func(a *store.Attempted) int64 { return a.AlarmID })
+	alarmIDs := idsOf(attempts, func(a *store.AlarmAttempt) int64 { return a.AlarmID })
 	for {
-		excess, err := s.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: of, Kept: clock.MaxAttempts})
+		excess, err := s.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
 		if err != nil || len(excess) == 0 {
 			return err
 		}
@@ -168,19 +170,19 @@ func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.Attempt
 	}
 }
 
-// inChunks calls do for consecutive ranges of rows that hold no payload.
+// inChunks calls do for consecutive ranges of n rows without payloads.
 func (s *Store) inChunks(n int, do func(from, to int) error) error {
-	const size = 2048 // a reason of 500 bytes, escaped, and the rest
+	const size = 2048 // bytes of one row: an escaped reason of 500 bytes, and the other columns
 	return chunks(n, s.known().maxStatement(), func(int) int { return size }, do)
 }
 
-// appendSettled adds the arguments of SettleAlarms; there -1, which NoInstant is, stands for NULL.
+// appendSettled appends the arguments of SettleAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendSettled(args []any, s *settlement) []any {
 	return append(args, s.ID, s.Generation, int64(s.State), int64(s.NextTryTime), int64(s.RingNo), int64(s.RetryTimes), s.LastError,
 		bit(s.InDoubt), s.ClaimID, int64(s.RungAt), int64(s.updateTime), int64(s.FinishedAt))
 }
 
-// appendAttempt adds the arguments of InsertAttempts.
-func appendAttempt(args []any, a *store.Attempted) []any {
+// appendAttempt appends the arguments of InsertAttempts.
+func appendAttempt(args []any, a *store.AlarmAttempt) []any {
 	return append(args, a.AlarmID, a.Generation, int64(a.RingNo), a.ClaimID, int64(a.Time), int64(a.Outcome), a.Error, a.By)
 }

@@ -18,10 +18,10 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Deps are what a Store uses.
+// Deps are the dependencies of a Store.
 type Deps struct {
-	Log        *slog.Logger          // nil: none
-	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
+	Log        *slog.Logger          // nil: no log
+	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
 }
 
 // Store is a store.Store in MySQL or MariaDB.
@@ -30,18 +30,22 @@ type Store struct {
 	log     *slog.Logger
 	metrics *store.Metrics
 	q       *dbsqlc.Queries
-	db      *sql.DB // requests that read
+	db      *sql.DB // keys of answers, and the server's settings
+	reads   *sql.DB // requests that read alarms
+	kills   *sql.DB // ends the statements of cancelled reads at the server
+	gate    *store.ReadGate
 	writes  *sql.DB // requests that write
 	rings   *sql.DB // claims only
-	upkeep  *sql.DB // all else
-	insert  optimism
+	upkeep  *sql.DB // loading, expiring, purging
+	leases  *sql.DB // leases and the clock, apart from reads that may hang
+	insert  optimisticInsert
 
 	mu     sync.Mutex
 	server server
 	shards int
 }
 
-// New returns a Store that connects when it is used; Check must succeed first.
+// New returns a Store that connects at its first use. Migrate, if needed, and Check must come before all other methods.
 func New(cfg Config, deps Deps) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -58,25 +62,28 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New()}
+	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New(), gate: store.NewReadGate(cfg.ReadConns)}
 	for _, p := range []struct {
 		pool       **sql.DB
 		conns      int
 		autocommit bool
-	}{{&s.db, cfg.Conns, true}, {&s.writes, cfg.WriteConns, false}, {&s.rings, cfg.RingConns, false}, {&s.upkeep, cfg.UpkeepConns, true}} {
+	}{{&s.db, cfg.Conns, true}, {&s.writes, cfg.WriteConns, false}, {&s.rings, cfg.RingConns, false}, {&s.upkeep, cfg.UpkeepConns, true}, {&s.leases, leaseConns, true}, {&s.kills, 1, true}} {
 		if *p.pool, err = open(d, p.conns, p.autocommit); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
+	if s.reads, err = openReads(d, cfg.ReadConns, s.kills); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 
-// pools returns those that are open.
+// pools returns the open pools.
 func (s *Store) pools() []*sql.DB {
-	return slices.DeleteFunc([]*sql.DB{s.rings, s.upkeep, s.writes, s.db}, func(p *sql.DB) bool { return p == nil })
+	return slices.DeleteFunc([]*sql.DB{s.reads, s.rings, s.leases, s.upkeep, s.writes, s.db, s.kills}, func(p *sql.DB) bool { return p == nil })
 }
 
-// Close shuts all connections that are idle, and the others when their calls and claims end.
+// Close closes idle connections at once, and busy connections when their calls and claims end.
 func (s *Store) Close() error {
 	var errs []error
 	for _, p := range s.pools() {
@@ -85,10 +92,10 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// HoldsClaims returns true: a claim may hold a transaction.
+// HoldsClaims returns true: a claim may hold a transaction open.
 func (s *Store) HoldsClaims() bool { return true }
 
-// ShardCount returns what Check read, 0 before.
+// ShardCount returns the shard count that Check read; 0 before Check.
 func (s *Store) ShardCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +105,7 @@ func (s *Store) ShardCount() int {
 // Engine returns "mariadb" or "mysql" and the server's version, as Check read it.
 func (s *Store) Engine() string { return s.known().String() }
 
-// known returns what Check read of the server.
+// known returns the server's properties that Check read; the zero server before Check.
 func (s *Store) known() server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +116,7 @@ func (s *Store) known() server {
 func (s *Store) Time(ctx context.Context) (int64, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	micros, err := s.q.ReadTime(ctx, s.upkeep)
+	micros, err := s.q.ReadTime(ctx, s.leases)
 	return micros, s.mapError("read the time", err)
 }
 
@@ -117,7 +124,12 @@ func (s *Store) Time(ctx context.Context) (int64, error) {
 func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	row, err := s.q.GetAlarm(ctx, s.db, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	leave, err := s.gate.AcquireSingle(ctx)
+	if err != nil {
+		return nil, s.mapError("get", err)
+	}
+	defer leave()
+	row, err := s.q.GetAlarm(ctx, s.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, unknownAlarm(k)
 	}
@@ -128,7 +140,7 @@ func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	if err != nil {
 		return nil, s.mapError("get", err)
 	}
-	attempts, err := s.q.ListAttempts(ctx, s.db, dbsqlc.ListAttemptsParams{AlarmID: a.ID, Limit: clock.MaxAttempts})
+	attempts, err := s.q.ListAttempts(ctx, s.reads, dbsqlc.ListAttemptsParams{AlarmID: a.ID, Limit: clock.MaxAttempts})
 	if err != nil {
 		return nil, s.mapError("get attempts", err)
 	}
@@ -136,7 +148,7 @@ func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	return &a, nil
 }
 
-// deadline gives a call a deadline of its own where the caller's context has none.
+// deadline adds Config.Timeout to a context that has no deadline.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,25 +26,25 @@ func TestMain(m *testing.M)       { storetest.Main(m) }
 func TestStore(t *testing.T)      { storetest.Run(t, engine()) }
 func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, engine()) }
 
-// TestStoreAsMySQL runs the suite as if the server were MySQL, which can neither refuse a locked row at once nor set a
-// variable for one statement.
+// TestStoreAsMySQL runs the suite as if the server were MySQL. MySQL can neither refuse a locked row at once nor set a variable for one
+// statement.
 func TestStoreAsMySQL(t *testing.T) {
 	e := engine()
-	made := e.New
+	newEmpty := e.New
 	e.New = func(tb testing.TB) *storetest.Database {
-		d := made(tb)
-		opened := d.Open
-		d.Open = func(tb testing.TB) store.Store { return asMySQL{opened(tb).(*Store)} }
+		d := newEmpty(tb)
+		openReal := d.Open
+		d.Open = func(tb testing.TB) store.Store { return asMySQL{openReal(tb).(*Store)} }
 		return d
 	}
-	e.Plans = func(*testing.T, *storetest.Database) {}
+	e.Plans = nil // TestStore has checked the plans
 	storetest.Run(t, e)
 }
 
-// asMySQL is a Store that takes its server for MySQL.
+// asMySQL is a Store that treats its server as MySQL.
 type asMySQL struct{ *Store }
 
-// Check takes the server for MySQL.
+// Check marks the server as MySQL.
 func (s asMySQL) Check(ctx context.Context) error {
 	err := s.Store.Check(ctx)
 	s.mu.Lock()
@@ -58,7 +59,7 @@ func engine() storetest.Engine {
 	}
 }
 
-// serverURL leads to a server on which databases may be created.
+// serverURL returns the URL of a server on which tests may create databases.
 func serverURL() string {
 	if u := os.Getenv("CLOCKD_TEST_MYSQL_URL"); u != "" {
 		return u
@@ -66,8 +67,8 @@ func serverURL() string {
 	return "mysql://clockd:clockd@127.0.0.1:23306/clockd"
 }
 
-// with returns the server's URL with another database, and sessions at -08:00.
-func with(tb testing.TB, database string) string {
+// databaseURL returns the server's URL with another database and the session time zone -08:00.
+func databaseURL(tb testing.TB, database string) string {
 	tb.Helper()
 	u, err := url.Parse(serverURL())
 	ok(tb, err, "parse CLOCKD_TEST_MYSQL_URL")
@@ -78,7 +79,7 @@ func with(tb testing.TB, database string) string {
 	return u.String()
 }
 
-// newURL makes an empty database that is dropped when the test ends.
+// newURL creates an empty database and returns its URL. The database is dropped when the test ends.
 func newURL(tb testing.TB) string {
 	tb.Helper()
 	ctx := context.WithoutCancel(tb.Context())
@@ -99,33 +100,34 @@ func newURL(tb testing.TB) string {
 		ok(tb, err, "drop the database")
 		_ = admin.Close()
 	})
-	return with(tb, name)
+	return databaseURL(tb, name)
 }
 
 func newDatabase(tb testing.TB) *storetest.Database {
 	tb.Helper()
 	u := newURL(tb)
-	a := newAnalyst(tb, u)
+	a := newAdminPool(tb, u)
 	return &storetest.Database{
 		Open: func(tb testing.TB) store.Store { return openStore(tb, u) },
+		Log:  func(tb testing.TB, log *slog.Logger) store.Store { return openLogged(tb, u, log) },
 		SQL:  a.db,
 		Kill: a.killOthers,
 
-		Server: host(tb, u),
-		Via:    func(tb testing.TB, address string) store.Store { return openStore(tb, at(tb, u, address)) },
+		Server: serverAddress(tb, u),
+		Via:    func(tb testing.TB, address string) store.Store { return openStore(tb, withAddress(tb, u, address)) },
 	}
 }
 
-// host returns the address of a URL's server.
-func host(tb testing.TB, u string) string {
+// serverAddress returns the host and port of a URL.
+func serverAddress(tb testing.TB, u string) string {
 	tb.Helper()
 	parsed, err := url.Parse(u)
 	ok(tb, err, "parse the URL")
 	return parsed.Host
 }
 
-// at returns the URL with another address.
-func at(tb testing.TB, u, address string) string {
+// withAddress returns the URL with another host and port.
+func withAddress(tb testing.TB, u, address string) string {
 	tb.Helper()
 	parsed, err := url.Parse(u)
 	ok(tb, err, "parse the URL")
@@ -133,21 +135,21 @@ func at(tb testing.TB, u, address string) string {
 	return parsed.String()
 }
 
-// analyst speaks to a database past the store.
-type analyst struct {
+// adminPool gives tests access to a database beside the store.
+type adminPool struct {
 	db *sql.DB
 
 	mu    sync.Mutex
-	ports map[string]bool // of its own connections
+	ports map[string]bool // local ports of its own connections
 }
 
-func newAnalyst(tb testing.TB, u string) *analyst {
+func newAdminPool(tb testing.TB, u string) *adminPool {
 	tb.Helper()
 	cfg := DefaultConfig()
 	cfg.URL = u
 	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(tb, err, "read the URL")
-	a := &analyst{ports: make(map[string]bool)}
+	a := &adminPool{ports: make(map[string]bool)}
 	d.DialFunc = a.dial
 	c, err := mysql.NewConnector(d)
 	ok(tb, err, "new connector")
@@ -156,7 +158,7 @@ func newAnalyst(tb testing.TB, u string) *analyst {
 	return a
 }
 
-func (a *analyst) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (a *adminPool) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, addr)
 	if err != nil {
@@ -169,20 +171,20 @@ func (a *analyst) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return conn, err
 }
 
-// killOthers ends the stores' connections to the database and waits until they are gone.
-func (a *analyst) killOthers(tb testing.TB) {
+// killOthers ends the connections of stores to the database, and waits until they are gone.
+func (a *adminPool) killOthers(tb testing.TB) {
 	tb.Helper()
 	for ids := a.others(tb); len(ids) > 0; ids = a.others(tb) {
 		for _, id := range ids {
 			_, err := a.db.ExecContext(tb.Context(), fmt.Sprintf("KILL %d", id))
-			if !isNumber(err, 1094) { // no such thread: it has just gone
+			if !hasNumber(err, 1094) { // no such thread: the connection has just gone
 				ok(tb, err, "kill")
 			}
 		}
 	}
 }
 
-func (a *analyst) others(tb testing.TB) []int64 {
+func (a *adminPool) others(tb testing.TB) []int64 {
 	tb.Helper()
 	rows, err := a.db.QueryContext(tb.Context(), "SELECT id, host FROM information_schema.processlist WHERE db = DATABASE()")
 	ok(tb, err, "list connections")
@@ -204,15 +206,20 @@ func (a *analyst) others(tb testing.TB) []int64 {
 
 func openStore(tb testing.TB, u string) *Store {
 	tb.Helper()
+	return openLogged(tb, u, nil)
+}
+
+func openLogged(tb testing.TB, u string, log *slog.Logger) *Store {
+	tb.Helper()
 	cfg := DefaultConfig()
 	cfg.URL = u
-	s, err := New(cfg, Deps{})
+	s, err := New(cfg, Deps{Log: log})
 	ok(tb, err, "new store")
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// migrated returns a store of a database of its own, ready for use.
+// migrated returns a store on a new database, ready for use.
 func migrated(tb testing.TB) *Store {
 	tb.Helper()
 	s := openStore(tb, newURL(tb))
@@ -221,7 +228,7 @@ func migrated(tb testing.TB) *Store {
 	return s
 }
 
-// unreachable returns a store whose server takes connections and never answers.
+// unreachable returns a store whose server accepts connections and never responds.
 func unreachable(tb testing.TB) store.Store {
 	tb.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -240,5 +247,21 @@ func ok(tb testing.TB, err error, doing string) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// TestServerClockIgnoresTheSessionsTimestamp sets the session variable timestamp, as a pooler or init_connect may do. Time and claims go
+// by the server's clock nevertheless.
+func TestServerClockIgnoresTheSessionsTimestamp(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		u := newURL(t)
+		ok(t, openStore(t, u).Migrate(t.Context()), "migrate")
+		s := openStore(t, u+"&timestamp="+strconv.FormatInt(time.Now().Add(off).Unix(), 10))
+		ok(t, s.Check(t.Context()), "check")
+		micros, err := s.Time(t.Context())
+		ok(t, err, "time")
+		if apart := time.Since(time.UnixMicro(micros)).Abs(); apart > time.Minute {
+			t.Errorf("the server's clock is read with an error of %s", apart)
+		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 
 var _ dbsqlc.DBTX = (*tx)(nil)
 
-// tx is a transaction on a connection of its own, READ COMMITTED as prepareSession says. It is no sql.Tx, because no
-// context bounds that one's COMMIT. It ends with commit or rollback.
+// tx is a READ COMMITTED transaction on a connection of its own. It ends with commit or rollback. It is not an sql.Tx, because no context
+// bounds the COMMIT of an sql.Tx.
 type tx struct{ *sql.Conn }
 
-// begin opens a transaction; with the first statement in the pools of writes and of rings, whose sessions do not commit by
-// themselves: a round trip less. Connections that died in the pool are passed over.
+// begin opens a transaction. Sessions in the pools of writes and of rings do not commit by themselves, so there the first statement begins
+// the transaction, which saves a round trip. begin skips connections that died in the pool.
 func (s *Store) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	for tries := 1; ; tries++ {
 		conn, err := db.Conn(ctx)
@@ -40,7 +40,7 @@ func (s *Store) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	}
 }
 
-// commit ends the transaction: done, rolled back for certain, or clock.ErrUnconfirmed.
+// commit commits and ends the transaction. After an error it is certainly rolled back, except after clock.ErrUnconfirmed.
 func (t *tx) commit(ctx context.Context) error {
 	if err := t.endWith(ctx, "COMMIT"); err != nil {
 		t.rollback(ctx)
@@ -50,13 +50,13 @@ func (t *tx) commit(ctx context.Context) error {
 	return nil
 }
 
-// commitAndBegin commits and begins the next transaction. After an error, which is as commit's, the transaction is still to
-// be rolled back.
+// commitAndBegin commits and begins the next transaction. Its errors have the meaning of commit's errors, but the caller must still roll
+// back.
 func (t *tx) commitAndBegin(ctx context.Context) error { return t.endWith(ctx, "COMMIT AND CHAIN") }
 
 func (t *tx) endWith(ctx context.Context, statement string) error {
 	if err := ctx.Err(); err != nil {
-		return err // not sent, so not committed
+		return err // the statement was not sent, so nothing is committed
 	}
 	_, err := t.ExecContext(ctx, statement)
 	if err == nil || definite(err) {
@@ -65,13 +65,14 @@ func (t *tx) endWith(ctx context.Context, statement string) error {
 	return clock.Unconfirmed(fmt.Errorf("mysql: commit: %w", err))
 }
 
-// rollbackAndBegin gives up what is locked and begins the next transaction.
+// rollbackAndBegin releases the locks and begins the next transaction.
 func (t *tx) rollbackAndBegin(ctx context.Context) error {
 	_, err := t.ExecContext(ctx, "ROLLBACK AND CHAIN")
 	return err
 }
 
-// rollback ends the transaction, also after ctx. A connection that cannot do it is shut, and the server rolls back.
+// rollback rolls back and ends the transaction, even if ctx has ended. If the ROLLBACK fails, the connection is closed and the server rolls
+// back.
 func (t *tx) rollback(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -81,11 +82,11 @@ func (t *tx) rollback(ctx context.Context) {
 	_ = t.Close()
 }
 
-// discard shuts the connection, which would otherwise go back to its pool.
+// discard closes the connection, which would otherwise return to its pool.
 func (t *tx) discard() { _ = t.Raw(func(any) error { return driver.ErrBadConn }) }
 
-// transact runs try in a transaction and commits, and again after a definite rollback; first tells try whether it is
-// the first time. The error is of a kind of package clock.
+// transact runs try in a transaction and commits. It does so again after a definite rollback; first tells try whether this is the first run.
+// The error has a kind of package clock.
 func (s *Store) transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, first bool) error) error {
 	first := true
 	err := s.metrics.Replay(ctx, replayReason, func() error {

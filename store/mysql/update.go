@@ -8,75 +8,75 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// before is what the rows of one UPDATE have in common: what guards it, and which it is.
-type before struct {
+// updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have.
+type updateKey struct {
 	kind       clock.Verdict // Replace, Stop or Amend
 	state      clock.State
-	generation int64 // Stop; each row of the others is guarded by its own
-	ringNo     int   // Amend
+	generation int64 // for Stop only; other kinds check the generation of each row
+	ringNo     int   // for Amend only
 }
 
-// Update rewrites the rows: cancels with one statement for each state and generation that they meet (CancelAlarms), sets with one for
-// each state (RewriteAlarms), answers, kicks and discards with one for each state and ring_no (AmendAlarms).
+// Update rewrites the rows. Cancels take one statement for each state and generation (CancelAlarms). Sets take one for each state
+// (RewriteAlarms). Answers, kicks and discards take one for each state and ring_no (AmendAlarms).
 func (w *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
-	groups := make(map[before][]store.Change)
+	groups := make(map[updateKey][]store.Change)
 	for _, c := range changes {
-		b := beforeOf(&c)
-		groups[b] = append(groups[b], c)
+		k := updateKeyOf(&c)
+		groups[k] = append(groups[k], c)
 	}
 	changed := 0
-	for b, group := range groups {
-		n, err := w.update(ctx, b, group)
+	for k, group := range groups {
+		n, err := w.update(ctx, k, group)
 		if err != nil {
 			return changed, err
 		}
 		changed += n
 	}
-	if attempts := store.AttemptsOf(changes); len(attempts) > 0 {
+	if attempts := store.ChangeAttempts(changes); len(attempts) > 0 {
 		return changed, w.s.addAttempts(ctx, w.tx, attempts)
 	}
 	return changed, nil
 }
 
-func beforeOf(c *store.Change) before {
+func updateKeyOf(c *store.Change) updateKey {
 	switch {
 	case c.New.Generation != c.Old.Generation:
-		return before{kind: clock.Replace, state: c.Old.State}
-	case c.Stops():
-		return before{kind: clock.Stop, state: c.Old.State, generation: c.Old.Generation}
+		return updateKey{kind: clock.Replace, state: c.Old.State}
+	case c.IsCancel():
+		return updateKey{kind: clock.Stop, state: c.Old.State, generation: c.Old.Generation}
 	default:
-		return before{kind: clock.Amend, state: c.Old.State, ringNo: c.Old.RingNo}
+		return updateKey{kind: clock.Amend, state: c.Old.State, ringNo: c.Old.RingNo}
 	}
 }
 
-func (w *writeTx) update(ctx context.Context, b before, group []store.Change) (int, error) {
-	switch b.kind {
+func (w *writeTx) update(ctx context.Context, k updateKey, group []store.Change) (int, error) {
+	switch k.kind {
 	case clock.Stop:
-		return w.cancel(ctx, b, group)
+		return w.cancel(ctx, k, group)
 	case clock.Amend:
-		return w.amend(ctx, b, group)
+		return w.amend(ctx, k, group)
 	default:
-		return w.rewrite(ctx, b, group)
+		return w.rewrite(ctx, k, group)
 	}
 }
 
-func (w *writeTx) cancel(ctx context.Context, b before, group []store.Change) (int, error) {
+func (w *writeTx) cancel(ctx context.Context, k updateKey, group []store.Change) (int, error) {
 	n, err := w.s.q.CancelAlarms(ctx, w.tx, dbsqlc.CancelAlarmsParams{
-		Now: int64(group[0].New.UpdateTime), Generation: b.generation, OldState: int64(b.state),
-		Ids: idsOf(group, func(c *store.Change) int64 { return c.Old.ID }),
+		Now: int64(group[0].New.UpdateTime), Generation: k.generation, OldState: int64(k.state),
+		Ids: idsOf(group, func(c *store.Change) int64 { return c.Old.ID }), Build: store.BuildLevel(),
 	})
 	return int(n), err
 }
 
-func (w *writeTx) rewrite(ctx context.Context, b before, group []store.Change) (int, error) {
+func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []store.Change) (int, error) {
 	changed := 0
 	size := func(i int) int { return sizeOf(group[i].New) }
 	err := chunks(len(group), w.server.maxStatement(), size, func(from, to int) error {
-		args := make([]any, 0, (to-from)*24+1)
+		args := make([]any, 0, (to-from)*24+2)
 		for _, c := range group[from:to] {
 			args = appendRewritten(args, c.New)
 		}
-		args = append(args, int64(b.state))
+		args = append(args, int64(k.state), store.BuildLevel())
 		n, err := w.s.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, part: rewriteRow, rows: to - from, args: args}, dbsqlc.RewriteAlarmsParams{})
 		changed += int(n)
 		return err
@@ -84,14 +84,14 @@ func (w *writeTx) rewrite(ctx context.Context, b before, group []store.Change) (
 	return changed, err
 }
 
-func (w *writeTx) amend(ctx context.Context, b before, group []store.Change) (int, error) {
+func (w *writeTx) amend(ctx context.Context, k updateKey, group []store.Change) (int, error) {
 	changed := 0
 	err := w.s.inChunks(len(group), func(from, to int) error {
-		args := make([]any, 0, (to-from)*15+2)
+		args := make([]any, 0, (to-from)*15+3)
 		for _, c := range group[from:to] {
 			args = appendAmended(args, c.New)
 		}
-		args = append(args, int64(b.state), int64(b.ringNo))
+		args = append(args, int64(k.state), int64(k.ringNo), store.BuildLevel())
 		n, err := w.s.q.AmendAlarms(ctx, bulk{DBTX: w.tx, part: amendRow, rows: to - from, args: args}, dbsqlc.AmendAlarmsParams{})
 		changed += int(n)
 		return err
@@ -99,13 +99,13 @@ func (w *writeTx) amend(ctx context.Context, b before, group []store.Change) (in
 	return changed, err
 }
 
-// appendAmended adds the arguments of AmendAlarms; there -1, which NoInstant is, stands for NULL.
+// appendAmended appends the arguments of AmendAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendAmended(args []any, a *clock.Alarm) []any {
 	return append(args, a.ID, a.Generation, int64(a.State), int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes),
 		a.LastError, bit(a.InDoubt), int64(a.RungAt), int64(a.Answer), a.AnsweredBy, int64(a.AnsweredAt), int64(a.UpdateTime), int64(a.FinishedAt))
 }
 
-// appendRewritten adds the arguments of RewriteAlarms; there -1, which NoInstant is, stands for NULL.
+// appendRewritten appends the arguments of RewriteAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendRewritten(args []any, a *clock.Alarm) []any {
 	return append(args, a.ID, a.Generation, int64(a.State), bytesOf(a.Payload), int64(a.PayloadKind), a.ContentType, int64(a.RingAt),
 		int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes), a.LastError, bit(a.InDoubt),

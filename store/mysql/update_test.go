@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestAmendGuards: an answer rewrites its row only while it has the generation, state and ring_no that were read.
-func TestAmendGuards(t *testing.T) {
+// TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
+func TestAmendSkipsChangedRow(t *testing.T) {
 	s := migrated(t)
 	ops := setsOf("amend", 1, t0, nil)
 	id := write(t, s, clock.Create, ops)[0]

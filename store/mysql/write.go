@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// Write applies the ops in one transaction, as store.Write plans it.
+// Write applies the ops in one transaction, which store.Write plans.
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []clock.Decision, err error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -21,27 +22,39 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 		defer cancel()
 	}
 	server, shards := s.known(), s.ShardCount()
+	tries := 0
 	err = s.transact(ctx, s.writes, "write", func(t *tx, first bool) (err error) {
-		w := &writeTx{tx: t, s: s, server: server, first: first}
+		w := &writeTx{tx: t, s: s, server: server, first: first, inParts: r.Wait > 0 || tries >= wholeGroupTries(server)}
+		tries++
 		decisions, err = store.Write(ctx, w, r, shards)
 		return err
 	})
 	return decisions, err
 }
 
-// maxPenalty bounds how many groups are not inserted first after a refused one.
-const maxPenalty = 64
-
-// optimism decides whether a group is worth inserting before its keys are read. A refused INSERT has cost its time for
-// nothing, so after one the next group is read first, after two in a row the next two, then four, up to maxPenalty; a
-// success forgets it all. So sets of new keys cost one statement, and repeated ones hardly more than reading.
-type optimism struct {
-	mu            sync.Mutex
-	skip, penalty int
+// wholeGroupTries returns how often a group is tried as a whole before it is inserted in parts. If another transaction holds a key, it may be
+// about to commit. MariaDB refuses such a key at once, MySQL after a second.
+func wholeGroupTries(s server) int {
+	if s.maria {
+		return 4
+	}
+	return 1
 }
 
-// allow reports whether to try.
-func (o *optimism) allow() bool {
+// maxPenalty is the largest number of groups that are read first after a refused INSERT.
+const maxPenalty = 64
+
+// optimisticInsert decides whether a group is worth inserting before its keys are read. A refused INSERT is wasted time. So after one refusal
+// the next group is read first, after two in a row the next two groups, then four, up to maxPenalty. A success resets the count. So sets of
+// new keys cost one statement, and repeated sets cost hardly more than reading.
+type optimisticInsert struct {
+	mu      sync.Mutex
+	skip    int // groups still to be read first
+	penalty int // groups to be read first after the last refusal; 0 after a success
+}
+
+// allow reports whether to insert the next group before its keys are read.
+func (o *optimisticInsert) allow() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.skip == 0 {
@@ -51,8 +64,8 @@ func (o *optimism) allow() bool {
 	return false
 }
 
-// learn notes what came of trying.
-func (o *optimism) learn(refused bool) {
+// learn records whether the server refused an optimistic INSERT.
+func (o *optimisticInsert) learn(refused bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !refused {
@@ -65,24 +78,28 @@ func (o *optimism) learn(refused bool) {
 
 var _ store.WriteTx = (*writeTx)(nil)
 
-// writeTx is a transaction for one group.
+// writeTx is the write transaction of one group.
 type writeTx struct {
 	*tx
-	s      *Store
-	server server
-	first  bool // not a replay
+	s       *Store
+	server  server
+	first   bool // not a replay
+	inParts bool // insert absent rows in parts, so that a held key delays no other key
 }
 
-// Insert adds the rows with one statement (or some, where they are too large for one), or none. Keys that may exist are
-// tried only where the server can refuse a locked one without waiting, which is MariaDB.
+// Insert adds all rows or none, with one statement, or with several if the rows are too large for one. Keys that may exist are tried only on
+// MariaDB, which can refuse a locked key without waiting.
 func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.s.insert.allow()) {
 		return nil, store.ErrKeyExists
 	}
+	if absent && w.inParts {
+		return w.insertByHalves(ctx, rows)
+	}
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int { return sizeOf(rows[i]) }
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
-		id, err := w.insertRows(ctx, rows[from:to], absent)
+		id, err := w.insertRows(ctx, rows[from:to])
 		if err != nil {
 			return err
 		}
@@ -98,33 +115,86 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	}
 	switch {
 	case refused && len(ids) > 0:
-		return nil, store.ErrReplay // a statement before it has inserted its rows
+		return nil, store.ErrReplay // an earlier statement has inserted its rows
 	case refused:
 		return nil, store.ErrKeyExists
 	}
 	return ids, err
 }
 
-// insertRows adds the rows and returns the id of the first. InnoDB gives the rows of an INSERT whose count it knows
-// consecutive ids, in steps of auto_increment_increment, whatever the innodb_autoinc_lock_mode. Should that ever not hold, a
-// wrong id does no harm: it is offered to the heap only, and a claim looks again what it takes.
-func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm, absent bool) (int64, error) {
-	args := make([]any, 0, len(rows)*20)
+// insertByHalves adds the rows in parts, each after a savepoint. Some servers are configured to roll back the whole transaction when a lock
+// is not available. There none of the rows exist afterwards, and the group fails.
+func (w *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
+	ids := make([]int64, 0, len(rows))
+	size := func(i int) int { return sizeOf(rows[i]) }
+	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
+		inserted, err := store.InsertByHalves(rows[from:to], func(part []*clock.Alarm) ([]int64, bool, error) { return w.insertPart(ctx, part) })
+		ids = append(ids, inserted...)
+		return err
+	})
+	if hasNumber(err, errDuplicateKey) {
+		return nil, store.ErrReplay // another transaction has committed the key meanwhile
+	}
+	return ids, err
+}
+
+func (w *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []int64, refused bool, err error) {
+	if _, err := w.ExecContext(ctx, "SAVEPOINT part"); err != nil {
+		return nil, false, err
+	}
+	id, err := w.insertFree(ctx, part)
+	if hasNumber(err, errLockTimeout, errLockNoWait) {
+		_, err = w.ExecContext(ctx, "ROLLBACK TO SAVEPOINT part")
+		return nil, true, err
+	}
+	ids = make([]int64, len(part))
+	for i := range ids {
+		ids[i], id = id, id+w.server.idStep
+	}
+	return ids, false, err
+}
+
+// insertFree adds the rows without waiting for a held key. On MySQL an INSERT would wait for a second, so the keys are locked before it
+// (LockAlarmsAtOnce).
+func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, error) {
+	if !w.server.maria {
+		keys := make([]clock.Key, len(rows))
+		for i, a := range rows {
+			keys[i] = a.Key
+		}
+		b := bulk{DBTX: w.tx, part: keyPair, rows: len(keys), args: keyArgs(keys)}
+		if _, err := w.s.q.LockAlarmsAtOnce(ctx, b); err != nil {
+			return 0, err
+		}
+	}
+	return w.insertRows(ctx, rows)
+}
+
+// insertRows adds the rows and returns the id of the first row. On MariaDB it does not wait for a held key.
+//
+// InnoDB knows the row count of this INSERT, so the ids are consecutive, in steps of auto_increment_increment, whatever the
+// innodb_autoinc_lock_mode. If that ever failed, a wrong id would do no harm: it is only offered to the heap, and a claim checks every row
+// again.
+func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, error) {
+	args := append(make([]any, 0, len(rows)*20+1), store.BuildLevel())
 	for _, a := range rows {
 		args = appendInserted(args, a)
 	}
 	b := bulk{DBTX: w.tx, part: alarmTuple, rows: len(rows), args: args}
-	if !absent {
+	if w.server.maria {
 		b.prefix = lockWait(0)
 	}
 	result, err := w.s.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
+	if hasNumber(err, errNull) { // only the guarded value can be NULL
+		return 0, fmt.Errorf("%w: %w", store.ErrOldBuild, err)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return result.LastInsertId()
 }
 
-// appendInserted adds the arguments of InsertAlarms.
+// appendInserted appends the arguments of InsertAlarms.
 func appendInserted(args []any, a *clock.Alarm) []any {
 	return append(args, a.Application, a.BusinessID, int64(a.Shard), int64(a.State), a.Generation, bytesOf(a.Payload), int64(a.PayloadKind),
 		a.ContentType, int64(a.RingAt), null(a.LatestRingAt), null(a.NextTryTime), a.Retry.Encode(), a.AckTimeout.Milliseconds(),
@@ -132,7 +202,7 @@ func appendInserted(args []any, a *clock.Alarm) []any {
 		int64(a.Delivery), int64(store.Rank(a.Priority)))
 }
 
-// lockWait makes MariaDB wait at most that many seconds for the locks of the statement that follows; 0: not at all.
+// lockWait returns the prefix of a MariaDB statement that waits at most so many seconds for locks; 0: not at all.
 func lockWait(seconds int) string {
 	return "SET STATEMENT innodb_lock_wait_timeout = " + strconv.Itoa(seconds) + " FOR "
 }
@@ -144,22 +214,22 @@ func compareKeys(a, b clock.Key) int {
 	return strings.Compare(a.BusinessID, b.BusinessID)
 }
 
-// sizeOf returns how many bytes of a statement the row takes at most: every byte of text may be escaped with another.
+// sizeOf returns the largest number of bytes that the row takes in a statement. Every byte of text may need another byte as escape.
 func sizeOf(a *clock.Alarm) int {
 	const numbers = 400
 	return numbers + 2*(len(a.Application)+len(a.BusinessID)+len(a.Payload)+len(a.ContentType)+len(a.LastError)+len(a.Traceparent))
 }
 
-// Cancel leaves all to Lock: no UPDATE here tells which rows it met, and their ids cost what the lock does.
+// Cancel leaves all rows to Lock. An UPDATE on this engine does not tell which rows it met, and reading their ids costs as much as Lock.
 func (w *writeTx) Cancel(context.Context, []clock.Key, clock.Instant, bool) ([]clock.Alarm, error) {
 	return nil, nil
 }
 
-// Lock returns the free rows of the keys, locked (LockAlarms, LockAlarmsBriefly, LockAlarmsWaiting).
+// Lock locks and returns the free rows of the keys (LockAlarms, LockAlarmsBriefly, LockAlarmsWaiting).
 func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
 	if wait > 0 {
 		rows, err := w.lockWaiting(ctx, keys, int((wait+time.Second-1)/time.Second))
-		if !isNumber(err, errLockTimeout) {
+		if !hasNumber(err, errLockTimeout) {
 			return rows, err
 		}
 	}
@@ -169,7 +239,7 @@ func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	return w.readKeys(ctx, keys, "", w.s.q.LockAlarms)
 }
 
-// lockWaiting waits for locked rows, in whole seconds, as the server counts them.
+// lockWaiting locks the rows of the keys, and waits for locked rows for so many seconds. The server counts whole seconds.
 func (w *writeTx) lockWaiting(ctx context.Context, keys []clock.Key, seconds int) ([]clock.Alarm, error) {
 	if w.server.maria {
 		return w.readKeys(ctx, keys, lockWait(seconds), w.s.q.LockAlarmsWaiting)
@@ -184,25 +254,25 @@ func (w *writeTx) lockWaiting(ctx context.Context, keys []clock.Key, seconds int
 	return rows, err
 }
 
-// setLockWait is what MySQL has in place of SET STATEMENT.
+// setLockWait sets the lock timeout of the session, because MySQL has no SET STATEMENT.
 func (w *writeTx) setLockWait(ctx context.Context, seconds int) error {
 	_, err := w.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = "+strconv.Itoa(seconds))
 	return err
 }
 
-// Read returns the rows of the keys as last committed (ReadAlarms).
+// Read returns the last committed rows of the keys, without locking (ReadAlarms).
 func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
 	return w.readKeys(ctx, keys, "", w.s.q.ReadAlarms)
 }
 
-// readRows is a query of key pairs.
+// readRows is a generated method that reads the rows of key pairs.
 type readRows[R any] func(ctx context.Context, db dbsqlc.DBTX) ([]R, error)
 
 func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string, query readRows[dbsqlc.Alarm]) ([]clock.Alarm, error) {
 	return readKeys(ctx, w, keys, prefix, query, alarmsOf)
 }
 
-// readKeys runs a query of key pairs, and returns its rows in the words of the domain.
+// readKeys runs a query of key pairs, and converts its rows to alarms of package clock.
 func readKeys[R any](
 	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) ([]clock.Alarm, error),
 ) ([]clock.Alarm, error) {
@@ -221,7 +291,7 @@ func readKeys[R any](
 	return alarmsOf(rows)
 }
 
-// keyArgs returns keys as the arguments of pairs.
+// keyArgs returns keys as the arguments of key pairs.
 func keyArgs(keys []clock.Key) []any {
 	args := make([]any, 0, 2*len(keys))
 	for _, k := range keys {

@@ -36,7 +36,7 @@ func cancelsOf(ops []clock.Op) []clock.Op {
 	return cancels
 }
 
-// write demands the verdict of all the ops and returns the ids.
+// write writes the ops, requires the verdict want of each, and returns the alarm ids.
 func write(tb testing.TB, s *Store, want clock.Verdict, ops []clock.Op) []int64 {
 	tb.Helper()
 	decisions, err := s.Write(context.Background(), clock.WriteRequest{Now: t0, Ops: ops})
@@ -51,9 +51,9 @@ func write(tb testing.TB, s *Store, want clock.Verdict, ops []clock.Op) []int64 
 	return ids
 }
 
-// TestInsertDoesNotWait holds a key, not just its row, as a write that waits for a ring does: another group neither waits for
-// it nor loses its other sets.
-func TestInsertDoesNotWait(t *testing.T) {
+// TestInsertDoesNotWaitForAHeldKey holds a key, not just its row, as a write does that waits for a ring. Another group neither waits for the
+// key nor loses its other sets.
+func TestInsertDoesNotWaitForAHeldKey(t *testing.T) {
 	s := migrated(t)
 	write(t, s, clock.Create, setsOf("held", 1, t0, nil))
 	ctx := t.Context()
@@ -70,16 +70,16 @@ func TestInsertDoesNotWait(t *testing.T) {
 	if decisions[498].Verdict != clock.Create || decisions[499].Verdict != clock.Wait {
 		t.Fatalf("verdicts %s and %s", decisions[498].Verdict, decisions[499].Verdict)
 	}
-	if took > 700*time.Millisecond { // the least that a lock timeout of MySQL is: 1 s
+	if took > 700*time.Millisecond { // MySQL's shortest lock timeout is 1 s
 		t.Errorf("a group waited for a held key: %s", took)
 	}
 	t.Logf("a group of 500 beside a held key: %s", took)
 }
 
-// TestGroupOfQuotes writes groups in which every byte of the payloads is escaped: one of 4 MiB, as large as the service makes
-// them, fits one statement; one that the server would refuse as a single statement is cut
-// in three (and its keys are locked and read first, because the group before it was refused).
-func TestGroupOfQuotes(t *testing.T) {
+// TestGroupIsCutByItsEscapedSize writes groups in which every byte of the payloads is escaped. A group of 4 MiB, the service's largest, fits
+// one statement. A group that the server would refuse as a single statement is cut in three. Its keys are locked and read first, because the
+// group before it was refused.
+func TestGroupIsCutByItsEscapedSize(t *testing.T) {
 	s := migrated(t)
 	body := bytes.Repeat([]byte{'\''}, clock.DefaultMaxPayload)
 	for _, p := range s.pools() {
@@ -102,8 +102,8 @@ func TestGroupOfQuotes(t *testing.T) {
 	}
 }
 
-// TestGroupOfStatements meets an existing key in the last of several INSERTs: the sets before it are created once.
-func TestGroupOfStatements(t *testing.T) {
+// TestGroupOfManyStatementsMeetsAnExistingKey has an existing key in the last of several INSERTs. The sets before it are created once.
+func TestGroupOfManyStatementsMeetsAnExistingKey(t *testing.T) {
 	s := migrated(t)
 	s.server.maxPacket = minPacket
 	body := make([]byte, clock.DefaultMaxPayload)
@@ -120,8 +120,8 @@ func TestGroupOfStatements(t *testing.T) {
 	}
 }
 
-func TestOptimism(t *testing.T) {
-	var o optimism
+func TestRefusedInsertsLengthenThePause(t *testing.T) {
+	var o optimisticInsert
 	tries := func(n int) (tried int) {
 		for range n {
 			if o.allow() {
@@ -132,10 +132,10 @@ func TestOptimism(t *testing.T) {
 		return tried
 	}
 	if n := tries(1 + 1 + 1 + 2 + 1 + 4 + 1 + 8 + 1 + 16 + 1 + 32 + 1 + 64 + 1 + 64); n != 8 {
-		t.Errorf("%d refused groups were inserted first, want 8", n)
+		t.Errorf("%d groups were inserted before reading, want 8", n)
 	}
 	if !o.allow() {
-		t.Error("not tried again after the greatest penalty")
+		t.Error("not tried again after the largest penalty")
 	}
 	o.learn(false)
 	for range 2 {
@@ -145,8 +145,8 @@ func TestOptimism(t *testing.T) {
 	}
 }
 
-// TestStatements counts the round trips of the common calls.
-func TestStatements(t *testing.T) {
+// TestCommonCallsTakeFewRoundTrips counts the statements of the common calls.
+func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	s := migrated(t)
 	for _, p := range s.pools() {
 		p.SetMaxOpenConns(1)
@@ -170,7 +170,7 @@ func TestStatements(t *testing.T) {
 		{"300 rings confirmed", 3, ring(clock.Confirmed)},
 		{"200 cancels", 3, func() { write(t, s, clock.Stop, cancelsOf(moved[300:])) }},
 		{"purge of 500", 6, func() {
-			n, err := s.Purge(t.Context(), clock.MaxInstant, 1000)
+			n, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 1000)
 			if ok(t, err, "purge"); n != 500 {
 				t.Errorf("%d purged", n)
 			}
@@ -178,13 +178,13 @@ func TestStatements(t *testing.T) {
 	} {
 		before := questions(t, s)
 		c.do()
-		if n := questions(t, s) - before - len(s.pools()); n != c.want { // but for the looks at the counters
+		if n := questions(t, s) - before - len(s.pools()); n != c.want { // reading the counters takes one statement in each pool
 			t.Errorf("%s take %d statements, want %d", c.name, n, c.want)
 		}
 	}
 }
 
-// questions returns how many statements the pools, of one connection each, have sent.
+// questions returns how many statements the pools have sent. Each pool must have one connection.
 func questions(t *testing.T, s *Store) int {
 	t.Helper()
 	sum := 0
@@ -212,15 +212,15 @@ func claimAndSettle(tb testing.TB, s *Store, ids []int64, kind clock.OutcomeKind
 	ok(tb, c.Settler.Settle(context.Background(), now, fates), "settle")
 }
 
-// TestTime fixes the server's clock at the edges of daylight saving and of a second: the time of a session east or west is the
-// same.
-func TestTime(t *testing.T) {
+// TestTimeIgnoresTheSessionTimeZone fixes the server's clock at the edges of daylight saving time and of a second, in sessions of several
+// time zones.
+func TestTimeIgnoresTheSessionTimeZone(t *testing.T) {
 	s := migrated(t)
-	s.upkeep.SetMaxOpenConns(1)
+	s.leases.SetMaxOpenConns(1)
 	for _, zone := range []string{"SYSTEM", "+02:00", "-08:00"} {
 		for _, at := range []string{"1774746000.000000", "1792890000.000001", "1792893599.999999", "1792893600.000000", "2147483647.0"} {
 			for _, statement := range []string{"SET time_zone = '" + zone + "'", "SET timestamp = " + at} {
-				_, err := s.upkeep.ExecContext(t.Context(), statement)
+				_, err := s.leases.ExecContext(t.Context(), statement)
 				ok(t, err, statement)
 			}
 			var want float64
@@ -235,9 +235,9 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestBesideAClaim ends claims, moves and purges alarms in tables of few rows, where reading all would be the cheapest plan,
-// while another claim holds a row: nothing waits for it.
-func TestBesideAClaim(t *testing.T) {
+// TestSmallTableDoesNotWaitForAHeldClaim settles claims, and moves and purges alarms, while another claim holds a row. The tables have few
+// rows, so reading them whole would be the cheapest plan. No call waits for the held row.
+func TestSmallTableDoesNotWaitForAHeldClaim(t *testing.T) {
 	s := migrated(t)
 	for n := 2; n <= 9; n++ {
 		for _, table := range []string{"alarm", "ring_attempt"} {
@@ -255,7 +255,7 @@ func TestBesideAClaim(t *testing.T) {
 		claimAndSettle(t, s, ids[1:n], clock.Returned)
 		write(t, s, clock.Replace, setsOf("few", n, t0+1, []byte("y"))[1:])
 		write(t, s, clock.Stop, cancelsOf(ops[1:n]))
-		purged, err := s.Purge(t.Context(), clock.MaxInstant, 100)
+		purged, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 100)
 		ok(t, err, "purge")
 		if took := time.Since(started); purged != n+1 || took > 900*time.Millisecond {
 			t.Errorf("%d rows: %d purged in %s", n, purged, took)

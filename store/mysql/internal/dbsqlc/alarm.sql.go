@@ -22,6 +22,7 @@ SET a.state = c.state, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_t
     a.rung_at = NULLIF(c.rung_at, -1), a.answer = c.answer, a.answered_by = c.answered_by,
     a.answered_at = NULLIF(c.answered_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
 WHERE a.state = ? AND a.ring_no = ?
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type AmendAlarmsParams struct {
@@ -42,10 +43,11 @@ type AmendAlarmsParams struct {
 	FinishedAt   sql.NullInt64
 	OldState     int64
 	OldRingNo    int64
+	Build        int64
 }
 
-// Rows that were answered, kicked or discarded, of one state and ring_no before: neither what a set says nor the generation. The inner SELECT
-// is repeated a row; -1 stands for NULL.
+// Writes rows that were answered, kicked or discarded. All rows had the same state and ring_no before. The generation and the content
+// stay, except latest_ring_at. The inner SELECT is repeated for each row; -1 stands for NULL.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, AmendAlarms,
@@ -66,6 +68,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.FinishedAt,
 		arg.OldState,
 		arg.OldRingNo,
+		arg.Build,
 	)
 	if err != nil {
 		return 0, err
@@ -77,6 +80,7 @@ const CancelAlarms = `-- name: CancelAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 6, next_try_time = NULL, update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND state = ?
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type CancelAlarmsParams struct {
@@ -84,9 +88,10 @@ type CancelAlarmsParams struct {
 	Ids        []int64
 	Generation int64
 	OldState   int64
+	Build      int64
 }
 
-// Rows of one generation and state that a cancel has stopped; the payload is not written again.
+// Cancels rows that share one generation and one state. It does not write the payload again.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsParams) (int64, error) {
 	query := CancelAlarms
@@ -103,7 +108,22 @@ func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsPar
 	}
 	queryParams = append(queryParams, arg.Generation)
 	queryParams = append(queryParams, arg.OldState)
+	queryParams = append(queryParams, arg.Build)
 	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const DeleteAlarm = `-- name: DeleteAlarm :execrows
+DELETE FROM alarm WHERE id = ?
+`
+
+// Deletes the alarm of a write probe, in the transaction that inserted it.
+// Index: primary key. Rows: one.
+func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, error) {
+	result, err := db.ExecContext(ctx, DeleteAlarm, id)
 	if err != nil {
 		return 0, err
 	}
@@ -163,11 +183,12 @@ const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES ((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type InsertAlarmsParams struct {
-	Application  string
+	Oldest       int64
+	IF           interface{}
 	BusinessID   string
 	Shard        int64
 	State        int64
@@ -189,13 +210,16 @@ type InsertAlarmsParams struct {
 	DueRank      int64
 }
 
-// The sets of a group as new rows, all or nothing: the tuple is repeated a row. In the order of the group, so that of alarms
-// with one time the first one set rings first. MariaDB runs it with innodb_lock_wait_timeout = 0 where a key may exist: it
-// then never waits for a row that is locked elsewhere.
+// Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows are in the order of the group, so of
+// alarms due at one time the alarm that was set first rings first.
+// Where a key may exist, MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
+// For a build below the oldest level the application of the first tuple is NULL, and the server refuses the statement. The other tuples
+// need no check.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) (sql.Result, error) {
 	return db.ExecContext(ctx, InsertAlarms,
-		arg.Application,
+		arg.Oldest,
+		arg.IF,
 		arg.BusinessID,
 		arg.Shard,
 		arg.State,
@@ -241,9 +265,9 @@ type ListAlarmsParams struct {
 	Limit       int32
 }
 
-// Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. Comparisons pad
-// with blanks, so that an id shorter than a prefix that ends with one may lie in the range: the length tells it. LIKE would not
-// pad, but MariaDB ends its range at U+FFFF and loses what follows.
+// Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states.
+// Comparisons pad with blanks. So an id that is shorter than a prefix with a blank at its end may lie in the range; the comparison of
+// lengths excludes it. LIKE does not pad, but MariaDB ends its range at U+FFFF and would lose the ids beyond.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	query := ListAlarms
@@ -330,7 +354,7 @@ type ListKeysRow struct {
 	BusinessID  string
 }
 
-// The keys of the alarms with these ids.
+// Reads the keys of the alarms with these ids.
 // Index: primary key. Rows: up to a chunk of answers.
 func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKeysRow, error) {
 	query := ListKeys
@@ -370,8 +394,8 @@ SELECT id, application, business_id, shard, state, generation, payload, payload_
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
-// The free rows of the keys, locked in the order of the keys: the pair is repeated a key. MariaDB plans up to 999 pairs as
-// a range of points (in_predicate_conversion_threshold), so the caller sends fewer.
+// Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans up to 999 pairs
+// as a range of points (in_predicate_conversion_threshold), so the caller sends fewer.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, LockAlarms)
@@ -428,6 +452,36 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 	return items, nil
 }
 
+const LockAlarmsAtOnce = `-- name: LockAlarmsAtOnce :many
+SELECT id FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+ORDER BY application, business_id FOR UPDATE NOWAIT
+`
+
+// Locks the rows of the keys and returns their ids. It fails if another transaction holds a key. The pair is repeated for each key.
+// Index: alarm_key. Rows: usually none, because an earlier read found no rows for the keys.
+func (q *Queries) LockAlarmsAtOnce(ctx context.Context, db DBTX) ([]int64, error) {
+	rows, err := db.QueryContext(ctx, LockAlarmsAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockAlarmsBriefly = `-- name: LockAlarmsBriefly :many
 SELECT id, application, business_id, shard, state, generation, next_try_time, last_error, in_doubt, rung_at
 FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
@@ -447,7 +501,7 @@ type LockAlarmsBrieflyRow struct {
 	RungAt      sql.NullInt64
 }
 
-// As LockAlarms, without what a set says: all that a cancel is decided by.
+// Like LockAlarms, with only the columns that decide a cancel. It omits the content.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsBrieflyRow, error) {
 	rows, err := db.QueryContext(ctx, LockAlarmsBriefly)
@@ -488,8 +542,8 @@ SELECT id, application, business_id, shard, state, generation, payload, payload_
 ORDER BY application, business_id FOR UPDATE
 `
 
-// As LockAlarms, waiting for rows that are locked elsewhere, at most innodb_lock_wait_timeout.
-// Index: alarm_key. Rows: one, mostly.
+// Like LockAlarms, but waits for locked rows, at most innodb_lock_wait_timeout.
+// Index: alarm_key. Rows: usually one.
 func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, LockAlarmsWaiting)
 	if err != nil {
@@ -550,8 +604,8 @@ SELECT id, application, business_id, shard, state, generation, payload, payload_
 ORDER BY application, business_id
 `
 
-// The rows of the keys as last committed.
-// Index: alarm_key. Rows: some, those that LockAlarms skipped.
+// Reads the last committed rows of the keys, without a lock.
+// Index: alarm_key. Rows: the few rows that LockAlarms skipped.
 func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, ReadAlarms)
 	if err != nil {
@@ -623,6 +677,7 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
     a.delivery = c.delivery, a.due_rank = c.due_rank, a.answer = 0, a.answered_by = '', a.answered_at = NULL
 WHERE a.state = ?
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type RewriteAlarmsParams struct {
@@ -651,10 +706,12 @@ type RewriteAlarmsParams struct {
 	Delivery     int64
 	DueRank      int64
 	OldState     int64
+	Build        int64
 }
 
-// Rows that a set has changed, of one state before: all but the key and create_time; nobody has answered yet. The inner SELECT is repeated a row;
-// -1 stands for NULL, so that its columns have one type. A set always makes the next generation.
+// Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
+// generation. All rows had the same state before. The inner SELECT is repeated for each row; -1 stands for NULL, so that each column has
+// one type. A set always makes the next generation.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, RewriteAlarms,
@@ -683,6 +740,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.Delivery,
 		arg.DueRank,
 		arg.OldState,
+		arg.Build,
 	)
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ const DeleteAttempts = `-- name: DeleteAttempts :exec
 DELETE r FROM ring_attempt r FORCE INDEX (PRIMARY) WHERE r.id IN (/*SLICE:ids*/?)
 `
 
-// Index: primary key. Rows: at most one an alarm.
+// Index: primary key. Rows: at most one for each alarm.
 func (q *Queries) DeleteAttempts(ctx context.Context, db DBTX, ids []int64) error {
 	query := DeleteAttempts
 	var queryParams []interface{}
@@ -34,7 +34,7 @@ const DeleteAttemptsOf = `-- name: DeleteAttemptsOf :exec
 DELETE r FROM ring_attempt r FORCE INDEX (ring_attempt_alarm) WHERE r.alarm_id IN (/*SLICE:alarm_ids*/?)
 `
 
-// Index: ring_attempt_alarm. Rows: those of a purge, up to 20 an alarm.
+// Index: ring_attempt_alarm. Rows: the attempts of purged alarms, up to 20 for each alarm.
 func (q *Queries) DeleteAttemptsOf(ctx context.Context, db DBTX, alarmIds []int64) error {
 	query := DeleteAttemptsOf
 	var queryParams []interface{}
@@ -66,8 +66,8 @@ type InsertAttemptsParams struct {
 	AnsweredBy  string
 }
 
-// The failed tries of a claim, what was not acknowledged, and answers: the tuple is repeated a try.
-// Rows: up to a batch of rings, none when all goes well.
+// Inserts the failed tries of a claim, rings without an acknowledgement, and answers. The tuple is repeated for each of them.
+// Rows: up to a batch of rings; none when every ring is confirmed.
 func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
 	_, err := db.ExecContext(ctx, InsertAttempts,
 		arg.AlarmID,
@@ -138,8 +138,9 @@ type ListExcessAttemptsParams struct {
 	Kept     interface{}
 }
 
-// The oldest attempt of each alarm that has more than are kept. A claim adds at most two an alarm, so it is asked again.
-// Index: ring_attempt_alarm alone. Rows: none until an alarm has failed that often, then one an alarm.
+// Finds the oldest attempt of each alarm that has more attempts than are kept. A claim adds at most two attempts to an alarm, so the
+// caller repeats the query.
+// Index: ring_attempt_alarm alone. Rows: none until an alarm has failed that often, then one for each such alarm.
 func (q *Queries) ListExcessAttempts(ctx context.Context, db DBTX, arg ListExcessAttemptsParams) ([]int64, error) {
 	query := ListExcessAttempts
 	var queryParams []interface{}

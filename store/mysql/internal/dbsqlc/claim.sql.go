@@ -11,24 +11,68 @@ import (
 	"strings"
 )
 
+const BuryAlarm = `-- name: BuryAlarm :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 5, next_try_time = NULL, last_error = ?,
+    update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
+WHERE id = ? AND (CAST(? AS SIGNED) = -1 OR generation = CAST(? AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
+`
+
+type BuryAlarmParams struct {
+	Reason     string
+	Now        int64
+	ID         int64
+	Generation int64
+}
+
+// Ends a due row with an unreadable column. generation is -1 if that column is unreadable too.
+// Index: primary key. Rows: one.
+func (q *Queries) BuryAlarm(ctx context.Context, db DBTX, arg BuryAlarmParams) (int64, error) {
+	result, err := db.ExecContext(ctx, BuryAlarm,
+		arg.Reason,
+		arg.Now,
+		arg.Now,
+		arg.ID,
+		arg.Generation,
+		arg.Generation,
+		arg.Now,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const ExpireAlarms = `-- name: ExpireAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET state = 4, next_try_time = NULL, last_error = IF(last_error = '', ?, last_error), update_time = CAST(? AS SIGNED),
+SET last_error = CASE
+        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
+        THEN LEFT(CONCAT(?, IF(last_error = '', '', '; last error: '), last_error), 500)
+        WHEN state = 2 THEN ?
+        WHEN last_error = '' THEN ?
+        ELSE last_error END,
+    in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 4, next_try_time = NULL, update_time = CAST(? AS SIGNED),
     finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
 `
 
 type ExpireAlarmsParams struct {
-	Reason interface{}
-	Now    int64
-	Ids    []int64
+	Doubt          interface{}
+	Unacknowledged string
+	Reason         string
+	Now            int64
+	Ids            []int64
 }
 
-// Due rows past their latest_ring_at; the reason of an earlier failure stays.
+// Ends due rows whose latest_ring_at has passed, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim
+// held becomes in doubt.
+// The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 // Index: primary key. Rows: few.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) (int64, error) {
 	query := ExpireAlarms
 	var queryParams []interface{}
+	queryParams = append(queryParams, arg.Doubt)
+	queryParams = append(queryParams, arg.Unacknowledged)
 	queryParams = append(queryParams, arg.Reason)
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
@@ -67,7 +111,7 @@ type FinishAlarmsParams struct {
 	ClaimEnd   int64
 }
 
-// The confirmed outcome of a two-phase claim, of the rows that are still as LeaseAlarms left them.
+// Writes the confirmed outcome of a two-phase claim to the rows that have not changed since LeaseAlarms.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) (int64, error) {
 	query := FinishAlarms
@@ -107,7 +151,7 @@ type KillAlarmsParams struct {
 	Ids []int64
 }
 
-// Due rows that have rung max_rings times without an acknowledgement.
+// Ends due rows that have rung max_rings times without an acknowledgement.
 // Index: primary key. Rows: few.
 func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams) (int64, error) {
 	query := KillAlarms
@@ -137,17 +181,31 @@ SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_t
     update_time = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
+       AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (?))
 `
 
 type LeaseAlarmsParams struct {
-	ClaimEnd int64
-	Now      int64
-	Ids      []int64
+	ClaimEnd   int64
+	Now        int64
+	Ids        []int64
+	Build      int64
+	Generation int64
+	OldState   int64
+	RingNo     int64
+	RetryTimes int64
+	OldInDoubt int64
+	Unrung     int64
+	Others     []int64
 }
 
-// A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
-// in_doubt comes first: it looks at what the later assignments change.
+// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+// doubt.
+// The assignment of in_doubt comes first, because it reads columns that the later assignments change.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) (int64, error) {
 	query := LeaseAlarms
@@ -164,6 +222,21 @@ func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParam
 	}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.OldState)
+	queryParams = append(queryParams, arg.RingNo)
+	queryParams = append(queryParams, arg.RetryTimes)
+	queryParams = append(queryParams, arg.OldInDoubt)
+	queryParams = append(queryParams, arg.Unrung)
+	if len(arg.Others) > 0 {
+		for _, v := range arg.Others {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:others*/?", strings.Repeat(",?", len(arg.Others))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:others*/?", "NULL", 1)
+	}
 	result, err := db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
 		return 0, err
@@ -180,7 +253,7 @@ type ListPayloadsRow struct {
 	Payload []byte
 }
 
-// The payloads that LockDue left out; their rows are locked.
+// Reads the payloads that LockDue left out. Their rows are locked.
 // Index: primary key. Rows: few.
 func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids []int64) ([]ListPayloadsRow, error) {
 	query := ListPayloads
@@ -216,13 +289,14 @@ func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids []int64) ([]Lis
 }
 
 const LockDue = `-- name: LockDue :many
-SELECT CONCAT_WS(' ', id, shard, state, generation, ring_no, retry_times, max_rings, ack_timeout, delivery, priority, target_ring_at,
-                 COALESCE(latest_ring_at, -1), next_try_time, in_doubt, COALESCE(rung_at, -1), update_time, LENGTH(application), application,
+SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
+                 update_time, shard, max_rings, ack_timeout, delivery, priority, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(? AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED)
+WHERE id IN (/*SLICE:ids*/?) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
 `
@@ -231,11 +305,15 @@ type LockDueParams struct {
 	InlineBytes int64
 	Ids         []int64
 	Now         int64
+	Build       int64
 }
 
-// The rows of a claim that are free and due, locked in the order of id, with all that their rings need: what TakeAlarms,
-// LeaseAlarms or TakeOnce will write is known. A row is one value, as packed.go reads it: each text after its length in bytes, -1 for
-// NULL. The payload is missing where it is longer than inline_bytes: ListPayloads reads it.
+// Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeAlarms,
+// LeaseAlarms or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
+// The server's clock comes first, in milliseconds, as of the statement's start. The numbers from id to update_time are the version of the
+// row: TakeAlarms, LeaseAlarms and TakeOnce compare it.
+// A payload longer than inline_bytes is left out; ListPayloads reads it. A row with an unknown state is read too, so that the caller can
+// end it.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]string, error) {
 	query := LockDue
@@ -250,6 +328,7 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]st
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -284,7 +363,7 @@ type LockLeasedParams struct {
 	ClaimEnd int64
 }
 
-// The rows that are still as LeaseAlarms left them, locked in the order of id.
+// Locks the rows that have not changed since LeaseAlarms, in the order of id.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams) ([]int64, error) {
 	query := LockLeased
@@ -332,7 +411,7 @@ type LockOnceParams struct {
 	ClaimID string
 }
 
-// The rows that are still as TakeOnce left them, locked in the order of id.
+// Locks the rows that have not changed since TakeOnce, in the order of id.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]int64, error) {
 	query := LockOnce
@@ -394,9 +473,9 @@ type SettleAlarmsParams struct {
 	FinishedAt  sql.NullInt64
 }
 
-// What became of the rings, or with Release the rows as they were; all are locked. The inner SELECT is repeated a row; -1
-// stands for NULL.
-// Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
+// Writes the outcomes of the rings. For Release it restores the rows as they were before the claim. The claim has locked all these rows.
+// The inner SELECT is repeated for each row; -1 stands for NULL.
+// Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, SettleAlarms,
 		arg.ID,
@@ -425,16 +504,32 @@ SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(
     finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
+       AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (?))
 `
 
 type TakeAlarmsParams struct {
-	Now     int64
-	ClaimID string
-	Ids     []int64
+	Now        int64
+	ClaimID    string
+	Ids        []int64
+	Build      int64
+	Generation int64
+	OldState   int64
+	RingNo     int64
+	RetryTimes int64
+	OldInDoubt int64
+	Unrung     int64
+	Others     []int64
 }
 
-// The confirmed outcome, ahead of the ring.
+// Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
+// state and counters: comparing these columns costs nothing. For the other rows the whole version is compared in the format of LockDue,
+// which costs some microseconds a row.
+// The last parameter is repeated for each of these versions; sqlc silently drops it (versions.go).
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams) (int64, error) {
 	query := TakeAlarms
@@ -454,6 +549,21 @@ func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams)
 	}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.OldState)
+	queryParams = append(queryParams, arg.RingNo)
+	queryParams = append(queryParams, arg.RetryTimes)
+	queryParams = append(queryParams, arg.OldInDoubt)
+	queryParams = append(queryParams, arg.Unrung)
+	if len(arg.Others) > 0 {
+		for _, v := range arg.Others {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:others*/?", strings.Repeat(",?", len(arg.Others))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:others*/?", "NULL", 1)
+	}
 	result, err := db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
 		return 0, err
@@ -467,15 +577,29 @@ SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = ?, rung_at = CAST(
     update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND delivery = 1 AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
+  AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
+       AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (?))
 `
 
 type TakeOnceParams struct {
-	ClaimID string
-	Now     int64
-	Ids     []int64
+	ClaimID    string
+	Now        int64
+	Ids        []int64
+	Build      int64
+	Generation int64
+	OldState   int64
+	RingNo     int64
+	RetryTimes int64
+	OldInDoubt int64
+	Unrung     int64
+	Others     []int64
 }
 
-// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
+// known.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (int64, error) {
 	query := TakeOnce
@@ -494,6 +618,21 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (in
 	}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.OldState)
+	queryParams = append(queryParams, arg.RingNo)
+	queryParams = append(queryParams, arg.RetryTimes)
+	queryParams = append(queryParams, arg.OldInDoubt)
+	queryParams = append(queryParams, arg.Unrung)
+	if len(arg.Others) > 0 {
+		for _, v := range arg.Others {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:others*/?", strings.Repeat(",?", len(arg.Others))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:others*/?", "NULL", 1)
+	}
 	result, err := db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
 		return 0, err

@@ -23,8 +23,8 @@ type CountDueParams struct {
 	Limit  int32
 }
 
-// How many are due of the shards, counted up to the limit.
-// Index: alarm_due alone, as a range. Rows: one, of as many as the limit.
+// Counts the due alarms of the shards, up to the limit.
+// Index: alarm_due alone, as a range. Rows: one, after a read of up to the limit.
 func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (int64, error) {
 	query := CountDue
 	var queryParams []interface{}
@@ -66,10 +66,12 @@ type ListDueParams struct {
 	Limit         int32
 }
 
-// What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
-// that order, each as one value, as packed.go reads it. Repeated with UNION ALL a shard. The row form (a, b) > (?, ?) would be
-// planned over the whole shard. What is due has no finished_at, which has its place in the index.
-// Index: alarm_due alone, as a range. Rows: up to the limit a shard.
+// Lists the due entries of one shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+// until_rank, until_id), exclusive. Each entry is one value in the format of packed.go. The statement is repeated with UNION ALL for each
+// shard.
+// MariaDB would plan the row form (a, b) > (?, ?) over the whole shard. The conditions name finished_at because it is a column of the
+// index; it is NULL for every due alarm.
+// Index: alarm_due alone, as a range. Rows: up to the limit for each shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]string, error) {
 	rows, err := db.QueryContext(ctx, ListDue,
 		arg.Shard,
@@ -106,6 +108,208 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]st
 	return items, nil
 }
 
+const ListDueEnd = `-- name: ListDueEnd :many
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?)
+`
+
+type ListDueEndParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Offset        int32
+}
+
+// Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
+// Index: alarm_due alone, as a range. Rows: at most one for each shard, after a read of as many entries as the offset.
+func (q *Queries) ListDueEnd(ctx context.Context, db DBTX, arg ListDueEndParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListDueEnd,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Offset,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
+			return nil, err
+		}
+		items = append(items, packed)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueExcept = `-- name: ListDueExcept :many
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application NOT IN (/*SLICE:applications*/?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
+`
+
+type ListDueExceptParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Applications  []string
+	Limit         int32
+}
+
+// Like ListDue, without the entries of the applications.
+// Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]string, error) {
+	query := ListDueExcept
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.Shard)
+	queryParams = append(queryParams, arg.NextTryTime)
+	queryParams = append(queryParams, arg.NextTryTime_2)
+	queryParams = append(queryParams, arg.DueRank)
+	queryParams = append(queryParams, arg.DueRank_2)
+	queryParams = append(queryParams, arg.ID)
+	queryParams = append(queryParams, arg.NextTryTime_3)
+	queryParams = append(queryParams, arg.NextTryTime_4)
+	queryParams = append(queryParams, arg.DueRank_3)
+	queryParams = append(queryParams, arg.DueRank_4)
+	queryParams = append(queryParams, arg.ID_2)
+	if len(arg.Applications) > 0 {
+		for _, v := range arg.Applications {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:applications*/?", strings.Repeat(",?", len(arg.Applications))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:applications*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Limit)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
+			return nil, err
+		}
+		items = append(items, packed)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueOnly = `-- name: ListDueOnly :many
+(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application IN (/*SLICE:applications*/?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
+`
+
+type ListDueOnlyParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Applications  []string
+	Limit         int32
+}
+
+// Like ListDue, only the entries of the applications.
+// Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]string, error) {
+	query := ListDueOnly
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.Shard)
+	queryParams = append(queryParams, arg.NextTryTime)
+	queryParams = append(queryParams, arg.NextTryTime_2)
+	queryParams = append(queryParams, arg.DueRank)
+	queryParams = append(queryParams, arg.DueRank_2)
+	queryParams = append(queryParams, arg.ID)
+	queryParams = append(queryParams, arg.NextTryTime_3)
+	queryParams = append(queryParams, arg.NextTryTime_4)
+	queryParams = append(queryParams, arg.DueRank_3)
+	queryParams = append(queryParams, arg.DueRank_4)
+	queryParams = append(queryParams, arg.ID_2)
+	if len(arg.Applications) > 0 {
+		for _, v := range arg.Applications {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:applications*/?", strings.Repeat(",?", len(arg.Applications))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:applications*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Limit)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
+			return nil, err
+		}
+		items = append(items, packed)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListFinished = `-- name: ListFinished :many
 (SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)
 LIMIT ?
@@ -118,9 +322,9 @@ type ListFinishedParams struct {
 	Limit_2    int32
 }
 
-// What of one shard was over before the instant, oldest first. Repeated with UNION ALL a shard. Read without a lock, so that no
-// entry of the index is held against a set that arms the alarm again.
-// Index: alarm_due alone, as a range a shard. Rows: up to the last limit.
+// Lists the alarms of one shard that finished before the instant, oldest first. The statement is repeated with UNION ALL for each shard.
+// It reads without a lock, so that a set which arms such an alarm again does not wait for an entry of the index.
+// Index: alarm_due alone, as a range for each shard. Rows: up to the last limit.
 func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, ListFinished,
 		arg.Shard,
@@ -158,8 +362,8 @@ type ListOldestParams struct {
 	NextTryTime sql.NullInt64
 }
 
-// Since when something is due of one shard. Repeated with UNION ALL a shard.
-// Index: alarm_due alone, its first entry. Rows: at most one a shard.
+// Reads the due time of the oldest due alarm of one shard. The statement is repeated with UNION ALL for each shard.
+// Index: alarm_due alone, its first entry. Rows: at most one for each shard.
 func (q *Queries) ListOldest(ctx context.Context, db DBTX, arg ListOldestParams) ([]sql.NullInt64, error) {
 	rows, err := db.QueryContext(ctx, ListOldest, arg.Shard, arg.NextTryTime)
 	if err != nil {
@@ -184,25 +388,30 @@ func (q *Queries) ListOldest(ctx context.Context, db DBTX, arg ListOldestParams)
 }
 
 const LockExpired = `-- name: LockExpired :many
-SELECT id, application, business_id, last_error FROM alarm FORCE INDEX (PRIMARY)
+SELECT id, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
 `
 
 type LockExpiredParams struct {
-	Ids []int64
-	Now int64
+	Ids   []int64
+	Now   int64
+	Build int64
 }
 
 type LockExpiredRow struct {
 	ID          int64
 	Application string
 	BusinessID  string
+	State       int64
+	InDoubt     int64
+	RungAt      sql.NullInt64
 	LastError   string
 }
 
-// Those of the due rows that can no longer ring, locked in the order of id, passing over what is locked.
+// Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
 // Index: primary key. Rows: few of the ids.
 func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParams) ([]LockExpiredRow, error) {
 	query := LockExpired
@@ -217,6 +426,7 @@ func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParam
 	}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -229,6 +439,9 @@ func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParam
 			&i.ID,
 			&i.Application,
 			&i.BusinessID,
+			&i.State,
+			&i.InDoubt,
+			&i.RungAt,
 			&i.LastError,
 		); err != nil {
 			return nil, err
@@ -246,15 +459,19 @@ func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParam
 
 const LockFinished = `-- name: LockFinished :many
 SELECT id FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (/*SLICE:ids*/?) AND finished_at < CAST(? AS SIGNED)
+  AND (in_doubt = 0 OR delivery = 0 OR finished_at < CAST(? AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 ORDER BY id FOR UPDATE SKIP LOCKED
 `
 
 type LockFinishedParams struct {
 	Ids     []int64
 	Earlier int64
+	Settled int64
+	Build   int64
 }
 
-// Those that are still over, locked, passing over what is locked.
+// Locks the alarms that are still finished. It skips locked rows, and alarms in doubt whose claim may still be settled.
 // Index: primary key. Rows: up to a purge.
 func (q *Queries) LockFinished(ctx context.Context, db DBTX, arg LockFinishedParams) ([]int64, error) {
 	query := LockFinished
@@ -268,6 +485,8 @@ func (q *Queries) LockFinished(ctx context.Context, db DBTX, arg LockFinishedPar
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.Earlier)
+	queryParams = append(queryParams, arg.Settled)
+	queryParams = append(queryParams, arg.Build)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -292,11 +511,13 @@ func (q *Queries) LockFinished(ctx context.Context, db DBTX, arg LockFinishedPar
 
 const PurgeAlarms = `-- name: PurgeAlarms :execrows
 DELETE a FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (/*SLICE:ids*/?) AND a.finished_at < CAST(? AS SIGNED)
+  AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < CAST(? AS SIGNED))
 `
 
 type PurgeAlarmsParams struct {
 	Ids     []int64
 	Earlier int64
+	Settled int64
 }
 
 // Index: primary key. Rows: up to a purge.
@@ -312,6 +533,7 @@ func (q *Queries) PurgeAlarms(ctx context.Context, db DBTX, arg PurgeAlarmsParam
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.Earlier)
+	queryParams = append(queryParams, arg.Settled)
 	result, err := db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
 		return 0, err

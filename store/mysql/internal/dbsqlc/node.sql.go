@@ -29,7 +29,7 @@ type ForgetNodesParams struct {
 	Forget       int64
 }
 
-// Those of the nodes that still expired before the instant.
+// Deletes the listed nodes that still have expired before the instant.
 // Index: primary key. Rows: few.
 func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, arg ForgetNodesParams) error {
 	query := ForgetNodes
@@ -48,9 +48,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, arg ForgetNodesParam
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications FROM node
+SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks FROM node
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '' FROM shard
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+UNION ALL
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -64,10 +66,12 @@ type ListClusterRow struct {
 	Version      string
 	Started      int64
 	Applications string
+	Lacks        string
 }
 
-// All nodes (shard -1), then all leases, in one statement and so of one moment. Without a lock.
-// Index: none, both tables are small. Rows: one a node, one a shard; LIMIT is a safety net.
+// Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
+// one moment. It takes no lock.
+// Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
 func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, error) {
 	rows, err := db.QueryContext(ctx, ListCluster)
 	if err != nil {
@@ -87,6 +91,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Version,
 			&i.Started,
 			&i.Applications,
+			&i.Lacks,
 		); err != nil {
 			return nil, err
 		}
@@ -105,8 +110,9 @@ const ListForgotten = `-- name: ListForgotten :many
 SELECT incarnation FROM node WHERE expires < CAST(? AS SIGNED) ORDER BY incarnation LIMIT 1000
 `
 
-// Nodes that expired before the instant. Read without a lock: a DELETE by expires would wait for every node that attends.
-// Index: none, the table is small. Rows: mostly none.
+// Lists nodes that expired before the instant. It reads without a lock: a DELETE by expires would wait for every node that writes its
+// row.
+// Index: none, the table is small. Rows: usually none.
 func (q *Queries) ListForgotten(ctx context.Context, db DBTX, forget int64) ([]string, error) {
 	rows, err := db.QueryContext(ctx, ListForgotten, forget)
 	if err != nil {
@@ -140,7 +146,8 @@ type LockFreeShardsParams struct {
 	Now    int64
 }
 
-// Those of the shards that are free or expired, locked, passing over what is locked; it only avoids waiting, TakeShards decides.
+// Locks the listed shards that are free or expired, and skips locked rows. This lock only saves TakeShards from waiting; TakeShards
+// decides.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) LockFreeShards(ctx context.Context, db DBTX, arg LockFreeShardsParams) ([]int64, error) {
 	query := LockFreeShards
@@ -177,17 +184,21 @@ func (q *Queries) LockFreeShards(ctx context.Context, db DBTX, arg LockFreeShard
 }
 
 const RenewLeases = `-- name: RenewLeases :exec
-UPDATE shard SET expires = ? WHERE incarnation = ?
+UPDATE shard SET expires = ?
+WHERE incarnation = ?
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type RenewLeasesParams struct {
 	Expires     int64
 	Incarnation string
+	Build       int64
 }
 
-// Index: none, the table is small; rows that others have are passed over, locked or not. Rows: the node's shards.
+// Renews the leases of a node. A build below the oldest level renews nothing.
+// Index: none, the table is small. The statement does not wait for rows of other nodes, locked or not. Rows: the node's shards.
 func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParams) error {
-	_, err := db.ExecContext(ctx, RenewLeases, arg.Expires, arg.Incarnation)
+	_, err := db.ExecContext(ctx, RenewLeases, arg.Expires, arg.Incarnation, arg.Build)
 	return err
 }
 
@@ -229,9 +240,9 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE name = VALUES(name), address = VALUES(address), version = VALUES(version), expires = VALUES(expires),
-    applications = VALUES(applications)
+    applications = VALUES(applications), lacks = VALUES(lacks)
 `
 
 type UpsertNodeParams struct {
@@ -242,9 +253,10 @@ type UpsertNodeParams struct {
 	Started      int64
 	Expires      int64
 	Applications string
+	Lacks        string
 }
 
-// What a node says of itself. started is of the first time.
+// Writes the row of a node. started keeps its first value.
 // Index: primary key. Rows: one.
 func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams) error {
 	_, err := db.ExecContext(ctx, UpsertNode,
@@ -255,6 +267,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Started,
 		arg.Expires,
 		arg.Applications,
+		arg.Lacks,
 	)
 	return err
 }
@@ -263,7 +276,7 @@ const YieldAllShards = `-- name: YieldAllShards :exec
 UPDATE shard SET owner = '', incarnation = '', expires = 0 WHERE incarnation = ?
 `
 
-// Index: none, as RenewLeases. Rows: the node's shards.
+// Index: none, like RenewLeases. Rows: the node's shards.
 func (q *Queries) YieldAllShards(ctx context.Context, db DBTX, incarnation string) error {
 	_, err := db.ExecContext(ctx, YieldAllShards, incarnation)
 	return err
@@ -279,7 +292,7 @@ type YieldShardsParams struct {
 	Incarnation string
 }
 
-// Frees those of the shards that the node has. The epoch stays, the next owner's is higher.
+// Frees the listed shards that the node owns. The epoch stays; the next owner gets a higher one.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) YieldShards(ctx context.Context, db DBTX, arg YieldShardsParams) error {
 	query := YieldShards

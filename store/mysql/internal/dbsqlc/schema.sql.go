@@ -24,10 +24,24 @@ const InsertShards = `-- name: InsertShards :exec
 INSERT INTO shard (shard) VALUES (?)
 `
 
-// The rows 0 to shards-1: the tuple is repeated. All or nothing, so that of two processes that fix the count one does.
+// Inserts the rows 0 to shards-1, all or none, so that only one of two processes can fix the shard count. The tuple is repeated for each
+// row.
 func (q *Queries) InsertShards(ctx context.Context, db DBTX, shard int64) error {
 	_, err := db.ExecContext(ctx, InsertShards, shard)
 	return err
+}
+
+const ReadOldestBuild = `-- name: ReadOldestBuild :one
+SELECT oldest FROM build_level WHERE only_row = 1
+`
+
+// Reads the oldest build level that may work on the database.
+// Index: primary key. Rows: one.
+func (q *Queries) ReadOldestBuild(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRowContext(ctx, ReadOldestBuild)
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }
 
 const ReadServer = `-- name: ReadServer :one
@@ -41,7 +55,7 @@ type ReadServerRow struct {
 	IDStep    int64
 }
 
-// What the server is, how long a statement may be in bytes, and the step between the ids of one INSERT.
+// Reads the server's version, the longest statement that it takes, in bytes, and the step between the ids of one INSERT.
 func (q *Queries) ReadServer(ctx context.Context, db DBTX) (ReadServerRow, error) {
 	row := db.QueryRowContext(ctx, ReadServer)
 	var i ReadServerRow
@@ -53,8 +67,8 @@ const ReadTime = `-- name: ReadTime :one
 SELECT CAST(TIMESTAMPDIFF(SECOND, '1970-01-01', UTC_TIMESTAMP()) * 1000000 + MICROSECOND(NOW(6)) AS SIGNED) AS micros
 `
 
-// The server's time in microseconds since the epoch, seconds and their fraction of the same instant: the statement's.
-// UNIX_TIMESTAMP would be an hour off while the server's zone leaves daylight saving.
+// Reads the server's time in microseconds since the epoch. Seconds and fraction are of one instant, the start of the statement.
+// UNIX_TIMESTAMP would be an hour off while the server's time zone leaves daylight saving time.
 func (q *Queries) ReadTime(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRowContext(ctx, ReadTime)
 	var micros int64
