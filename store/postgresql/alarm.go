@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// alarmOf returns a row in the words of the domain.
+// alarmOf converts a row to an alarm of package clock.
 func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
 	r := store.Row(row)
 	return r.Alarm()
@@ -25,11 +25,11 @@ func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
 	return alarms, nil
 }
 
-// stoppedAlarms returns the rows that a cancel at now has stopped.
-func stoppedAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant) []clock.Alarm {
+// cancelledAlarms returns the rows that a cancel at now has stopped.
+func cancelledAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant) []clock.Alarm {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
-		alarms[i] = store.StoppedAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
+		alarms[i] = store.CancelledAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
 	}
 	return alarms
 }
@@ -45,7 +45,7 @@ func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 	return attempts
 }
 
-// bytesOf returns the payload as a column that is NOT NULL takes it.
+// bytesOf returns the payload as the argument of a column that is NOT NULL: never nil.
 func bytesOf(payload []byte) []byte {
 	if payload == nil {
 		return []byte{}
@@ -53,10 +53,10 @@ func bytesOf(payload []byte) []byte {
 	return payload
 }
 
-// textOf returns a reason as PostgreSQL takes it: text without NUL.
+// textOf returns a reason without NUL, which PostgreSQL does not accept in text.
 func textOf(reason string) string { return strings.ReplaceAll(reason, "\x00", "") }
 
-// bit returns a flag as its column holds it.
+// bit returns a flag as its column stores it: 0 or 1.
 func bit(flag bool) int64 {
 	if flag {
 		return 1

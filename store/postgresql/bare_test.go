@@ -13,7 +13,7 @@ import (
 
 const bareNow = 1_800_000_000_000
 
-// BenchmarkBare is what the server does of the same with nothing around it: to be compared with BenchmarkStore of one run.
+// BenchmarkBare measures bare statements for the same work as BenchmarkStore. Compare figures of one run only.
 func BenchmarkBare(b *testing.B) {
 	s := migrated(b)
 	conn, err := s.rings.Acquire(b.Context())
@@ -29,7 +29,7 @@ func BenchmarkBare(b *testing.B) {
 
 var bareRound int
 
-// bareInsert inserts 500 rows a transaction of one statement, and returns nothing of them but the ids.
+// bareInsert inserts 500 rows in a transaction of one statement, which returns only the ids.
 func bareInsert(b *testing.B, conn *pgx.Conn, where string) {
 	query := `INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at,
 			next_try_time, max_rings, priority, create_time, update_time)

@@ -11,12 +11,13 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// Claim takes what is free and due of the ids. What is as it was set is taken at once (TakeFresh, LeaseFresh); of the rest LockDue
-// avoids waiting and tells what to judge, then the conditional TakeAlarms (LeaseAlarms, TakeOnce) decides.
+// Claim takes the free and due alarms among the ids. Fresh rows (see the package comment) are taken at once (TakeFresh, LeaseFresh). The
+// other rows are locked and judged first (LockDue, which does not wait), and then taken by a conditional UPDATE (TakeAlarms, LeaseAlarms,
+// TakeOnce).
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	t, err := begin(ctx, s.rings, 0)
+	t, err := beginGuarded(ctx, s.rings, 0)
 	if err != nil {
 		return nil, s.mapError("claim", err)
 	}
@@ -39,23 +40,26 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 	return claimed, nil
 }
 
-// claim is a store.Settler: what was taken, what it was before and what the claim made of it.
+// claim is a store.Settler. It knows the taken rows before and after the claim.
 type claim struct {
-	s       *Store
-	t       *tx // open, with the locks; nil of a two-phase claim
-	request store.ClaimRequest
-	fresh   []dbsqlc.TakeFreshRow // taken as they were set, in the open transaction
-	rings   []clock.Ring
-	before  []store.Candidate // in the order of rings
-	held    []store.Left      // in the order of rings
+	s           *Store
+	t           *tx // open transaction with the locks; nil after a two-phase claim has committed
+	request     store.ClaimRequest
+	fresh       []dbsqlc.TakeFreshRow // fresh rows taken in the open transaction
+	freshBefore []store.Candidate     // the fresh rows before the claim, in the same order
+	rings       []clock.Ring
+	before      []store.Candidate  // the rows before the claim, in the order of rings
+	claimed     []store.ClaimedRow // the rows as the claim wrote them, in the order of rings
 }
 
 var _ store.Settler = (*claim)(nil)
 
-// holds reports whether the claim is to keep its transaction.
-func (c *claim) holds() bool { return len(c.rings) > 0 && c.request.Lease == 0 && !c.request.Once }
+// holds reports whether the claim keeps its transaction open until it is settled.
+func (c *claim) holds() bool {
+	return len(c.rings) > 0 && c.request.Lease == 0 && !c.request.AtMostOnce
+}
 
-// take takes what is fresh, and locks, judges and writes the rest.
+// take takes the fresh rows, and then locks, judges and writes the other rows.
 func (c *claim) take(ctx context.Context) (*store.Claim, error) {
 	if err := c.takeFresh(ctx); err != nil {
 		return nil, fmt.Errorf("take: %w", err)
@@ -67,23 +71,23 @@ func (c *claim) take(ctx context.Context) (*store.Claim, error) {
 	taken := judged.Taken
 	var written []dbsqlc.Alarm
 	if len(taken) > 0 {
-		if written, err = c.write(ctx, idsOfCandidates(taken)); err != nil {
+		if written, err = c.write(ctx, taken); err != nil {
 			return nil, fmt.Errorf("take: %w", err)
 		}
 	}
-	taken = append(taken, column(c.fresh, freshCandidate)...)
+	taken = append(taken, c.freshBefore...)
 	slices.SortFunc(taken, func(a, b store.Candidate) int { return a.Position().Compare(b.Position()) })
 	if err := c.collect(taken, written); err != nil {
 		return nil, err
 	}
-	return &store.Claim{Rings: c.rings, Ended: judged.Ended, Left: judged.Left, Once: judged.Once}, nil
+	return &store.Claim{Rings: c.rings, Ended: judged.Ended, Deferred: judged.Deferred, AtMostOnce: judged.AtMostOnce}, nil
 }
 
-// takeFresh takes the rows that are as they were set and that nobody holds, none with more than its part of MaxBytes. One that
-// somebody takes in just this instant is waited for, for ringLockWait at most: then there are none.
+// takeFresh takes the fresh rows whose payload is not larger than an equal share of MaxBytes. It waits at most ringLockWait for a row that
+// another transaction takes at this moment. After that wait it takes no row.
 func (c *claim) takeFresh(ctx context.Context) (err error) {
 	r := &c.request
-	if r.Once || len(r.IDs) == 0 {
+	if r.AtMostOnce || len(r.IDs) == 0 {
 		return nil
 	}
 	maxPayload := int64(r.MaxBytes / len(r.IDs))
@@ -96,25 +100,34 @@ func (c *claim) takeFresh(ctx context.Context) (err error) {
 	} else {
 		c.fresh, err = c.s.q.TakeFresh(ctx, c.t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: maxPayload})
 	}
-	if hasCode(err, codeLockNotAvailable) {
+	c.freshBefore = column(c.fresh, freshCandidate)
+	unreadable := func(row store.Candidate) bool { return row.Unreadable != "" }
+	if hasCode(err, codeLockNotAvailable) || slices.ContainsFunc(c.freshBefore, unreadable) || r.HasEarlyCandidate(c.freshBefore, c.t.clock) {
 		return c.giveUpFresh(ctx)
 	}
 	return err
 }
 
-// giveUpFresh leaves what was fresh to be judged with the others.
+// giveUpFresh gives up the fresh rows. They are then judged like the other rows.
 func (c *claim) giveUpFresh(ctx context.Context) error {
-	c.fresh = nil
+	c.fresh, c.freshBefore = nil, nil
 	return c.t.rollback(ctx)
 }
 
-// freshCandidate returns what a row of TakeFresh or LeaseFresh was before.
+// freshCandidate returns a row of TakeFresh or LeaseFresh as it was before the claim.
 func freshCandidate(row *dbsqlc.TakeFreshRow) store.Candidate {
+	v := store.CheckedColumns{
+		State: int64(clock.Scheduled), PayloadKind: row.PayloadKind, Generation: row.Generation, MaxRings: row.MaxRings, AckTimeout: row.AckTimeout,
+		RingAt: clock.Instant(row.TargetRingAt), LatestRingAt: clock.Instant(row.LatestRingAt), NextTryTime: clock.Instant(row.TargetRingAt),
+		RungAt: clock.NoInstant, UpdateTime: clock.Instant(row.CreateTime), PayloadLength: len(row.Payload), RetryPolicy: row.RetryPolicy,
+	}
+	retry, unreadable := v.Decode()
 	return store.Candidate{
 		ID: row.ID, Key: clock.Key{Application: row.Application, BusinessID: row.BusinessID}, State: clock.Scheduled,
 		Generation: row.Generation, MaxRings: int(row.MaxRings), AckTimeout: time.Duration(row.AckTimeout) * time.Millisecond,
 		LatestRingAt: clock.Instant(row.LatestRingAt), NextTryTime: clock.Instant(row.TargetRingAt), Rank: int(row.DueRank),
 		RungAt: clock.NoInstant, UpdateTime: clock.Instant(row.CreateTime), PayloadLength: len(row.Payload),
+		Retry: retry, Unreadable: unreadable,
 	}
 }
 
@@ -133,26 +146,28 @@ func (c *claim) notFresh() []int64 {
 	return slices.DeleteFunc(slices.Clone(c.request.IDs), func(id int64) bool { return taken[id] })
 }
 
-// judge locks what is to be taken and is not fresh, and nothing else. Where rows are to be ended, that is committed first, so
-// that they are over whatever becomes of the rings; where rows are left, all locks are given up and the others locked again; in
-// both cases what was fresh is given up before and judged, too. All of it happens seldom.
-func (c *claim) judge(ctx context.Context) (all store.Judged, err error) {
+// judge locks the rows to be taken that are not fresh. It keeps no other locks.
+//
+// Rows that end are committed first, so that their end does not depend on the outcome of the rings. If rows are left for a later claim,
+// judge gives up all locks and locks the taken rows again. In both cases it first gives up the fresh rows and judges them too. Both
+// cases are rare.
+func (c *claim) judge(ctx context.Context) (all store.Judgment, err error) {
 	ids := c.notFresh()
 	for len(ids) > 0 {
 		locked, err := c.s.q.LockDue(ctx, c.t, dbsqlc.LockDueParams{Ids: ids, Now: int64(c.request.Now)})
 		if err != nil {
 			return all, fmt.Errorf("lock: %w", err)
 		}
-		judged := c.request.Judge(column(locked, candidateOf))
+		judged := c.request.Judge(column(locked, candidateOf), c.t.clock)
 		switch {
-		case len(c.fresh) > 0 && len(judged.Ended)+len(judged.Left)+len(judged.Once) > 0:
+		case len(c.fresh) > 0 && len(judged.Ended)+len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0:
 			ids, err = c.request.IDs, c.giveUpFresh(ctx)
 		case len(judged.Ended) > 0:
 			err = c.end(ctx, &judged)
 			all.Ended = append(all.Ended, judged.Ended...)
-		case len(judged.Left)+len(judged.Once) > 0:
+		case len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0:
 			err = c.t.rollback(ctx)
-			all.Left, all.Once = append(all.Left, judged.Left...), append(all.Once, judged.Once...)
+			all.Deferred, all.AtMostOnce = append(all.Deferred, judged.Deferred...), append(all.AtMostOnce, judged.AtMostOnce...)
 			ids = idsOfCandidates(judged.Taken)
 		default:
 			all.Taken = judged.Taken
@@ -165,27 +180,24 @@ func (c *claim) judge(ctx context.Context) (all store.Judged, err error) {
 	return all, nil
 }
 
-// end writes what ended, with its attempts, and commits, in one round trip; the next statement begins anew.
-func (c *claim) end(ctx context.Context, judged *store.Judged) error {
+// end writes the ended alarms and their attempts, and commits, in one round trip. The next statement begins a new transaction.
+func (c *claim) end(ctx context.Context, judged *store.Judgment) error {
 	var p pipeline
-	ended := judged.Ended
-	err := c.s.q.EndAlarms(ctx, &p, dbsqlc.EndAlarmsParams{
-		Now:     int64(c.request.Now),
-		Ids:     column(ended, func(e *store.Ended) int64 { return e.ID }),
-		States:  column(ended, func(e *store.Ended) int64 { return int64(e.State) }),
-		Reasons: column(ended, func(e *store.Ended) string { return textOf(e.Reason) }),
-	})
-	if err != nil {
+	params := endParams(judged)
+	params.Now = int64(c.request.Now)
+	if err := c.s.q.EndAlarms(ctx, &p, params); err != nil {
 		return err
 	}
-	if err := addAttempts(ctx, c.s.q, &p, judged.Attempts); err != nil {
-		return err
+	if len(judged.Attempts) > 0 {
+		if err := prune(ctx, c.s.q, &p, judged.Attempts); err != nil {
+			return err
+		}
 	}
 	return c.t.send(ctx, &p)
 }
 
-// addAttempts adds attempts and keeps the newest of each alarm (InsertAttempts, PruneAttempts).
-func addAttempts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempts []store.Attempted) error {
+// addAttempts adds attempts and keeps only the newest attempts of each alarm (InsertAttempts, PruneAttempts).
+func addAttempts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempts []store.AlarmAttempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
@@ -195,7 +207,7 @@ func addAttempts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempt
 	return prune(ctx, q, db, attempts)
 }
 
-func prune(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempts []store.Attempted) error {
+func prune(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempts []store.AlarmAttempt) error {
 	return q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
 }
 
@@ -203,21 +215,26 @@ func idsOfCandidates(rows []store.Candidate) []int64 {
 	return column(rows, func(c *store.Candidate) int64 { return c.ID })
 }
 
-// write is the conditional UPDATE that decides the claim.
-func (c *claim) write(ctx context.Context, ids []int64) ([]dbsqlc.Alarm, error) {
-	now := c.request.Now
-	if c.request.Once {
-		return c.s.q.TakeOnce(ctx, c.t, dbsqlc.TakeOnceParams{ClaimID: c.request.ClaimID, Now: int64(now), Ids: ids})
+// write runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read.
+func (c *claim) write(ctx context.Context, taken []store.Candidate) ([]dbsqlc.Alarm, error) {
+	p := takeParams(taken)
+	p.Now, p.ClaimID = int64(c.request.Now), c.request.ClaimID
+	if c.request.AtMostOnce {
+		return c.s.q.TakeOnce(ctx, c.t, dbsqlc.TakeOnceParams{
+			ClaimID: p.ClaimID, Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
+		})
 	}
 	if c.request.Lease > 0 {
 		return c.s.q.LeaseAlarms(ctx, c.t, dbsqlc.LeaseAlarmsParams{
-			ClaimEnd: int64(c.request.LeaseEnd()), Now: int64(now), Ids: ids,
+			ClaimEnd: int64(c.request.LeaseEnd()), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
 	}
-	return c.s.q.TakeAlarms(ctx, c.t, dbsqlc.TakeAlarmsParams{Now: int64(now), ClaimID: c.request.ClaimID, Ids: ids})
+	return c.s.q.TakeAlarms(ctx, c.t, p)
 }
 
-// collect makes the rings of what was taken, in the order in which it was judged, of its rows: those written and the fresh ones.
+// collect makes the rings of the taken candidates, in their order. It reads them from the rows written by UPDATE and from the fresh rows.
 func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 	byID := make(map[int64]*dbsqlc.Alarm, len(written))
 	for i := range written {
@@ -228,15 +245,15 @@ func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 		fresh[c.fresh[i].ID] = &c.fresh[i]
 	}
 	c.rings = make([]clock.Ring, 0, len(taken))
-	c.before, c.held = make([]store.Candidate, 0, len(taken)), make([]store.Left, 0, len(taken))
+	c.before, c.claimed = make([]store.Candidate, 0, len(taken)), make([]store.ClaimedRow, 0, len(taken))
 	for i := range taken {
 		var err error
 		before := &taken[i]
 		if row := fresh[before.ID]; row != nil {
-			err = c.addFresh(row, before)
+			c.addFresh(row, before)
 		} else if row := byID[before.ID]; row != nil {
 			err = c.addWritten(row, before)
-		} // else it changed between the statements, on a server that does not lock
+		} // else the row changed between the statements, on a server that ignores locks
 		if err != nil {
 			return err
 		}
@@ -244,63 +261,58 @@ func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 	return nil
 }
 
-func (c *claim) add(ring clock.Ring, before *store.Candidate, held store.Left) {
-	c.rings, c.before, c.held = append(c.rings, ring), append(c.before, *before), append(c.held, held)
+func (c *claim) add(ring clock.Ring, before *store.Candidate, claimed store.ClaimedRow) {
+	c.rings, c.before, c.claimed = append(c.rings, ring), append(c.before, *before), append(c.claimed, claimed)
 }
 
-// addWritten adds the ring of a row that LockDue told of.
+// addWritten adds the ring of a row that LockDue locked.
 func (c *claim) addWritten(row *dbsqlc.Alarm, before *store.Candidate) error {
 	a, err := alarmOf(*row)
 	if err != nil {
 		return err
 	}
 	c.add(ringOf(&a, before, &c.request), before,
-		store.Left{State: a.State, NextTryTime: a.NextTryTime, RungAt: a.RungAt, ClaimID: a.ClaimID})
+		store.ClaimedRow{State: a.State, NextTryTime: a.NextTryTime, RungAt: a.RungAt, ClaimID: a.ClaimID})
 	return nil
 }
 
-// addFresh adds the ring of a row that was as it was set.
-func (c *claim) addFresh(row *dbsqlc.TakeFreshRow, before *store.Candidate) error {
-	retry, err := clock.DecodeRetryPolicy(row.RetryPolicy)
-	if err != nil {
-		return err
-	}
+// addFresh adds the ring of a fresh row.
+func (c *claim) addFresh(row *dbsqlc.TakeFreshRow, before *store.Candidate) {
 	c.add(clock.Ring{
 		AlarmID: row.ID, Key: before.Key, Shard: int(row.Shard), Generation: row.Generation, RingNo: 1,
 		RingAt: clock.Instant(row.TargetRingAt), LatestRingAt: before.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID,
-		Payload: row.Payload, PayloadKind: clock.PayloadKind(row.PayloadKind), ContentType: row.ContentType, Retry: retry,
+		Payload: row.Payload, PayloadKind: clock.PayloadKind(row.PayloadKind), ContentType: row.ContentType, Retry: before.Retry,
 		AckTimeout: before.AckTimeout, MaxRings: before.MaxRings, Priority: int(row.Priority), Traceparent: row.Traceparent,
-	}, before, c.freshLeft(before))
-	return nil
+	}, before, c.freshAfterClaim(before))
 }
 
-// freshLeft returns what TakeFresh or LeaseFresh made of a row.
-func (c *claim) freshLeft(before *store.Candidate) store.Left {
+// freshAfterClaim returns a fresh row as TakeFresh or LeaseFresh wrote it.
+func (c *claim) freshAfterClaim(before *store.Candidate) store.ClaimedRow {
 	r := &c.request
-	left := store.Left{State: clock.Rung, NextTryTime: clock.NoInstant, RungAt: r.Now, ClaimID: r.ClaimID}
+	left := store.ClaimedRow{State: clock.Rung, NextTryTime: clock.NoInstant, RungAt: r.Now, ClaimID: r.ClaimID}
 	switch {
 	case r.Lease > 0:
-		left = store.LeftBy(r, before)
+		left = store.RowAfterClaim(r, before)
 	case before.AckTimeout > 0:
 		left.State, left.NextTryTime = clock.Ringing, r.Now.Add(before.AckTimeout)
 	}
 	return left
 }
 
-// Settle writes what did not come out as claimed (of a two-phase claim, everything) and what has attempts, and commits, in one
-// round trip.
+// Settle writes the rings that were not confirmed and the rings with attempts, and commits, in one round trip. For a two-phase claim it
+// writes every ring.
 func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	if len(fates) != len(c.rings) {
 		panic(fmt.Sprintf("postgresql: %d fates of %d rings", len(fates), len(c.rings)))
 	}
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	attempts := store.Attempts(c.rings, c.before, fates, now)
+	attempts := store.FateAttempts(c.rings, c.before, fates, now)
 	tried := make(map[int64]bool, len(attempts))
 	for i := range attempts {
 		tried[attempts[i].AlarmID] = true
 	}
-	if c.t == nil && !c.request.Once && len(attempts) == 0 && store.AllConfirmed(fates) {
+	if c.t == nil && !c.request.AtMostOnce && len(attempts) == 0 && store.AllConfirmed(fates) {
 		return c.s.mapError("settle", c.finish(ctx, now))
 	}
 	var corrections []correction
@@ -320,11 +332,11 @@ func (c *claim) finish(ctx context.Context, now clock.Instant) error {
 		Generations: column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
 	}
 	return c.s.metrics.Replay(ctx, replayReason, func() error {
-		return c.inOneTrip(ctx, func(db *pipeline) error { return c.s.q.FinishAlarms(ctx, db, p) })
+		return c.inOneRoundTrip(ctx, func(db *pipeline) error { return c.s.q.FinishAlarms(ctx, db, p) })
 	})
 }
 
-// Release rolls back; a two-phase claim's rows are written as they were.
+// Release rolls back a held claim. It writes the rows of a two-phase claim as they were before.
 func (c *claim) Release(ctx context.Context) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
@@ -340,27 +352,27 @@ func (c *claim) Release(ctx context.Context) error {
 	return c.s.mapError("release", c.correct(ctx, corrections, nil))
 }
 
-// correction is what is written to a row in place of what the claim wrote.
+// correction is the new content of a row that the claim wrote.
 type correction struct {
 	store.Settlement
-	held       store.Left
+	claimed    store.ClaimedRow
 	updateTime clock.Instant
 }
 
 func (c *claim) correction(i int, now clock.Instant, f *clock.Fate) correction {
-	return correction{Settlement: store.Settled(&c.rings[i], &c.before[i], f), held: c.held[i], updateTime: now}
+	return correction{Settlement: store.RingSettlement(&c.rings[i], &c.before[i], f), claimed: c.claimed[i], updateTime: now}
 }
 
-// undo returns the row as it was before the claim.
+// undo returns the correction that restores the row as it was before the claim.
 func (c *claim) undo(i int) correction {
-	return correction{Settlement: store.Undone(&c.rings[i], &c.before[i]), held: c.held[i], updateTime: c.before[i].UpdateTime}
+	return correction{Settlement: store.ReleaseSettlement(&c.rings[i], &c.before[i]), claimed: c.claimed[i], updateTime: c.before[i].UpdateTime}
 }
 
-// correct writes the corrections and those of the attempts whose rows were still held, and commits; afterwards the claim is over.
-func (c *claim) correct(ctx context.Context, corrections []correction, attempts []store.Attempted) error {
+// correct writes the corrections and commits. It adds only the attempts of rows that the claim still held. Afterwards the claim is over.
+func (c *claim) correct(ctx context.Context, corrections []correction, attempts []store.AlarmAttempt) error {
 	if c.t == nil {
 		return c.s.metrics.Replay(ctx, replayReason, func() error {
-			return c.inOneTrip(ctx, func(p *pipeline) error { return c.writeCorrections(ctx, p, corrections, attempts) })
+			return c.inOneRoundTrip(ctx, func(p *pipeline) error { return c.writeCorrections(ctx, p, corrections, attempts) })
 		})
 	}
 	defer c.t.close(ctx)
@@ -374,8 +386,8 @@ func (c *claim) correct(ctx context.Context, corrections []correction, attempts 
 	return c.t.send(ctx, &p)
 }
 
-// inOneTrip does what write queues in a transaction of its own, in one round trip.
-func (c *claim) inOneTrip(ctx context.Context, write func(p *pipeline) error) error {
+// inOneRoundTrip runs the statements that write queues as a transaction, in one round trip.
+func (c *claim) inOneRoundTrip(ctx context.Context, write func(p *pipeline) error) error {
 	t, err := begin(ctx, c.s.rings, 0)
 	if err != nil {
 		return err
@@ -389,7 +401,7 @@ func (c *claim) inOneTrip(ctx context.Context, write func(p *pipeline) error) er
 	return t.send(ctx, &p)
 }
 
-func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, corrections []correction, attempts []store.Attempted) error {
+func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, corrections []correction, attempts []store.AlarmAttempt) error {
 	err := c.s.q.SettleAlarms(ctx, db, settleParams(corrections, attempts))
 	if err != nil || len(attempts) == 0 {
 		return err
@@ -398,17 +410,25 @@ func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, correction
 }
 
 func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {
+	v := store.CheckedColumns{
+		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo, RetryTimes: r.RetryTimes,
+		MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: store.FromNull(r.LatestRingAt),
+		NextTryTime: store.FromNull(r.NextTryTime), RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
+		PayloadLength: int(r.PayloadLength), RetryPolicy: r.RetryPolicy,
+	}
+	retry, unreadable := v.Decode()
 	return store.Candidate{
 		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, State: clock.State(r.State),
-		Generation: r.Generation, RingNo: int(r.RingNo), MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond,
-		Delivery: clock.DeliveryMode(r.Delivery), LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime),
+		Generation: r.Generation, RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes), MaxRings: int(r.MaxRings),
+		AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond,
+		Delivery:   clock.DeliveryMode(r.Delivery), LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime),
 		Rank: int(r.DueRank), LastError: r.LastError,
 		InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
-		PayloadLength: int(r.PayloadLength),
+		PayloadLength: int(r.PayloadLength), Retry: retry, Unreadable: unreadable,
 	}
 }
 
-// ringOf returns the ring of a row that was taken.
+// ringOf returns the ring of a taken row.
 func ringOf(a *clock.Alarm, before *store.Candidate, r *store.ClaimRequest) clock.Ring {
 	return clock.Ring{
 		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: before.RingNo + 1, RetryTimes: a.RetryTimes,

@@ -6,7 +6,7 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// column returns one value of each row, for a statement that takes arrays.
+// column returns one value of each row. The statements take arrays of such values.
 func column[R, V any](rows []R, value func(*R) V) []V {
 	values := make([]V, len(rows))
 	for i := range rows {
@@ -15,7 +15,7 @@ func column[R, V any](rows []R, value func(*R) V) []V {
 	return values
 }
 
-// insertParams turns rows into columns.
+// insertParams turns rows into arrays of columns.
 func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 	type row = *clock.Alarm
 	return dbsqlc.InsertAlarmsParams{
@@ -40,7 +40,7 @@ func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 	}
 }
 
-// rewriteParams turns changes into columns.
+// rewriteParams turns changes into arrays of columns.
 func rewriteParams(changes []store.Change) dbsqlc.RewriteAlarmsParams {
 	type row = store.Change
 	return dbsqlc.RewriteAlarmsParams{
@@ -72,7 +72,7 @@ func rewriteParams(changes []store.Change) dbsqlc.RewriteAlarmsParams {
 	}
 }
 
-// amendParams turns changes into columns.
+// amendParams turns changes into arrays of columns.
 func amendParams(changes []store.Change) dbsqlc.AmendAlarmsParams {
 	type row = store.Change
 	return dbsqlc.AmendAlarmsParams{
@@ -96,9 +96,9 @@ func amendParams(changes []store.Change) dbsqlc.AmendAlarmsParams {
 	}
 }
 
-// attemptParams turns attempts into columns.
-func attemptParams(attempts []store.Attempted) dbsqlc.InsertAttemptsParams {
-	type row = store.Attempted
+// attemptParams turns attempts into arrays of columns.
+func attemptParams(attempts []store.AlarmAttempt) dbsqlc.InsertAttemptsParams {
+	type row = store.AlarmAttempt
 	return dbsqlc.InsertAttemptsParams{
 		AlarmIds:           column(attempts, idOfAttempted),
 		AttemptGenerations: column(attempts, func(a *row) int64 { return a.Generation }),
@@ -111,10 +111,10 @@ func attemptParams(attempts []store.Attempted) dbsqlc.InsertAttemptsParams {
 	}
 }
 
-func idOfAttempted(a *store.Attempted) int64 { return a.AlarmID }
+func idOfAttempted(a *store.AlarmAttempt) int64 { return a.AlarmID }
 
-// settleParams turns corrections and attempts into columns.
-func settleParams(corrections []correction, attempts []store.Attempted) dbsqlc.SettleAlarmsParams {
+// settleParams turns corrections and attempts into arrays of columns.
+func settleParams(corrections []correction, attempts []store.AlarmAttempt) dbsqlc.SettleAlarmsParams {
 	type row = correction
 	a := attemptParams(attempts)
 	return dbsqlc.SettleAlarmsParams{
@@ -129,10 +129,10 @@ func settleParams(corrections []correction, attempts []store.Attempted) dbsqlc.S
 
 		Ids:              column(corrections, func(c *row) int64 { return c.ID }),
 		Generations:      column(corrections, func(c *row) int64 { return c.Generation }),
-		HeldStates:       column(corrections, func(c *row) int64 { return int64(c.held.State) }),
-		HeldNextTryTimes: column(corrections, func(c *row) int64 { return int64(c.held.NextTryTime) }),
-		HeldRungAts:      column(corrections, func(c *row) int64 { return int64(c.held.RungAt) }),
-		HeldClaimIds:     column(corrections, func(c *row) string { return c.held.ClaimID }),
+		HeldStates:       column(corrections, func(c *row) int64 { return int64(c.claimed.State) }),
+		HeldNextTryTimes: column(corrections, func(c *row) int64 { return int64(c.claimed.NextTryTime) }),
+		HeldRungAts:      column(corrections, func(c *row) int64 { return int64(c.claimed.RungAt) }),
+		HeldClaimIds:     column(corrections, func(c *row) string { return c.claimed.ClaimID }),
 		States:           column(corrections, func(c *row) int64 { return int64(c.State) }),
 		NextTryTimes:     column(corrections, func(c *row) int64 { return int64(c.NextTryTime) }),
 		RingNos:          column(corrections, func(c *row) int64 { return int64(c.RingNo) }),
@@ -143,5 +143,43 @@ func settleParams(corrections []correction, attempts []store.Attempted) dbsqlc.S
 		RungAts:          column(corrections, func(c *row) int64 { return int64(c.RungAt) }),
 		UpdateTimes:      column(corrections, func(c *row) int64 { return int64(c.updateTime) }),
 		FinishedAts:      column(corrections, func(c *row) int64 { return int64(c.FinishedAt) }),
+	}
+}
+
+// takeParams turns candidates into arrays of columns.
+func takeParams(taken []store.Candidate) dbsqlc.TakeAlarmsParams {
+	type row = store.Candidate
+	return dbsqlc.TakeAlarmsParams{
+		Ids:          column(taken, func(c *row) int64 { return c.ID }),
+		Generations:  column(taken, func(c *row) int64 { return c.Generation }),
+		States:       column(taken, func(c *row) int64 { return int64(c.State) }),
+		RingNos:      column(taken, func(c *row) int64 { return int64(c.RingNo) }),
+		RetryTimes:   column(taken, func(c *row) int64 { return int64(c.RetryTimes) }),
+		InDoubts:     column(taken, func(c *row) int64 { return bit(c.InDoubt) }),
+		NextTryTimes: column(taken, func(c *row) int64 { return int64(c.NextTryTime) }),
+		UpdateTimes:  column(taken, func(c *row) int64 { return int64(c.UpdateTime) }),
+	}
+}
+
+// endParams turns ended alarms and their attempts into arrays of columns.
+func endParams(judged *store.Judgment) dbsqlc.EndAlarmsParams {
+	type row = store.Candidate
+	a := attemptParams(judged.Attempts)
+	return dbsqlc.EndAlarmsParams{
+		AlarmIds:           a.AlarmIds,
+		AttemptGenerations: a.AttemptGenerations,
+		AttemptRingNos:     a.AttemptRingNos,
+		AttemptClaimIds:    a.AttemptClaimIds,
+		AttemptTimes:       a.AttemptTimes,
+		Outcomes:           a.Outcomes,
+		Errors:             a.Errors,
+		AnsweredBys:        a.AnsweredBys,
+
+		Ids:          column(judged.EndedRows, func(c *row) int64 { return c.ID }),
+		Generations:  column(judged.EndedRows, func(c *row) int64 { return c.Generation }),
+		NextTryTimes: column(judged.EndedRows, func(c *row) int64 { return int64(c.NextTryTime) }),
+		UpdateTimes:  column(judged.EndedRows, func(c *row) int64 { return int64(c.UpdateTime) }),
+		States:       column(judged.Ended, func(e *store.EndedAlarm) int64 { return int64(e.State) }),
+		Reasons:      column(judged.Ended, func(e *store.EndedAlarm) string { return textOf(e.Reason) }),
 	}
 }

@@ -10,49 +10,54 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/store"
 )
 
-// DefaultShards is the shard count of a new database where the Config names none.
-const DefaultShards = 64
+// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
+// its leases.
+const leaseConns = 2
 
-// maxShards is what the column shard holds.
+// maxShards is the largest shard count that fits the column shard.
 const maxShards = 1 << 15
 
-// Timeouts at the server.
+// Timeouts that the server enforces, except cancelTimeout.
 const (
-	lockWait          = 20 * time.Millisecond // of a write for a key that is being inserted or purged elsewhere
-	idleInTransaction = 5 * time.Second       // of a claim: longer than to publish and to confirm
-	ringLockWait      = time.Second           // of a ring, which skips what is locked: a safety net
-	upkeepLockWait    = time.Second           // of what skips it as well, and of leases
-	statementTimeout  = 30 * time.Second      // of a statement whose client is gone: a safety net
-	vanishedClient    = 8 * time.Second       // until a connection without an answer is dropped
+	lockWait         = 20 * time.Millisecond // how long a write waits for a key that another transaction inserts or purges
+	ringLockWait     = time.Second           // lock wait of claims; they skip locked rows, so this is a safety net
+	upkeepLockWait   = time.Second           // lock wait of upkeep, which skips locked rows too, and of leases
+	statementTimeout = 30 * time.Second      // limit of a statement whose client is gone: a safety net
+	vanishedClient   = 8 * time.Second       // how long the server waits for an unresponsive client before it drops the connection
+	cancelTimeout    = 2 * time.Second       // limit of a request to cancel a statement; afterwards the connection is closed
 )
 
-// Config says where the database is and how it is used.
+// Config says where the database is and how the store uses it.
 type Config struct {
-	URL         string        // postgres://user:password@host:5432/database?sslmode=...; further parameters as pgx reads them
-	Shards      int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Conns       int           // connections for requests, at least 2; default 16
-	RingConns   int           // connections that only rings use, one a ring worker; default 4
-	UpkeepConns int           // connections for what must go on beside requests: loading, purging, leases, the time; default 6
-	Timeout     time.Duration // of a call whose context has no deadline; default 5 s
-	DialTimeout time.Duration // of a new connection; default 3 s
-	PingTimeout time.Duration // of the check of a connection that was idle for more than 1 s; default 1 s
+	URL         string        // postgres://user:password@host:5432/database?sslmode=...; further parameters as pgx reads them, see withEncryption
+	Shards      int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Conns       int           // connections for requests that write, at least 2; default 10
+	ReadConns   int           // connections for requests that read alarms, at least 2; default 6
+	RingConns   int           // connections that only claims use, one for each ring worker; default 4
+	UpkeepConns int           // connections for loading, expiring and purging, which must not wait for requests; default 6
+	Timeout     time.Duration // limit of a call whose context has no deadline; default 5 s
+	DialTimeout time.Duration // limit of dialling a new connection; default 3 s
+	PingTimeout time.Duration // limit of the check of a connection that was idle for more than 1 s; default 1 s
 }
 
-// DefaultConfig returns a Config that lacks nothing but the URL.
+// DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
-	return Config{Conns: 16, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second, PingTimeout: time.Second}
+	return Config{
+		Conns: 10, ReadConns: 6, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second, PingTimeout: time.Second,
+	}
 }
 
-// Deps are what a Store uses.
+// Deps are the dependencies of a Store.
 type Deps struct {
-	Log        *slog.Logger          // nil: none
-	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
+	Log        *slog.Logger          // nil: no log
+	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -64,10 +69,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("postgresql: shards must be from 1 to %d, or 0", maxShards)
 	case c.Conns < 2:
 		return errors.New("postgresql: conns must be at least 2: a write that waits for a locked row must not stop the others")
+	case c.ReadConns < 2:
+		return errors.New("postgresql: read conns must be at least 2: a list must not hold up the read of one alarm")
 	case c.RingConns < 1:
 		return errors.New("postgresql: ring conns must be at least 1: a claim holds a connection until it is settled")
 	case c.UpkeepConns < 1:
-		return errors.New("postgresql: upkeep conns must be at least 1: without loading and leases nothing rings")
+		return errors.New("postgresql: upkeep conns must be at least 1: without loading nothing rings")
 	case c.Timeout <= 0 || c.DialTimeout <= 0 || c.PingTimeout <= 0:
 		return errors.New("postgresql: timeouts must be longer than 0")
 	case c.PingTimeout > c.Timeout:
@@ -76,11 +83,18 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// pool returns the configuration of a pool; settings are the session's, which the URL may override.
+// pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them.
 func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, error) {
-	p, err := pgxpool.ParseConfig(c.URL)
+	u, err := withEncryption(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pgxpool.ParseConfig(u)
 	if err != nil {
 		return nil, fmt.Errorf("postgresql: the database URL cannot be used: %w", withoutURL(err))
+	}
+	if err := checkEncryption(p.ConnConfig); err != nil {
+		return nil, err
 	}
 	p.MaxConns = int32(conns)
 	p.PingTimeout = c.PingTimeout
@@ -88,6 +102,7 @@ func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, er
 	if p.ConnConfig.ValidateConnect == nil { // the URL has no target_session_attrs
 		p.ConnConfig.ValidateConnect = writable
 	}
+	p.AfterConnect = checkSettings(settings)
 	for name, value := range settings {
 		if _, given := p.ConnConfig.RuntimeParams[name]; !given {
 			p.ConnConfig.RuntimeParams[name] = value
@@ -96,8 +111,8 @@ func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, er
 	return p, nil
 }
 
-// writable refuses a server that takes no writes: a standby, or one whose default is read-only transactions. Of several hosts
-// in the URL the next is tried.
+// writable returns store.ErrReadOnly if the server refuses writes: a standby, or a server with read-only transactions by default. If the URL
+// has several hosts, pgx then tries the next host.
 func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	results, err := conn.Exec(ctx, "SHOW transaction_read_only").ReadAll()
 	if err == nil && len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) == "on" {
@@ -106,7 +121,7 @@ func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-// withoutURL returns what is wrong with a URL, without the URL: it holds the password.
+// withoutURL returns the cause of a URL error. The cause does not quote the URL, which contains the password.
 func withoutURL(err error) error {
 	if u, is := errors.AsType[*url.Error](err); is {
 		return u.Err
@@ -117,8 +132,8 @@ func withoutURL(err error) error {
 	return errors.New("it is not of the form postgres://user:password@host:port/database")
 }
 
-// session returns the settings of every session: READ COMMITTED, no plans that read a whole table, no waiting for ever.
-func session() map[string]string {
+// sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table, and bounded waits.
+func sessionSettings() map[string]string {
 	return map[string]string{
 		"application_name":              "clockd",
 		"default_transaction_isolation": "read committed",
@@ -129,41 +144,59 @@ func session() map[string]string {
 		"jit":                           "off",
 		"statement_timeout":             millis(statementTimeout),
 		"tcp_user_timeout":              millis(vanishedClient),
-		// of a host that vanished in the middle of a pipeline, when the server waits for the rest: 4 s and 2 times 2 s
+		// for a host that vanished in the middle of a pipeline, while the server waits for the rest: 4 s and 2 times 2 s
 		"tcp_keepalives_idle":     "4",
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "2",
-		// of a node that stopped in the middle of a write or of a claim
-		"idle_in_transaction_session_timeout": millis(idleInTransaction),
+		// for a node that stopped in the middle of a write or a claim
+		transactionLimit: millis(store.SilentTransaction),
 	}
 }
 
-// ringSession returns the settings of sessions that ring: what they hold, others wait for.
-func ringSession() map[string]string {
-	s := session()
+// ringSettings returns the settings of sessions for claims. Their statements are short, because other transactions wait for the rows that
+// they hold.
+func ringSettings() map[string]string {
+	s := sessionSettings()
 	s["application_name"] = "clockd ring"
 	s["lock_timeout"] = millis(ringLockWait)
-	s["statement_timeout"] = millis(idleInTransaction)
+	s["statement_timeout"] = millis(store.SilentTransaction)
 	return s
 }
 
-// upkeepSession returns the settings of sessions that load, purge and keep leases: they skip what is locked, or wait little.
-func upkeepSession() map[string]string {
-	s := session()
+// readSettings returns the settings of sessions for requests that read.
+func readSettings() map[string]string {
+	s := sessionSettings()
+	s["application_name"] = "clockd read"
+	s["statement_timeout"] = millis(store.ReadLimit)
+	return s
+}
+
+// cancelAtServer makes connections cancel a statement at the server when its context ends. The connection is then kept: reads are cancelled
+// often, and a new connection costs the server a process. If the server does not respond, the connection is closed.
+func cancelAtServer(p *pgxpool.Config) {
+	p.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelTimeout}
+	}
+}
+
+// upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait briefly.
+func upkeepSettings() map[string]string {
+	s := sessionSettings()
 	s["application_name"] = "clockd upkeep"
 	s["lock_timeout"] = millis(upkeepLockWait)
 	return s
 }
 
-// listenSession returns the settings of the session that hears notifications.
-func listenSession() map[string]string {
-	s := session()
+// listenSettings returns the settings of the session that receives notifications.
+func listenSettings() map[string]string {
+	s := sessionSettings()
 	s["application_name"] = "clockd listen"
 	return s
 }
 
-// migrateSession returns the settings of the session that migrates: it waits for the others and takes its time.
-func migrateSession() map[string]string {
+// migrateSettings returns the settings of the migrating session. It has no timeouts: it waits for other sessions, and its statements may be
+// slow.
+func migrateSettings() map[string]string {
 	return map[string]string{"application_name": "clockd migrate"}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestConfigKeepsSecrets(t *testing.T) {
+func TestURLErrorsHideThePassword(t *testing.T) {
 	for _, u := range []string{
 		"postgres://clockd:hunter2@127.0.0.1:port/clockd", "postgres://clockd:hunter2@[::1/clockd", "postgres://clockd:hunter2@h/db?sslmode=maybe",
 		"postgres://clockd:hunter2%zz@h/db", "host=h password=hunter2 port=x", "hunter2", "postgres://clockd:hunter2@h:5432/db?connect_timeout=x",
@@ -14,14 +14,14 @@ func TestConfigKeepsSecrets(t *testing.T) {
 		cfg.URL = u
 		_, err := New(cfg, Deps{})
 		if err == nil {
-			t.Errorf("%q is taken", u)
+			t.Errorf("%q is accepted", u)
 		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error shows the password: %v", err)
 		}
 	}
 }
 
-func TestConfigValidate(t *testing.T) {
+func TestValidateNamesTheBrokenSetting(t *testing.T) {
 	valid := DefaultConfig()
 	valid.URL = "postgres://clockd@127.0.0.1/clockd"
 	ok(t, valid.Validate(), "validate the default")
@@ -29,6 +29,7 @@ func TestConfigValidate(t *testing.T) {
 		"URL":          func(c *Config) { c.URL = "" },
 		"shards":       func(c *Config) { c.Shards = maxShards + 1 },
 		"conns must":   func(c *Config) { c.Conns = 1 },
+		"read conns":   func(c *Config) { c.ReadConns = 1 },
 		"ring conns":   func(c *Config) { c.RingConns = 0 },
 		"timeouts":     func(c *Config) { c.DialTimeout = 0 },
 		"ping timeout": func(c *Config) { c.PingTimeout = c.Timeout + 1 },
@@ -41,8 +42,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestShards fixes the shard count once.
-func TestShards(t *testing.T) {
+// TestShardCountIsFixedOnce: the first migration fixes the shard count. Later configurations cannot change it.
+func TestShardCountIsFixedOnce(t *testing.T) {
 	u := newURL(t)
 	with := func(shards int) *Store {
 		cfg := DefaultConfig()
@@ -53,7 +54,7 @@ func TestShards(t *testing.T) {
 		return s
 	}
 	ok(t, with(7).Migrate(t.Context()), "migrate")
-	ok(t, with(9).Migrate(t.Context()), "migrate what is up to date")
+	ok(t, with(9).Migrate(t.Context()), "migrate an up-to-date database")
 	if err := with(9).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "7") {
 		t.Errorf("check with another shard count: %v", err)
 	}

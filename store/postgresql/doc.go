@@ -2,47 +2,48 @@
 //
 // # How it works
 //
-// Three pools: one for requests, one that only rings use, and one for upkeep (loading, expiring, purging, leases, the time),
-// so that none of them waits for another. Each statement is prepared once a connection. BEGIN travels with the first statement of a transaction and COMMIT with the last of a
-// claim's corrections, so the round trips are:
+// Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests that read, rings,
+// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection. BEGIN travels with
+// the first statement of a transaction. COMMIT travels with the last correction of a claim. The round trips:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
-//	a group of cancels                       2   BEGIN+UPDATE RETURNING, COMMIT (4 where some are not scheduled, or locked or
-//	                                             changed since they were set: lock, UPDATE)
-//	a group with sets of existing keys       4   BEGIN+INSERT, lock, UPDATE, COMMIT; one more to learn which of them were new, where
-//	                                             some were, and one where a row is held elsewhere
-//	a batch of rings, all as they were set   2   BEGIN+UPDATE RETURNING, COMMIT, or corrections+attempts+COMMIT where some are not
-//	                                             confirmed
-//	a batch with others                      4   lock and UPDATE RETURNING of those between
-//	a batch that rings at most once          4   BEGIN+lock, UPDATE RETURNING, COMMIT before it is delivered; BEGIN+corrections+COMMIT after
-//	a two-phase batch                        3   BEGIN+UPDATE RETURNING, COMMIT before it is delivered (lock and UPDATE RETURNING between,
-//	                                             where some were tried before), BEGIN+UPDATE+COMMIT after
-//	a group of answers                       3   BEGIN+lock, UPDATE, COMMIT (5 where some are kept as attempts)
+//	a group of cancels                       2   BEGIN+UPDATE RETURNING, COMMIT; 4 with lock and UPDATE, if some alarms are not
+//	                                             scheduled, are locked, or have changed since they were set
+//	a group with sets of existing keys       4   BEGIN+INSERT, lock, UPDATE, COMMIT; one more to learn which keys were new, if some
+//	                                             were; one more if another transaction holds a row
+//	a batch of rings, all rows fresh         2   BEGIN+UPDATE RETURNING, COMMIT; if some rings are not confirmed, the second is
+//	                                             corrections+attempts+COMMIT
+//	a batch of rings, some rows not fresh    4   the same, with lock and UPDATE RETURNING of the other rows in between
+//	a batch that rings at most once          4   before delivery: BEGIN+lock, UPDATE RETURNING, COMMIT; after: BEGIN+corrections+COMMIT
+//	a two-phase batch                        3   before delivery: BEGIN+UPDATE RETURNING, COMMIT, and in between lock and
+//	                                             UPDATE RETURNING if some rows are not fresh; after: BEGIN+UPDATE+COMMIT
+//	a group of answers                       3   BEGIN+lock, UPDATE, COMMIT; 5 if it adds attempts
 //
-// Plans are pinned: sessions discourage sequential scans, bitmaps, hash and merge joins, because a statement that was
-// planned while the table was small would otherwise read the whole of it until the next analyze.
+// A fresh row has not changed since a set inserted it, and no transaction holds it. A fresh row needs no separate lock and judgment.
+//
+// Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that was planned while the
+// table was small would otherwise read the whole table until the next analyze.
 //
 // # Invariants
 //
-//  1. READ COMMITTED, whatever the server's default: single statements by the session's, transactions by BEGIN.
-//  2. InsertAlarms meets no row that a transaction has updated (its NOT EXISTS reads the version before), so it waits for
-//     nothing but a key that is just being inserted or purged elsewhere, and for that at most lockWait; the group then begins
-//     again without it. A key that was inserted while the statement ran refuses it whole (23505), and the group begins again.
-//     CancelScheduled passes over the rows that somebody holds when it begins, and waits as little for one taken meanwhile.
-//  3. Keys and ids are locked in ascending order; new rows are inserted in the order of the ops until a group meets another.
-//  4. An error that the server reports for COMMIT means that it was rolled back; a connection that ends first means that
-//     nobody knows.
+//  1. Everything runs READ COMMITTED, whatever the server's default: single statements by the session's setting, transactions by BEGIN.
+//  2. InsertAlarms does not wait for a row that a transaction has updated, because its NOT EXISTS reads the version before the update. It
+//     waits only for a key that another transaction is inserting or purging at this moment, and at most lockWait. Then the group begins
+//     again without that key. A key that was inserted while the statement ran fails the whole statement (23505), and the group begins again.
+//     CancelScheduled passes over rows that are held when it begins. It waits at most lockWait for a row that is taken afterwards.
+//  3. Keys and ids are locked in ascending order. New rows are inserted in the order of the ops, until a group meets another group.
+//  4. A server error for COMMIT means that the transaction was rolled back. If the connection ends before the reply, the outcome is unknown.
 //
-// # What fails, what happens, who heals it
+// # Failures, effects, recovery
 //
 //	server gone                    ErrUnavailable within Timeout                          the pool dials again
-//	server became read-only        ErrUnavailable that says so; all connections are shut  the next ones find the new primary
-//	                               each asks whether it may write
+//	server became read-only        ErrUnavailable says so; all connections are closed,    new connections find the new primary
+//	                               and each new one asks whether it may write
 //	process stopped in a claim     the server ends the session after 5 s idle             the rows are due again
-//	host vanished in a claim       the same: idle is counted at the server                the rows are due again
+//	host vanished in a claim       the same: the server counts the idle time              the rows are due again
 //	client stops reading a claim   the server gives the connection up after 8 s           the rows are due again
-//	process stopped between two    nobody notices before PostgreSQL 17, which has a       the process goes on, or is killed
-//	statements of one round trip   transaction_timeout
-//	connection that listens dies   Listen ends, after 10 s where the host vanished        the caller listens again; the sweep loads
-//	old snapshot held elsewhere    dead entries stay at the head of the due index         watch the oldest xmin
+//	process stopped between two    nothing notices it before PostgreSQL 17, which has     the process continues, or is killed
+//	statements of one round trip   a transaction_timeout
+//	listening connection dies      Listen ends; after 10 s if the host vanished           the caller listens again; the sweep finds the alarms
+//	old snapshot held elsewhere    dead entries stay at the head of the due index         an operator watches the oldest xmin
 package postgresql

@@ -1,6 +1,7 @@
 package postgresql
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,11 +13,12 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestSessions looks at every pool: whatever holds locks is ended by the server, and waits for none for long.
-func TestSessions(t *testing.T) {
+// TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions.
+func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	s := migrated(t)
 	for i, want := range []string{ // in the order of pools
-		"5s 8000 4 2 2 5s 1s read committed", "5s 8000 4 2 2 30s 1s read committed", "5s 8000 4 2 2 30s 0 read committed",
+		"5s 8000 4 2 2 5s 1s read committed", "5s 8000 4 2 2 30s 1s read committed", "5s 8000 4 2 2 30s 1s read committed",
+		"5s 8000 4 2 2 30s 0 read committed", "5s 8000 4 2 2 16s 0 read committed",
 	} {
 		var got string
 		ok(t, s.pools()[i].QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),
@@ -29,7 +31,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// alterDatabase changes what new sessions of the store's database begin with.
+// alterDatabase changes a default setting of new sessions in the store's database.
 func alterDatabase(t *testing.T, s *Store, setting string) {
 	t.Helper()
 	var name string
@@ -38,12 +40,12 @@ func alterDatabase(t *testing.T, s *Store, setting string) {
 	ok(t, err, "alter the database")
 }
 
-// TestReadOnlyIsRefused opens a store on a server that takes no writes.
-func TestReadOnlyIsRefused(t *testing.T) {
+// TestReadOnlyServerIsRefused opens a store on a server that refuses writes.
+func TestReadOnlyServerIsRefused(t *testing.T) {
 	u := migratedURL(t)
-	admin := opened(t, u)
+	admin := openChecked(t, u)
 	alterDatabase(t, admin, "default_transaction_read_only = on")
-	s := open(t, u)
+	s := openStore(t, u)
 	for what, err := range map[string]error{"check": s.Check(t.Context()), "migrate": s.Migrate(t.Context())} {
 		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
 			t.Errorf("%s: %v", what, err)
@@ -51,10 +53,11 @@ func TestReadOnlyIsRefused(t *testing.T) {
 	}
 }
 
-// TestReadOnlyIsLeft turns a connection read-only that is in use: it is told and not used again.
-func TestReadOnlyIsLeft(t *testing.T) {
+// TestReadOnlyConnectionsAreReplaced makes pooled connections read-only. The write fails and says so, and the store replaces the
+// connections.
+func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 	s := migrated(t)
-	for range 2 { // in the second round a connection of another pool
+	for range 2 { // the second round meets new connections
 		for _, p := range s.pools() {
 			conn, err := p.Acquire(t.Context())
 			ok(t, err, "acquire")
@@ -71,8 +74,8 @@ func TestReadOnlyIsLeft(t *testing.T) {
 	}
 }
 
-// TestUnsafe finds what loses commits.
-func TestUnsafe(t *testing.T) {
+// TestUnsafeSettingsAreFound: Durability reports settings that may lose commits.
+func TestUnsafeSettingsAreFound(t *testing.T) {
 	s := migrated(t)
 	alterDatabase(t, s, "synchronous_commit = off")
 	s.pool.Reset()
@@ -83,12 +86,12 @@ func TestUnsafe(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if f := synchronousCommit("local"); !f.Safe {
+	if f := synchronousCommitFinding("local"); !f.Safe {
 		t.Errorf("%+v", f)
 	}
 	for _, names := range []string{"", "one"} {
 		for _, commit := range []string{"on", "local"} {
-			f := standbys(names, commit)
+			f := standbyFinding(names, commit)
 			if lossy := strings.Contains(f.Detail, "may lose"); !f.Safe || lossy != (names == "" || commit == "local") {
 				t.Errorf("standbys %q, %s: %+v", names, commit, f)
 			}
@@ -96,7 +99,7 @@ func TestUnsafe(t *testing.T) {
 	}
 }
 
-// TestReplaysAreCounted meets a key that stays locked.
+// TestReplaysAreCounted meets a key that stays locked, and a deadline that has already passed.
 func TestReplaysAreCounted(t *testing.T) {
 	u := migratedURL(t)
 	reg := prometheus.NewRegistry()
@@ -112,7 +115,10 @@ func TestReplaysAreCounted(t *testing.T) {
 	row := setOp("a").Decide(nil, testNow).Alarm
 	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
-	if _, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}}); err == nil {
+	write(t, s, []clock.Op{setOp("a")}, clock.Wait)
+	ended, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	if _, err := s.Write(ended, clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("b")}}); err == nil {
 		t.Fatal("no error")
 	}
 	counted := map[string]float64{}
@@ -123,7 +129,7 @@ func TestReplaysAreCounted(t *testing.T) {
 			counted[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 		}
 	}
-	if counted["clockd_store_replays_total lock_timeout"] == 0 || counted["clockd_store_errors_total unavailable"] != 1 {
+	if counted["clockd_store_replays_total lock_timeout"] == 0 || counted["clockd_store_errors_total timeout"] != 1 {
 		t.Errorf("counted %v", counted)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Keys returns the keys of those of the ids that are there (ListKeys).
+// Keys returns the key of each id that exists (ListKeys).
 func (s *Store) Keys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -14,15 +15,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/clockd/clockd/schema"
+	"github.com/clockd/clockd/store"
 )
 
-// Waiting for another process that migrates: asked once a second, so many times.
-const (
-	migrateLockPeriod = 1 // s
-	migrateLockTries  = 600
-)
-
-// Migrations returns the migrations of this engine, at the root.
+// Migrations returns the migration files of this engine, in the root directory.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(schema.PostgreSQL, "postgresql")
 	if err != nil {
@@ -31,21 +27,26 @@ func Migrations() fs.FS {
 	return sub
 }
 
-// Migrate applies what is missing under an advisory lock, and makes the shards of a new database. It has no deadline of its
-// own but that of reaching the server.
+// Migrate applies the missing migrations under an advisory lock, and makes the shards of a new database. It has no deadline of its own,
+// except for reaching the server. Each migration is one transaction. The end of ctx takes effect between two statements.
 func (s *Store) Migrate(ctx context.Context) error {
 	db, err := s.openForMigration()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	p, err := provider(db)
+	migrations, err := store.ReadMigrations(Migrations())
 	if err != nil {
 		return err
 	}
-	applied, err := p.Up(ctx)
+	p, err := goose.NewProvider(goose.DialectPostgres, db, nil, goose.WithDisableGlobalRegistry(true),
+		goose.WithSessionLocker(store.NewStoppableLock(ctx, migrateLock{s.log})), store.TransactionalMigrations(ctx, migrations, s.log))
 	if err != nil {
-		return s.mapError("migrate", err)
+		return fmt.Errorf("postgresql: read the migrations: %w", err)
+	}
+	applied, err := p.Up(context.WithoutCancel(ctx))
+	if err != nil {
+		return s.migrationError(err)
 	}
 	for _, m := range applied {
 		s.log.Info("schema migrated", "version", m.Source.Version, "took", m.Duration.Round(time.Millisecond))
@@ -53,28 +54,42 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return s.mapError("make shards", s.makeShards(ctx))
 }
 
-// openForMigration returns a connection without the limits that requests and rings have.
+// migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the migrations. If the process
+// dies, the server releases the lock after its last statement has ended, and never before.
+type migrateLock struct{ log *slog.Logger }
+
+// SessionLock waits for the lock until ctx ends.
+func (l migrateLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	var got bool
+	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", lock.DefaultLockID).Scan(&got); err != nil {
+		return fmt.Errorf("lock the schema: %w", err)
+	}
+	if got {
+		return nil
+	}
+	l.log.Info("another process migrates the schema: waiting for it")
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
+		return fmt.Errorf("wait for the lock of the schema: %w", err)
+	}
+	return nil
+}
+
+// SessionUnlock releases the lock. If that fails, the session ends soon, and the lock with it.
+func (l migrateLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, _ = conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", lock.DefaultLockID)
+	return nil
+}
+
+// openForMigration returns a database handle without the timeouts of the pools.
 func (s *Store) openForMigration() (*sql.DB, error) {
-	pool, err := s.cfg.pool(1, migrateSession())
+	pool, err := s.cfg.pool(1, migrateSettings())
 	if err != nil {
 		return nil, err
 	}
 	return stdlib.OpenDB(*pool.ConnConfig), nil
 }
 
-func provider(db *sql.DB) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrateLockPeriod, migrateLockTries))
-	if err != nil {
-		return nil, fmt.Errorf("postgresql: make the migration lock: %w", err)
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, Migrations(), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return nil, fmt.Errorf("postgresql: read the migrations: %w", err)
-	}
-	return p, nil
-}
-
-// makeShards fixes the shard count where there is none yet.
+// makeShards inserts the shards of a new database. An existing shard count stays.
 func (s *Store) makeShards(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -88,7 +103,7 @@ func (s *Store) makeShards(ctx context.Context) error {
 	}
 	shards := s.cfg.Shards
 	if shards == 0 {
-		shards = DefaultShards
+		shards = store.DefaultShards
 	}
 	if err := s.q.InsertShards(ctx, t, int64(shards)); err != nil {
 		return err
@@ -115,7 +130,7 @@ func (s *Store) Check(ctx context.Context) error {
 	case shards == 0:
 		return errors.New("postgresql: the database has no shards: run clockd migrate")
 	case s.cfg.Shards != 0 && int64(s.cfg.Shards) != shards:
-		return fmt.Errorf("postgresql: the configuration says %d shards, the database was made with %d: the count cannot be changed",
+		return fmt.Errorf("postgresql: the configuration says %d shards, but the database was made with %d: the count cannot be changed",
 			s.cfg.Shards, shards)
 	}
 	s.mu.Lock()
@@ -127,12 +142,11 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) checkSchema(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.upkeep)
 	defer func() { _ = db.Close() }()
-	p, err := provider(db)
+	migrations, err := store.ReadMigrations(Migrations())
 	if err != nil {
 		return err
 	}
-	sources := p.ListSources()
-	want := sources[len(sources)-1].Version
+	want := migrations[len(migrations)-1].Version
 	versions, err := database.NewStore(database.DialectPostgres, goose.DefaultTablename)
 	if err != nil {
 		return fmt.Errorf("postgresql: %w", err)
@@ -144,11 +158,18 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	case err != nil:
 		return s.mapError("read the schema's version", err)
 	}
-	switch {
-	case has < want:
-		return fmt.Errorf("postgresql: the schema has version %d, this build needs %d: run clockd migrate", has, want)
-	case has > want:
-		return fmt.Errorf("postgresql: the schema has version %d, this build knows only %d: run a newer clockd", has, want)
+	if err := store.CheckVersion(has, want); err != nil {
+		return fmt.Errorf("postgresql: %w", err)
+	}
+	oldest, err := s.q.ReadOldestBuild(ctx, s.upkeep)
+	if err != nil {
+		return s.mapError("read the build level", err)
+	}
+	if err := store.CheckBuild(oldest); err != nil {
+		return fmt.Errorf("postgresql: %w", err)
+	}
+	if has > want {
+		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known", want)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	rows, err := s.q.ListCluster(ctx, s.upkeep)
+	rows, err := s.q.ListCluster(ctx, s.leases)
 	if err != nil {
 		return store.Cluster{}, s.mapError("read the cluster", err)
 	}
@@ -29,13 +29,13 @@ func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) 
 	return s.transact(ctx, "attend", func(ctx context.Context, t *tx) error {
 		err := s.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(),
+			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(), Lacks: n.LackLines(),
 		})
 		if err != nil {
 			return err
 		}
 		var p pipeline
-		if err := s.q.RenewLeases(ctx, &p, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation}); err != nil {
+		if err := s.q.RenewLeases(ctx, &p, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()}); err != nil {
 			return err
 		}
 		if err := s.q.ForgetNodes(ctx, &p, int64(forget)); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) 
 	})
 }
 
-// Take gives the node what is free of the shards (TakeShards).
+// Take gives the node the free ones among the shards (TakeShards).
 func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shards []int) (taken []int, err error) {
 	err = s.transact(ctx, "take shards", func(ctx context.Context, t *tx) error {
 		rows, err := s.q.TakeShards(ctx, t, dbsqlc.TakeShardsParams{
@@ -89,13 +89,13 @@ func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	})
 }
 
-// transact runs try, which commits, in a transaction whose locks are waited for for upkeepLockWait, and again after a
-// definite rollback.
+// transact runs try in a transaction, and again after a definite rollback. try must commit. Statements wait at most upkeepLockWait for a
+// lock.
 func (s *Store) transact(ctx context.Context, doing string, try func(ctx context.Context, t *tx) error) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	err := s.metrics.Replay(ctx, replayReason, func() error {
-		t, err := begin(ctx, s.upkeep, upkeepLockWait)
+		t, err := begin(ctx, s.leases, upkeepLockWait)
 		if err != nil {
 			return err
 		}

@@ -13,10 +13,10 @@ import (
 
 var _ store.Notifier = (*Store)(nil)
 
-// listenPing is how long a connection that listens may be silent before it is asked whether it is still there.
+// listenPing is how long a listening connection may be silent before it is pinged.
 const listenPing = 5 * time.Second
 
-// Notify sends the bodies in one statement of its own (Notify). The server passes on one of two that are the same.
+// Notify sends the bodies in one statement, which is a transaction of its own (Notify). The server merges equal bodies.
 func (s *Store) Notify(ctx context.Context, bodies []string) error {
 	if len(bodies) == 0 {
 		return nil
@@ -26,18 +26,18 @@ func (s *Store) Notify(ctx context.Context, bodies []string) error {
 	return s.mapError("notify", s.q.Notify(ctx, s.upkeep, bodies))
 }
 
-// Listen hears on a connection of its own, outside the pools (ReadChannel). One that is dead is found within listenPing and
-// the timeout of a call.
+// Listen receives notifications on a connection of its own, outside the pools (ReadChannel). It notices a dead connection within listenPing
+// plus Config.Timeout.
 func (s *Store) Listen(ctx context.Context, ready func(), heard func(body string)) error {
 	err := s.listen(ctx, ready, heard)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // that is how it ends
+		return nil //nolint:nilerr // the end of ctx is the normal end
 	}
 	return s.mapError("listen", err)
 }
 
 func (s *Store) listen(ctx context.Context, ready func(), heard func(body string)) error {
-	pool, err := s.cfg.pool(1, listenSession())
+	pool, err := s.cfg.pool(1, listenSettings())
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Store) listen(ctx context.Context, ready func(), heard func(body string
 		return err
 	}
 	defer func() {
-		ctx, cancel := aftermath(ctx)
+		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
@@ -55,7 +55,7 @@ func (s *Store) listen(ctx context.Context, ready func(), heard func(body string
 	}
 	ready()
 	for {
-		n, err := s.hear(ctx, conn)
+		n, err := s.nextNotification(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func (s *Store) subscribe(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// hear returns what comes next, nil when nothing came for listenPing and the connection is alive.
-func (s *Store) hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+// nextNotification waits for the next notification. It returns nil if none came within listenPing and the connection is alive.
+func (s *Store) nextNotification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	quiet, cancel := context.WithTimeout(ctx, listenPing)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)

@@ -13,17 +13,17 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// ear is a Listen under way.
-type ear struct {
+// listener is a running Listen call.
+type listener struct {
 	bodies chan string
 	ended  chan error
 	stop   context.CancelFunc
 }
 
-func listen(t *testing.T, s *Store) *ear {
+func listen(t *testing.T, s *Store) *listener {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	e := &ear{bodies: make(chan string, 100), ended: make(chan error, 1), stop: stop}
+	e := &listener{bodies: make(chan string, 100), ended: make(chan error, 1), stop: stop}
 	t.Cleanup(stop)
 	ready := make(chan struct{})
 	go func() { e.ended <- s.Listen(ctx, func() { close(ready) }, func(body string) { e.bodies <- body }) }()
@@ -35,7 +35,7 @@ func listen(t *testing.T, s *Store) *ear {
 	return e
 }
 
-func (e *ear) end(t *testing.T) error {
+func (e *listener) end(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-e.ended:
@@ -46,7 +46,7 @@ func (e *ear) end(t *testing.T) error {
 	}
 }
 
-func (e *ear) hear(t *testing.T, want ...string) {
+func (e *listener) hear(t *testing.T, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		select {
@@ -60,15 +60,15 @@ func (e *ear) hear(t *testing.T, want ...string) {
 	}
 }
 
-func TestNotify(t *testing.T) {
+func TestNotificationsReachEveryListenerInOrder(t *testing.T) {
 	u := migratedURL(t)
-	one, two := opened(t, u), opened(t, u)
+	one, two := openChecked(t, u), openChecked(t, u)
 	a, b := listen(t, one), listen(t, two)
 	bodies := []string{`{"shard":1}`, "", strings.Repeat("ü", store.MaxNotice/2)}
 	ok(t, one.Notify(t.Context(), nil), "notify nothing")
 	ok(t, one.Notify(t.Context(), bodies), "notify")
 	ok(t, two.Notify(t.Context(), []string{"last"}), "notify")
-	for _, e := range []*ear{a, b} {
+	for _, e := range []*listener{a, b} {
 		e.hear(t, append(slices.Clone(bodies), "last")...)
 		e.stop()
 		ok(t, e.end(t), "listen until the context ends")
@@ -78,10 +78,10 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestNotifyInSchemas lets two clockds live in one database.
-func TestNotifyInSchemas(t *testing.T) {
+// TestNotificationsStayInTheirSchema runs two stores in two schemas of one database.
+func TestNotificationsStayInTheirSchema(t *testing.T) {
 	u := newURL(t)
-	first := open(t, u)
+	first := openStore(t, u)
 	_, err := first.pool.Exec(t.Context(), "CREATE SCHEMA "+strings.Repeat("s", 63))
 	ok(t, err, "create a schema")
 	parsed, err := url.Parse(u)
@@ -89,7 +89,7 @@ func TestNotifyInSchemas(t *testing.T) {
 	q := parsed.Query()
 	q.Set("search_path", strings.Repeat("s", 63))
 	parsed.RawQuery = q.Encode()
-	second := open(t, parsed.String())
+	second := openStore(t, parsed.String())
 	for _, s := range []*Store{first, second} {
 		ok(t, s.Migrate(t.Context()), "migrate")
 		ok(t, s.Check(t.Context()), "check")
@@ -101,8 +101,8 @@ func TestNotifyInSchemas(t *testing.T) {
 	b.hear(t, "to the second")
 }
 
-// TestListenIsCut ends a Listen at the server: the caller is told, and may listen again.
-func TestListenIsCut(t *testing.T) {
+// TestListenEndsWithItsConnection terminates the session of a Listen. Listen returns an error, and the caller may listen again.
+func TestListenEndsWithItsConnection(t *testing.T) {
 	s := migrated(t)
 	a := listen(t, s)
 	_, err := s.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")

@@ -15,17 +15,17 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// A hot statement and what its plan must be, with a million finished rows beside a thousand due ones.
+// hotStatement is a statement with its required plan. The table has a million finished rows and a thousand due rows.
 type hotStatement struct {
 	name  string
 	sql   string
 	args  []any
-	index []string // that scans of the table alarm may use
-	only  bool     // the index alone: no row is fetched from the table
-	rows  float64  // that scans may read, at most
+	index []string // indexes that scans may use
+	only  bool     // the statement reads the index alone, and fetches no row from the table
+	rows  float64  // upper bound of the rows that scans read
 }
 
-// hotStatements returns them for claims of the ids of due, which is an array in SQL.
+// hotStatements returns the hot statements. due is an SQL array of the ids to claim.
 func hotStatements(due string) []hotStatement {
 	shards := "'{" + strings.Trim(strings.Repeat("1,2,3,4,", 4), ",") + "}'"
 	n := func(value string) string { return "array_fill(" + value + ", ARRAY[300])" }
@@ -39,38 +39,43 @@ func hotStatements(due string) []hotStatement {
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}
+	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
+	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), int64(clock.MaxInstant)})
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
 	return []hotStatement{
 		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due: except", dbsqlc.ListDueExcept, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{nobody,no one}'", 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due: only", dbsqlc.ListDueOnly, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan,no one}'", 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due: end", dbsqlc.ListDueEnd, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 9}, []string{"alarm_due"}, true, 16 * 10},
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
-		{"claim: take", dbsqlc.TakeAlarms, []any{int64(clock.MaxInstant), "'c'", due}, []string{"alarm_pkey"}, false, 301},
-		{"claim: lease", dbsqlc.LeaseAlarms, []any{1, int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 301},
+		{"claim: take", dbsqlc.TakeAlarms, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version), []string{"alarm_pkey"}, false, 301},
+		{"claim: lease", dbsqlc.LeaseAlarms, slices.Concat([]any{1, int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
 		{"lock", dbsqlc.LockAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"insert", dbsqlc.InsertAlarms, insert, []string{"alarm_key"}, false, 1},
 		{"cancel", dbsqlc.CancelScheduled, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
 		{"cancel briefly", dbsqlc.CancelScheduledBriefly, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
-		{"claim: take once", dbsqlc.TakeOnce, []any{"'c'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 301},
+		{"claim: take once", dbsqlc.TakeOnce, slices.Concat([]any{"'c'", int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
 		{"keys", dbsqlc.ListKeys, []any{due}, []string{"alarm_pkey"}, false, 301},
 		{"amend", dbsqlc.AmendAlarms, amend, []string{"alarm_pkey"}, false, 300},
-		{"end", dbsqlc.EndAlarms, []any{int64(clock.MaxInstant), due, n("4"), n("'r'::varchar")}, []string{"alarm_pkey"}, false, 300},
+		{"end", dbsqlc.EndAlarms, end, []string{"alarm_pkey"}, false, 300},
 		{"rewrite", dbsqlc.RewriteAlarms, rewrite, []string{"alarm_pkey"}, false, 300},
 		{"settle", dbsqlc.SettleAlarms, settle, []string{"alarm_pkey"}, false, 300},
 		{"prune", dbsqlc.PruneAttempts, []any{due, 20}, []string{"ring_attempt_alarm", "ring_attempt_pkey"}, false, 300*21 + 2*300},
 		{"read", dbsqlc.ReadAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"get", dbsqlc.GetAlarm, []any{"'plan'", "'s6-5'"}, []string{"alarm_key"}, false, 1},
 		{"list", dbsqlc.ListAlarms, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{}'", -1, -1, 50}, []string{"alarm_key"}, false, 50},
-		{"expire", dbsqlc.ExpireAlarms, []any{int64(clock.MaxInstant), "'r'", due}, []string{"alarm_pkey"}, false, 301},
-		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
+		{"expire", dbsqlc.ExpireAlarms, []any{int64(clock.MaxInstant), "'d'", "'u'", "'r'", due, 1}, []string{"alarm_pkey"}, false, 301},
+		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
 	}
 }
 
-// checkPlans asserts the plans that a store's sessions get, both those made for the arguments and those made for any.
+// checkPlans asserts the plans that a store's sessions get: custom plans, made for the arguments, and generic plans.
 func checkPlans(t *testing.T, db *storetest.Database) {
 	ctx := t.Context()
 	s := db.Open(t).(*Store)
-	// FREEZE waits for pages that are being written, and where few pages hold dead rows VACUUM would leave them and their
-	// index entries for later: no heap fetch is left to chance
+	// without FREEZE and INDEX_CLEANUP, VACUUM may skip busy pages, and may leave a few dead rows and their index entries for later; an
+	// index-only scan would then fetch rows by chance
 	_, err := db.SQL.ExecContext(ctx, "VACUUM (FREEZE, ANALYZE, INDEX_CLEANUP ON) alarm")
 	ok(t, err, "vacuum")
 	for _, h := range hotStatements(dueIDs(t, s)) {
@@ -87,9 +92,9 @@ func checkPlans(t *testing.T, db *storetest.Database) {
 	}
 }
 
-// TestPlansOfEmptyTable prepares the statements while there is no row, as a node does that is the first to start, and then runs
-// them beside many rows of which the planner knows nothing.
-func TestPlansOfEmptyTable(t *testing.T) {
+// TestStatementsPreparedOnAnEmptyTableUseIndexes prepares the statements on an empty table, as the first node to start does. It then runs
+// them on many rows that the planner does not know about.
+func TestStatementsPreparedOnAnEmptyTableUseIndexes(t *testing.T) {
 	ctx := t.Context()
 	s := migrated(t)
 	_, err := s.pool.Exec(ctx, "ALTER TABLE alarm SET (autovacuum_enabled = off)")
@@ -114,12 +119,12 @@ func TestPlansOfEmptyTable(t *testing.T) {
 		SELECT a.id, 1, 1, '', 1, 2, '' FROM alarm a CROSS JOIN generate_series(1, 21) WHERE a.state = 1`)
 	ok(t, err, "fill")
 	for i, h := range hotStatements(dueIDs(t, s)) {
-		h.only = false // without a vacuum it has to look into the table
+		h.only = false // without a vacuum an index-only scan must look into the table
 		t.Run(h.name, func(t *testing.T) { h.check(t, explain(t, conn, fmt.Sprintf("hot%d", i), h.args)) })
 	}
 }
 
-// dueIDs returns the ids of 300 due rows as an array in SQL.
+// dueIDs returns the ids of 300 due rows as an SQL array.
 func dueIDs(t *testing.T, s *Store) string {
 	t.Helper()
 	var due string
@@ -128,7 +133,7 @@ func dueIDs(t *testing.T, s *Store) string {
 	return due
 }
 
-// connect returns a session as the store's are.
+// connect returns a connection with the settings of the store's sessions.
 func connect(t *testing.T, s *Store) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
@@ -161,7 +166,7 @@ func (h hotStatement) check(t *testing.T, root *plan) {
 	}
 }
 
-// plan is a node of EXPLAIN's answer.
+// plan is a node of EXPLAIN's output.
 type plan struct {
 	Type        string  `json:"Node Type"`
 	Relation    string  `json:"Relation Name"`
@@ -181,7 +186,7 @@ func (p *plan) walk(visit func(*plan)) {
 	}
 }
 
-// explain runs a prepared statement in a transaction that is rolled back, with arguments as SQL.
+// explain runs a prepared statement with EXPLAIN ANALYZE, and rolls back. args are SQL expressions.
 func explain(t *testing.T, conn *pgx.Conn, name string, args []any) *plan {
 	t.Helper()
 	ctx := t.Context()

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// proxy stands between a store and its server; it counts round trips and cuts connections.
+// proxy forwards connections between a store and its server. It counts round trips and cuts connections.
 type proxy struct {
 	url string
 
 	mu     sync.Mutex
 	trips  int
-	cutAt  []byte // what the client must say for its connection to be cut
-	passOn bool   // whether the server still gets that
+	cutAt  []byte // bytes from the client that trigger the cut; nil: no cut
+	passOn bool   // whether the server still receives those bytes
 }
 
-// newProxy returns a proxy before the server of a database.
+// newProxy returns a proxy to the server of a database URL.
 func newProxy(t *testing.T, database string) *proxy {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -54,40 +54,40 @@ func (p *proxy) serve(client net.Conn, address string) {
 		return
 	}
 	var both sync.WaitGroup
-	asked := false // the client spoke last
+	clientSpokeLast := false
 	both.Go(func() {
 		defer func() { _ = client.Close() }()
 		p.copy(client, server, func([]byte) bool {
-			asked = false
+			clientSpokeLast = false
 			return false
 		})
 	})
 	p.copy(server, client, func(said []byte) bool {
-		if !asked {
+		if !clientSpokeLast {
 			p.trips++
 		}
-		asked = true
+		clientSpokeLast = true
 		return p.cutAt != nil && bytes.Contains(said, p.cutAt)
 	})
 	_ = client.Close()
 	if p.passOn {
-		time.Sleep(50 * time.Millisecond) // the server must have read it before it sees the end
+		time.Sleep(50 * time.Millisecond) // the server must read the bytes before it sees the end of the connection
 	}
 	_ = server.Close()
 	both.Wait()
 }
 
-// copy passes on until the end, or until look, under the lock, says to cut.
-func (p *proxy) copy(to io.Writer, from io.Reader, look func([]byte) bool) {
+// copy forwards bytes until the end of src, or until shouldCut returns true. It calls shouldCut under the lock.
+func (p *proxy) copy(dst io.Writer, src io.Reader, shouldCut func([]byte) bool) {
 	buffer := make([]byte, 1<<16)
 	for {
-		n, err := from.Read(buffer)
+		n, err := src.Read(buffer)
 		if n > 0 {
 			p.mu.Lock()
-			cut := look(buffer[:n])
+			cut := shouldCut(buffer[:n])
 			p.mu.Unlock()
 			if !cut || p.passOn {
-				_, _ = to.Write(buffer[:n])
+				_, _ = dst.Write(buffer[:n])
 			}
 			if cut {
 				return

@@ -24,16 +24,19 @@ type Store struct {
 	log     *slog.Logger
 	metrics *store.Metrics
 	q       *dbsqlc.Queries
-	pool    *pgxpool.Pool // requests only
+	pool    *pgxpool.Pool // requests that write, and keys of answers
+	reads   *pgxpool.Pool // requests that read alarms
+	gate    *store.ReadGate
 	rings   *pgxpool.Pool // claims only
-	upkeep  *pgxpool.Pool // all else
+	upkeep  *pgxpool.Pool // loading, expiring, purging
+	leases  *pgxpool.Pool // leases and the clock, apart from reads that may hang
 
 	mu     sync.Mutex
 	shards int
 	engine string
 }
 
-// New returns a Store that connects when it is used; Check must succeed first.
+// New returns a Store that connects at its first use. Migrate, if needed, and Check must come before all other methods.
 func New(cfg Config, deps Deps) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -46,13 +49,19 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New()}
+	s := &Store{cfg: cfg, log: log, metrics: metrics, q: dbsqlc.New(), gate: store.NewReadGate(cfg.ReadConns)}
 	for _, p := range []struct {
 		pool     **pgxpool.Pool
 		conns    int
 		settings map[string]string
-	}{{&s.pool, cfg.Conns, session()}, {&s.rings, cfg.RingConns, ringSession()}, {&s.upkeep, cfg.UpkeepConns, upkeepSession()}} {
+	}{
+		{&s.pool, cfg.Conns, sessionSettings()}, {&s.reads, cfg.ReadConns, readSettings()}, {&s.rings, cfg.RingConns, ringSettings()},
+		{&s.upkeep, cfg.UpkeepConns, upkeepSettings()}, {&s.leases, leaseConns, upkeepSettings()},
+	} {
 		c, err := cfg.pool(p.conns, p.settings)
+		if err == nil && p.pool == &s.reads {
+			cancelAtServer(c)
+		}
 		if err == nil {
 			*p.pool, err = pgxpool.NewWithConfig(context.Background(), c)
 		}
@@ -63,12 +72,12 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	return s, nil
 }
 
-// pools returns those that are open.
+// pools returns the open pools.
 func (s *Store) pools() []*pgxpool.Pool {
-	return slices.DeleteFunc([]*pgxpool.Pool{s.rings, s.upkeep, s.pool}, func(p *pgxpool.Pool) bool { return p == nil })
+	return slices.DeleteFunc([]*pgxpool.Pool{s.rings, s.leases, s.upkeep, s.pool, s.reads}, func(p *pgxpool.Pool) bool { return p == nil })
 }
 
-// Close shuts all connections; it waits for calls that are on their way and for claims.
+// Close closes all connections. It waits for running calls and open claims.
 func (s *Store) Close() error {
 	for _, p := range s.pools() {
 		p.Close()
@@ -76,10 +85,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// HoldsClaims returns true: a claim may hold a transaction.
+// HoldsClaims returns true: a claim may hold a transaction open.
 func (s *Store) HoldsClaims() bool { return true }
 
-// ShardCount returns what Check read, 0 before.
+// ShardCount returns the shard count that Check read; 0 before Check.
 func (s *Store) ShardCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +106,7 @@ func (s *Store) Engine() string {
 func (s *Store) Time(ctx context.Context) (int64, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	micros, err := s.q.ReadTime(ctx, s.upkeep)
+	micros, err := s.q.ReadTime(ctx, s.leases)
 	return micros, s.mapError("read the time", err)
 }
 
@@ -105,26 +114,31 @@ func (s *Store) Time(ctx context.Context) (int64, error) {
 func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	row, err := s.q.GetAlarm(ctx, s.pool, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	leave, err := s.gate.AcquireSingle(ctx)
+	if err != nil {
+		return nil, s.mapError("get", err)
+	}
+	defer leave()
+	row, err := s.q.GetAlarm(ctx, s.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, unknownAlarm(k)
 	}
 	if err != nil {
-		return nil, s.mapError("get", err)
+		return nil, s.mapError("get", withReason(ctx, err))
 	}
 	a, err := alarmOf(row)
 	if err != nil {
 		return nil, s.mapError("get", err)
 	}
-	attempts, err := s.q.ListAttempts(ctx, s.pool, dbsqlc.ListAttemptsParams{AlarmID: a.ID, RowLimit: clock.MaxAttempts})
+	attempts, err := s.q.ListAttempts(ctx, s.reads, dbsqlc.ListAttemptsParams{AlarmID: a.ID, RowLimit: clock.MaxAttempts})
 	if err != nil {
-		return nil, s.mapError("get attempts", err)
+		return nil, s.mapError("get attempts", withReason(ctx, err))
 	}
 	a.Attempts = attemptsOf(attempts)
 	return &a, nil
 }
 
-// deadline gives a call a deadline of its own where the caller's context has none.
+// deadline adds Config.Timeout to a context that has no deadline.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
@@ -132,7 +146,7 @@ func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, s.cfg.Timeout)
 }
 
-// aftermath returns a context for cleaning up after a call that failed, maybe because its own context ended.
-func aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
+// cleanupContext returns a context for cleaning up after a failed call. It does not end with the call's context.
+func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 }

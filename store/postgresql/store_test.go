@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -29,7 +30,7 @@ func engine() storetest.Engine {
 	}
 }
 
-// serverURL leads to a server on which databases may be created.
+// serverURL returns the URL of a server on which tests may create databases.
 func serverURL() string {
 	if u := os.Getenv("CLOCKD_TEST_POSTGRES_URL"); u != "" {
 		return u
@@ -37,8 +38,8 @@ func serverURL() string {
 	return "postgres://clockd@127.0.0.1:23432/clockd?sslmode=disable"
 }
 
-// with returns the server's URL with another database and session settings.
-func with(tb testing.TB, database string, settings ...string) string {
+// databaseURL returns the server's URL with another database, and with session settings as name-value pairs.
+func databaseURL(tb testing.TB, database string, settings ...string) string {
 	tb.Helper()
 	u, err := url.Parse(serverURL())
 	ok(tb, err, "parse CLOCKD_TEST_POSTGRES_URL")
@@ -51,7 +52,7 @@ func with(tb testing.TB, database string, settings ...string) string {
 	return u.String()
 }
 
-// newURL makes an empty database that is dropped when the test ends.
+// newURL creates an empty database and returns its URL. The database is dropped when the test ends.
 func newURL(tb testing.TB) string {
 	tb.Helper()
 	ctx := context.WithoutCancel(tb.Context())
@@ -67,8 +68,8 @@ func newURL(tb testing.TB) string {
 		ok(tb, err, "drop the database")
 		_ = admin.Close(ctx)
 	})
-	// a server at California's time, so that a conversion through the session's time zone shows
-	return with(tb, name, "timezone", "America/Los_Angeles")
+	// sessions in California's time zone, so that a wrong conversion through the session's time zone shows
+	return databaseURL(tb, name, "timezone", "America/Los_Angeles")
 }
 
 func newDatabase(tb testing.TB) *storetest.Database {
@@ -78,25 +79,26 @@ func newDatabase(tb testing.TB) *storetest.Database {
 	ok(tb, err, "open "+u)
 	tb.Cleanup(func() { _ = db.Close() })
 	return &storetest.Database{
-		Open: func(tb testing.TB) store.Store { return open(tb, u) },
+		Open: func(tb testing.TB) store.Store { return openStore(tb, u) },
+		Log:  func(tb testing.TB, log *slog.Logger) store.Store { return openLogged(tb, u, log) },
 		SQL:  db,
-		Kill: func(tb testing.TB) { kill(tb, db) },
+		Kill: func(tb testing.TB) { killStores(tb, db) },
 
-		Server: host(tb, u),
-		Via:    func(tb testing.TB, address string) store.Store { return open(tb, at(tb, u, address)) },
+		Server: serverAddress(tb, u),
+		Via:    func(tb testing.TB, address string) store.Store { return openStore(tb, withAddress(tb, u, address)) },
 	}
 }
 
-// host returns the address of a URL's server.
-func host(tb testing.TB, u string) string {
+// serverAddress returns the host and port of a URL.
+func serverAddress(tb testing.TB, u string) string {
 	tb.Helper()
 	parsed, err := url.Parse(u)
 	ok(tb, err, "parse the URL")
 	return parsed.Host
 }
 
-// at returns the URL with another address.
-func at(tb testing.TB, u, address string) string {
+// withAddress returns the URL with another host and port.
+func withAddress(tb testing.TB, u, address string) string {
 	tb.Helper()
 	parsed, err := url.Parse(u)
 	ok(tb, err, "parse the URL")
@@ -104,50 +106,55 @@ func at(tb testing.TB, u, address string) string {
 	return parsed.String()
 }
 
-// kill ends the stores' sessions, told by their names, and waits until they are gone.
-func kill(tb testing.TB, db *sql.DB) {
+// killStores ends the sessions of stores, which it knows by their application_name, and waits until they are gone.
+func killStores(tb testing.TB, db *sql.DB) {
 	tb.Helper()
 	const stores = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'clockd%'"
 	_, err := db.ExecContext(tb.Context(), "SELECT pg_terminate_backend(pid, 5000) "+stores)
-	if err != nil { // before PostgreSQL 14 it takes no timeout
+	if err != nil { // before PostgreSQL 14 the function takes no timeout
 		_, err = db.ExecContext(tb.Context(), "SELECT pg_terminate_backend(pid) "+stores)
 	}
 	ok(tb, err, "kill")
 }
 
-func open(tb testing.TB, u string) *Store {
+func openStore(tb testing.TB, u string) *Store {
+	tb.Helper()
+	return openLogged(tb, u, nil)
+}
+
+func openLogged(tb testing.TB, u string, log *slog.Logger) *Store {
 	tb.Helper()
 	cfg := DefaultConfig()
 	cfg.URL = u
-	s, err := New(cfg, Deps{})
+	s, err := New(cfg, Deps{Log: log})
 	ok(tb, err, "new store")
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// migratedURL returns a database with the schema.
+// migratedURL returns the URL of a new database with the schema.
 func migratedURL(tb testing.TB) string {
 	tb.Helper()
 	u := newURL(tb)
-	ok(tb, open(tb, u).Migrate(tb.Context()), "migrate")
+	ok(tb, openStore(tb, u).Migrate(tb.Context()), "migrate")
 	return u
 }
 
-// opened returns a store, ready for use, of a database with the schema.
-func opened(tb testing.TB, u string) *Store {
+// openChecked returns a store, ready for use, on a database with the schema.
+func openChecked(tb testing.TB, u string) *Store {
 	tb.Helper()
-	s := open(tb, u)
+	s := openStore(tb, u)
 	ok(tb, s.Check(tb.Context()), "check")
 	return s
 }
 
-// migrated returns a store, ready for use, of a database of its own.
+// migrated returns a store on a new database, ready for use.
 func migrated(tb testing.TB) *Store {
 	tb.Helper()
-	return opened(tb, migratedURL(tb))
+	return openChecked(tb, migratedURL(tb))
 }
 
-// unreachable returns a store whose server takes connections and never answers.
+// unreachable returns a store whose server accepts connections and never responds.
 func unreachable(tb testing.TB) store.Store {
 	tb.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -2,6 +2,7 @@ package postgresql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -23,15 +26,17 @@ const (
 	sqlRollback = "rollback"
 )
 
-// tx is transactions on a connection of its own, one after the other. BEGIN is sent with the first statement of each; it ends
-// with commit, rollback or send. In the end close gives the connection back.
+// tx runs transactions one after the other on a connection of its own. BEGIN travels with the first statement of each transaction. A
+// transaction ends with commit, rollback or send. In the end close returns the connection to its pool.
 type tx struct {
 	conn  *pgxpool.Conn
-	setup []string // statements that go before the first one
+	setup []string // statements before the first statement
+	guard bool     // check the build level and read the clock before the first statement
 	begun bool
+	clock clock.Instant // server's clock at the first statement; set only with guard
 }
 
-// begin takes a connection for a transaction whose statements wait for locks as long as lockTimeout (0: the session's).
+// begin takes a connection for transactions whose statements wait at most lockTimeout for a lock. 0 means the session's own timeout.
 func begin(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (*tx, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -44,12 +49,22 @@ func begin(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (
 	return t, nil
 }
 
+// beginGuarded is begin for transactions that take or change alarms. The first statement of each transaction fails with store.ErrOldBuild if
+// the database demands a newer build. The check costs no round trip.
+func beginGuarded(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (*tx, error) {
+	t, err := begin(ctx, pool, lockTimeout)
+	if err == nil {
+		t.guard = true
+	}
+	return t, err
+}
+
 // Exec runs a statement.
 func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if t.begun {
 		return t.conn.Exec(ctx, sql, args...)
 	}
-	results, err := t.first(ctx, sql, args)
+	results, err := t.sendFirst(ctx, sql, args)
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
@@ -65,7 +80,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	if t.begun {
 		return t.conn.Query(ctx, sql, args...)
 	}
-	results, err := t.first(ctx, sql, args)
+	results, err := t.sendFirst(ctx, sql, args)
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +92,19 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	return &firstRows{Rows: rows, results: results}, nil
 }
 
-// QueryRow runs a statement that returns one row; never the first of a transaction.
+// QueryRow runs a statement that returns one row. It must not be the first statement of a transaction.
 func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return t.conn.QueryRow(ctx, sql, args...)
 }
 
-// first sends the setup with the statement, and returns the results with the statement's next.
-func (t *tx) first(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
+// sendFirst sends the setup and the first statement in one batch. The next result of the returned batch is the result of the statement.
+func (t *tx) sendFirst(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	var b pgx.Batch
 	for _, statement := range t.setup {
 		b.Queue(statement)
+	}
+	if t.guard {
+		b.Queue(dbsqlc.AllowBuild, store.BuildLevel())
 	}
 	b.Queue(sql, args...)
 	t.begun = true
@@ -97,6 +115,18 @@ func (t *tx) first(ctx context.Context, sql string, args []any) (pgx.BatchResult
 			return nil, err
 		}
 	}
+	if t.guard {
+		var micros int64
+		err := results.QueryRow().Scan(&micros)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = store.ErrOldBuild
+		}
+		if err != nil {
+			_ = results.Close()
+			return nil, err
+		}
+		t.clock = clock.Instant(micros / 1000)
+	}
 	return results, nil
 }
 
@@ -106,32 +136,32 @@ type firstRows struct {
 	results pgx.BatchResults
 }
 
-// Close ends the rows and their batch.
+// Close closes the rows and their batch.
 func (r *firstRows) Close() {
 	r.Rows.Close()
 	_ = r.results.Close()
 }
 
-// pipeline collects statements without an answer of their own.
+// pipeline is a DBTX that collects statements without results. tx.send runs them.
 type pipeline struct{ pgx.Batch }
 
-// Exec adds the statement; its outcome comes with tx.send.
+// Exec queues the statement. tx.send returns its error.
 func (p *pipeline) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	p.Queue(sql, args...)
 	return pgconn.CommandTag{}, nil
 }
 
-// Query is not for pipelines.
+// Query panics: a pipeline returns no rows.
 func (p *pipeline) Query(context.Context, string, ...any) (pgx.Rows, error) {
 	panic("postgresql: a query in a pipeline")
 }
 
-// QueryRow is not for pipelines.
+// QueryRow panics: a pipeline returns no rows.
 func (p *pipeline) QueryRow(context.Context, string, ...any) pgx.Row {
 	panic("postgresql: a query in a pipeline")
 }
 
-// send runs the pipeline's statements and COMMIT in one round trip, within a transaction that has begun.
+// send runs the pipeline's statements and COMMIT in one round trip. The transaction must have begun, or the pipeline must begin it.
 func (t *tx) send(ctx context.Context, p *pipeline) error {
 	if err := t.usable(ctx); err != nil {
 		return err
@@ -151,7 +181,7 @@ func (t *tx) send(ctx context.Context, p *pipeline) error {
 	return t.committed(tag, err)
 }
 
-// commit ends the transaction; without a statement there is none.
+// commit commits the transaction. It does nothing if no statement has run.
 func (t *tx) commit(ctx context.Context) error {
 	if !t.begun {
 		return nil
@@ -162,7 +192,7 @@ func (t *tx) commit(ctx context.Context) error {
 	return t.committed(t.conn.Exec(ctx, sqlCommit))
 }
 
-// usable returns why COMMIT cannot even be sent: then it is certain that nothing was written.
+// usable returns an error if COMMIT cannot be sent. Then certainly nothing was written.
 func (t *tx) usable(ctx context.Context) error {
 	if t.conn.Conn().IsClosed() {
 		return errClosed
@@ -178,19 +208,19 @@ func (t *tx) committed(tag pgconn.CommandTag, err error) error {
 	return commitError(err)
 }
 
-// rollback ends the transaction; the connection may begin another.
+// rollback rolls back the transaction. Afterwards tx may begin another transaction.
 func (t *tx) rollback(ctx context.Context) error {
 	if !t.begun || t.conn.Conn().IsClosed() {
 		return nil
 	}
-	ctx, cancel := aftermath(ctx)
+	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	_, err := t.conn.Exec(ctx, sqlRollback)
 	t.begun = err != nil
 	return err
 }
 
-// close rolls back what was not committed and gives the connection back; one in an unknown state is shut.
+// close rolls back an open transaction and returns the connection to its pool. The pool destroys a connection in an unknown state.
 func (t *tx) close(ctx context.Context) {
 	if t.conn == nil {
 		return

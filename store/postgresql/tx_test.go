@@ -27,7 +27,7 @@ func cancelOp(id string) clock.Op {
 	return clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "shop", BusinessID: id}}}
 }
 
-// write applies ops and demands the verdicts.
+// write applies the ops, and requires the verdicts want for the first ones.
 func write(t *testing.T, s *Store, ops []clock.Op, want ...clock.Verdict) []clock.Decision {
 	t.Helper()
 	decisions, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: ops})
@@ -58,14 +58,14 @@ func fates(c *store.Claim, kind clock.OutcomeKind) []clock.Fate {
 	return f
 }
 
-// TestRoundTrips counts what doc.go promises.
-func TestRoundTrips(t *testing.T) {
+// TestRoundTripsAreAsDocumented counts the round trips that doc.go lists.
+func TestRoundTripsAreAsDocumented(t *testing.T) {
 	p := newProxy(t, migratedURL(t))
-	s := opened(t, p.url)
+	s := openChecked(t, p.url)
 	for round := range 2 {
 		want := func(what string, trips int, do func()) {
 			t.Helper()
-			if n := p.count(do); round > 0 && n != trips { // in the first round the statements are prepared
+			if n := p.count(do); round > 0 && n != trips { // the first round also prepares the statements
 				t.Errorf("%s: %d round trips, want %d", what, n, trips)
 			}
 		}
@@ -105,12 +105,13 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestCommitWithoutAnswer cuts the connection at COMMIT, before and after the server has it: nobody knows, and a repeat is right.
-func TestCommitWithoutAnswer(t *testing.T) {
+// TestCutCommitIsUnconfirmedAndRepeatable cuts the connection at COMMIT, before and after the server receives it. The outcome is unconfirmed,
+// and a repetition gives the right verdict.
+func TestCutCommitIsUnconfirmedAndRepeatable(t *testing.T) {
 	for _, passOn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server gets it %t", passOn), func(t *testing.T) {
 			p := newProxy(t, migratedURL(t))
-			s := opened(t, p.url)
+			s := openChecked(t, p.url)
 			ids := []int64{write(t, s, []clock.Op{setOp("ring")}, clock.Create)[0].Alarm.ID}
 			c := claimed(t, s, ids...)
 			p.mu.Lock()
@@ -137,8 +138,9 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestInsertDoesNotWait inserts beside a row that a ring transaction has updated: at once, without running into lock_timeout.
-func TestInsertDoesNotWait(t *testing.T) {
+// TestInsertDoesNotWaitForAClaimedRow inserts beside a row that a claim has updated. The long lock_timeout shows that the INSERT does not
+// wait.
+func TestInsertDoesNotWaitForAClaimedRow(t *testing.T) {
 	s := migrated(t)
 	c := claimed(t, s, write(t, s, []clock.Op{setOp("held")}, clock.Create)[0].Alarm.ID)
 	defer func() { _ = c.Settler.Release(t.Context()) }()
@@ -155,9 +157,9 @@ func TestInsertDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestCancelDoesNotWait cancels beside rows that a ring transaction has updated and that somebody has merely locked: at once,
-// without running into lock_timeout.
-func TestCancelDoesNotWait(t *testing.T) {
+// TestCancelDoesNotWaitForLockedRows cancels beside a row that a claim has updated and a row that another transaction has only locked. The
+// long lock_timeout shows that the cancel does not wait.
+func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 	s := migrated(t)
 	ops := []clock.Op{setOp("claimed"), setOp("locked"), setOp("free")}
 	d := write(t, s, ops, clock.Create, clock.Create, clock.Create)
@@ -186,9 +188,9 @@ func TestCancelDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestClaimDoesNotWait claims beside a row that a write transaction has locked: it is passed over at once, without running into
-// lock_timeout, which would give up what is fresh.
-func TestClaimDoesNotWait(t *testing.T) {
+// TestClaimDoesNotWaitForALockedRow claims beside a row that a write transaction has locked. The claim passes over that row at once. Running
+// into lock_timeout would give up all fresh rows.
+func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	s := migrated(t)
 	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create, clock.Create)
 	locker, err := begin(t.Context(), s.pool, 0)
@@ -214,9 +216,9 @@ func TestClaimDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestKeyInsertedElsewhere meets a key that another transaction has inserted and not committed: the group does not wait for it
-// but begins again, and is right whatever becomes of it.
-func TestKeyInsertedElsewhere(t *testing.T) {
+// TestGroupDoesNotWaitForAnUncommittedKey meets a key that another transaction has inserted and not committed. The group does not wait for
+// the key but begins again, and is right whether the other transaction commits or rolls back.
+func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	for name, commits := range map[string]bool{"rolls back": false, "commits": true} {
 		t.Run(name, func(t *testing.T) {
 			s := migrated(t)
@@ -228,7 +230,7 @@ func TestKeyInsertedElsewhere(t *testing.T) {
 			ok(t, err, "insert")
 			ended := make(chan error, 1)
 			go func() {
-				time.Sleep(2 * lockWait) // the group has run into it by then
+				time.Sleep(2 * lockWait) // by then the group has met the key
 				if commits {
 					ended <- other.commit(t.Context())
 				} else {
@@ -238,11 +240,11 @@ func TestKeyInsertedElsewhere(t *testing.T) {
 			r := clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("c"), setOp("b"), setOp("a")}}
 			decisions, err := s.Write(t.Context(), r)
 			ok(t, <-ended, "end the other transaction")
-			if errors.Is(err, clock.ErrUnavailable) { // that took too long for the group: its caller comes again
+			if errors.Is(err, clock.ErrUnavailable) { // the other transaction took too long, so the caller repeats the group
 				decisions, err = s.Write(t.Context(), r)
 			}
 			ok(t, err, "write")
-			if decisions[1].Verdict == clock.Wait { // it ended between two statements of the group: the key is decided by itself
+			if decisions[1].Verdict == clock.Wait { // the other transaction ended between two statements of the group, so the key is decided alone
 				again, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: r.Ops[1:2]})
 				ok(t, err, "write again")
 				decisions[1] = again[0]
@@ -257,9 +259,9 @@ func TestKeyInsertedElsewhere(t *testing.T) {
 	}
 }
 
-// TestKeyCommittedElsewhere meets a key that was not there when the INSERT began and is when it comes to it: a definite
-// rollback, after which the group begins again.
-func TestKeyCommittedElsewhere(t *testing.T) {
+// TestKeyCommittedDuringInsertIsReplayed meets a key that does not exist when the INSERT begins, but exists when the INSERT reaches it. That
+// is a definite rollback, after which the group begins again.
+func TestKeyCommittedDuringInsertIsReplayed(t *testing.T) {
 	s := migrated(t)
 	row := setOp("a").Decide(nil, testNow).Alarm
 	other, err := begin(t.Context(), s.pool, 0)
@@ -278,7 +280,7 @@ func TestKeyCommittedElsewhere(t *testing.T) {
 	}()
 	for waiting := false; !waiting; {
 		const look = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-		ok(t, s.upkeep.QueryRow(t.Context(), look).Scan(&waiting), "look whether it waits")
+		ok(t, s.upkeep.QueryRow(t.Context(), look).Scan(&waiting), "see whether the insert waits")
 	}
 	ok(t, other.commit(t.Context()), "commit")
 	if err := <-inserted; replayReason(err) != store.ReplayKeyExists {
@@ -287,8 +289,9 @@ func TestKeyCommittedElsewhere(t *testing.T) {
 	write(t, s, []clock.Op{setOp("a")}, clock.Keep)
 }
 
-// TestKeyHeldElsewhere meets a key that stays inserted and not committed: a definite failure, long before the deadline.
-func TestKeyHeldElsewhere(t *testing.T) {
+// TestOpOnAnUncommittedKeyWaitsApart meets a key that stays inserted and not committed. Its op must wait apart from the group, and nothing
+// fails.
+func TestOpOnAnUncommittedKeyWaitsApart(t *testing.T) {
 	s := migrated(t)
 	other, err := begin(t.Context(), s.pool, 0)
 	ok(t, err, "begin")
@@ -296,19 +299,17 @@ func TestKeyHeldElsewhere(t *testing.T) {
 	row := setOp("a").Decide(nil, testNow).Alarm
 	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
-	_, err = s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
-	if !errors.Is(err, clock.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !hasCode(err, codeLockNotAvailable) {
-		t.Fatalf("write: %v", err)
-	}
+	write(t, s, []clock.Op{setOp("a")}, clock.Wait)
 }
 
-// TestWait decides on a row that a claim held, when the claim ends within the wait.
-func TestWait(t *testing.T) {
+// TestWriteWaitsForTheClaimToEnd cancels an alarm whose row a claim holds. The claim ends within the wait, and the cancel meets the rung
+// alarm.
+func TestWriteWaitsForTheClaimToEnd(t *testing.T) {
 	s := migrated(t)
 	c := claimed(t, s, write(t, s, []clock.Op{setOp("a")}, clock.Create)[0].Alarm.ID)
 	settled := make(chan error, 1)
 	go func() {
-		time.Sleep(50 * time.Millisecond) // the write waits by then
+		time.Sleep(50 * time.Millisecond) // by then the write waits
 		settled <- c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed))
 	}()
 	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, Wait: 5 * time.Second})
@@ -319,8 +320,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestPrune keeps no more attempts than are shown.
-func TestPrune(t *testing.T) {
+// TestOnlyNewestAttemptsAreKept counts the rows in the table, because Get shows only the newest attempts anyway.
+func TestOnlyNewestAttemptsAreKept(t *testing.T) {
 	s := migrated(t)
 	id := write(t, s, []clock.Op{setOp("a")}, clock.Create)[0].Alarm.ID
 	for range clock.MaxAttempts + 3 {
@@ -334,11 +335,12 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestReadOnly is a failover: the store says what is wrong, and finds the server again when that is over.
-func TestReadOnly(t *testing.T) {
+// TestStoreRecoversFromFailover makes the server read-only, and then writable again. The store names the cause, and later recovers by
+// itself.
+func TestStoreRecoversFromFailover(t *testing.T) {
 	u := migratedURL(t)
-	s := opened(t, u)
-	admin := opened(t, u)
+	s := openChecked(t, u)
+	admin := openChecked(t, u)
 	var name string
 	ok(t, admin.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
 	_, err := admin.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
@@ -353,8 +355,8 @@ func TestReadOnly(t *testing.T) {
 	write(t, s, []clock.Op{setOp("a")}, clock.Create) // on a new connection
 }
 
-// TestIsolation finds READ COMMITTED where the server's default is another.
-func TestIsolation(t *testing.T) {
+// TestStatementsAndTransactionsAreReadCommitted sets another default isolation at the server.
+func TestStatementsAndTransactionsAreReadCommitted(t *testing.T) {
 	s := migrated(t)
 	var name, level string
 	ok(t, s.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
@@ -379,8 +381,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestCommitError tells definite failures of COMMIT from unknown ones.
-func TestCommitError(t *testing.T) {
+// TestUnknownCommitOutcomeIsUnconfirmed distinguishes definite failures of COMMIT from unknown outcomes.
+func TestUnknownCommitOutcomeIsUnconfirmed(t *testing.T) {
 	answer := func(severity, code string) error { return &pgconn.PgError{SeverityUnlocalized: severity, Code: code} }
 	for err, unconfirmed := range map[error]bool{
 		answer("ERROR", codeSerialization):   false,

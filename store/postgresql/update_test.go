@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestAmendGuards: an answer rewrites its row only while it has the generation, state and ring_no that were read.
-func TestAmendGuards(t *testing.T) {
+// TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
+func TestAmendSkipsChangedRow(t *testing.T) {
 	s := migrated(t)
 	k := clock.Key{Application: "shop", BusinessID: "amend"}
 	set := &clock.Set{Key: k, Content: clock.Content{RingAt: 1, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}

@@ -13,7 +13,7 @@ import (
 
 var _ store.WriteTx = (*writeTx)(nil)
 
-// Write applies the ops by the plan of store.Write in one transaction.
+// Write applies the ops in one transaction, which store.Write plans.
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
@@ -33,34 +33,39 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 	return decisions, nil
 }
 
-// write is one try of Write.
+// write runs one try of Write.
 func (s *Store) write(ctx context.Context, r clock.WriteRequest, lockFirst bool) ([]clock.Decision, error) {
-	t, err := begin(ctx, s.pool, max(lockWait, r.Wait))
+	t, err := beginGuarded(ctx, s.pool, max(lockWait, r.Wait))
 	if err != nil {
 		return nil, err
 	}
 	defer t.close(ctx)
-	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst}, r, s.ShardCount())
+	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst, wait: r.Wait}, r, s.ShardCount())
 	if err != nil {
 		return nil, err
 	}
 	return decisions, t.commit(ctx)
 }
 
-// writeTx is a store.WriteTx.
+// writeTx is the write transaction of one group.
 type writeTx struct {
 	*tx
 	q         *dbsqlc.Queries
-	lockFirst bool // an insert or a cancel of this group met a locked key: lock before
+	lockFirst bool // an earlier try of this group met a locked key, so this try locks the keys first
+	wait      time.Duration
 }
 
-// Insert adds the rows whose keys are new (InsertAlarms). A key that was inserted elsewhere meanwhile ends the transaction.
+// Insert adds the rows whose keys are new (InsertAlarms). If another transaction inserts a key meanwhile, the statement fails and the
+// transaction ends.
 func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if t.lockFirst && !absent {
 		return nil, store.ErrKeyExists
 	}
-	ordered := rows  // so that alarms of one instant ring in the order in which they were set
-	if t.lockFirst { // so that no two groups wait for each other again
+	if absent && (t.lockFirst || t.wait > 0) {
+		return t.insertByHalves(ctx, rows)
+	}
+	ordered := rows  // the order of the sets, so that alarms due at one instant ring in that order
+	if t.lockFirst { // the order of the keys, so that no two groups wait for each other again
 		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return compareKeys(a.Key, b.Key) })
 	}
 	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(ordered))
@@ -70,7 +75,42 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	return t.idsOf(ctx, rows, inserted)
 }
 
-// idsOf returns the ids of the rows that were inserted, in the order of rows, 0 for the others (ListKeys).
+// partWait is how long a part of a group waits for a key that another transaction has inserted and not committed.
+const partWait = 5 * time.Millisecond
+
+// insertByHalves adds the rows in parts, each after a savepoint, so that a held key delays no other key. A part waits at most partWait; a
+// single op with a wait of its own waits that long.
+func (t *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
+	if t.wait == 0 {
+		if _, err := t.Exec(ctx, "set local lock_timeout = "+millis(partWait)); err != nil {
+			return nil, err
+		}
+	}
+	return store.InsertByHalves(rows, func(part []*clock.Alarm) ([]int64, bool, error) { return t.insertPart(ctx, part) })
+}
+
+func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []int64, refused bool, err error) {
+	if _, err := t.Exec(ctx, "savepoint part"); err != nil {
+		return nil, false, err
+	}
+	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(part))
+	if hasCode(err, codeLockNotAvailable) {
+		_, err = t.Exec(ctx, "rollback to savepoint part")
+		return nil, true, err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := t.Exec(ctx, "release savepoint part"); err != nil {
+		return nil, false, err
+	}
+	if len(inserted) < len(part) {
+		inserted, err = t.idsOf(ctx, part, inserted)
+	}
+	return inserted, false, err
+}
+
+// idsOf returns the id of each row, in the order of rows; 0 for rows that were not inserted (ListKeys).
 func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int64) ([]int64, error) {
 	ids := make([]int64, len(rows))
 	if len(inserted) == 0 {
@@ -87,18 +127,18 @@ func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int
 	return ids, err
 }
 
-// Cancel stops the rows of the keys that nobody has touched since they were written (CancelScheduled, CancelScheduledBriefly). A row that somebody
-// takes in just this instant is waited for, for lockWait at most: then the group begins again and locks first.
+// Cancel stops the rows of the keys that are free and have not changed since they were written (CancelScheduled, CancelScheduledBriefly). It
+// waits at most lockWait for a row that another transaction takes at this moment. After that wait the group begins again and locks first.
 func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if t.lockFirst {
 		return nil, nil
 	}
-	applications, businessIDs := split(keys)
+	applications, businessIDs := keyColumns(keys)
 	if briefly {
 		rows, err := t.q.CancelScheduledBriefly(ctx, t, dbsqlc.CancelScheduledBrieflyParams{
 			Now: int64(now), Applications: applications, BusinessIds: businessIDs,
 		})
-		return stoppedAlarms(rows, now), err
+		return cancelledAlarms(rows, now), err
 	}
 	rows, err := t.q.CancelScheduled(ctx, t, dbsqlc.CancelScheduledParams{Now: int64(now), Applications: applications, BusinessIds: businessIDs})
 	if err != nil {
@@ -107,10 +147,13 @@ func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 	return alarmsOf(rows)
 }
 
-// Lock returns the free rows of the keys, locked (LockAlarms). What is still held after the wait (LockAlarmsWaiting) has ended
-// the transaction, in which nothing was written; the free ones are then locked in a new one.
-func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, _ bool) ([]clock.Alarm, error) {
-	applications, businessIDs := split(keys)
+// Lock locks and returns the free rows of the keys (LockAlarms). With a wait it first waits for all rows (LockAlarmsWaiting). If a row is
+// still held afterwards, the transaction has failed with nothing written, and Lock locks the free rows in a new transaction.
+func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
+	if briefly && wait == 0 {
+		return t.lockBriefly(ctx, keys)
+	}
+	applications, businessIDs := keyColumns(keys)
 	if wait > 0 && !t.begun {
 		rows, err := t.q.LockAlarmsWaiting(ctx, t, dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
 		if err == nil {
@@ -130,9 +173,34 @@ func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	return alarmsOf(rows)
 }
 
-// Read returns the rows of the keys as last committed (ReadAlarms).
+// briefKeys is how many rows lockBriefly reads at once. It drops their payloads.
+const briefKeys = 64
+
+// lockBriefly locks and returns the free rows of the keys, without payloads (LockAlarms). Few cancels need it, because CancelScheduledBriefly
+// stops scheduled alarms.
+func (t *writeTx) lockBriefly(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
+	var alarms []clock.Alarm
+	for piece := range slices.Chunk(keys, briefKeys) {
+		applications, businessIDs := keyColumns(piece)
+		rows, err := t.q.LockAlarms(ctx, t, dbsqlc.LockAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			rows[i].Payload = nil
+		}
+		free, err := alarmsOf(rows)
+		if err != nil {
+			return nil, err
+		}
+		alarms = append(alarms, free...)
+	}
+	return alarms, nil
+}
+
+// Read returns the last committed rows of the keys, without locking (ReadAlarms).
 func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
-	applications, businessIDs := split(keys)
+	applications, businessIDs := keyColumns(keys)
 	rows, err := t.q.ReadAlarms(ctx, t, dbsqlc.ReadAlarmsParams{Applications: applications, BusinessIds: businessIDs})
 	if err != nil {
 		return nil, err
@@ -140,8 +208,8 @@ func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 	return alarmsOf(rows)
 }
 
-// Update rewrites the rows: whole where a set made a new generation of them (RewriteAlarms), else without what a set
-// says (AmendAlarms), with their attempts.
+// Update rewrites the rows and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). Other rows keep the
+// content of their set (AmendAlarms).
 func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
 	var rewrites, amends []store.Change
 	for _, c := range changes {
@@ -163,11 +231,11 @@ func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, erro
 			return 0, err
 		}
 	}
-	return int(rewritten + amended), addAttempts(ctx, t.q, t, store.AttemptsOf(amends))
+	return int(rewritten + amended), addAttempts(ctx, t.q, t, store.ChangeAttempts(amends))
 }
 
-// split returns the keys, sorted, as two columns.
-func split(keys []clock.Key) (applications, businessIDs []string) {
+// keyColumns returns the sorted keys as two columns.
+func keyColumns(keys []clock.Key) (applications, businessIDs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), compareKeys)
 	return column(sorted, func(k *clock.Key) string { return k.Application }), column(sorted, func(k *clock.Key) string { return k.BusinessID })
 }

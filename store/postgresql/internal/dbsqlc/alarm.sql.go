@@ -55,7 +55,8 @@ type AmendAlarmsParams struct {
 	FinishedAts    []int64
 }
 
-// Rows whose generation stays, so whose content does: cancelled, answered, kicked or discarded. The payload is not written again.
+// Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
+// write the payload again.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, AmendAlarms,
@@ -97,8 +98,8 @@ type CancelScheduledParams struct {
 	BusinessIds  []string
 }
 
-// A cancel of those rows of the keys that are scheduled and not in doubt, if nobody has locked or changed them since they were
-// written: xmax = 0. So none is waited for, and none is locked in a step before, which would write it twice.
+// Cancels the rows of the keys that are scheduled and not in doubt. It skips rows that a transaction has locked or changed since they
+// were written (xmax = 0). So it waits for no row, and it needs no separate lock, which would write each row twice.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelScheduledParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, CancelScheduled, arg.Now, arg.Applications, arg.BusinessIds)
@@ -174,7 +175,7 @@ type CancelScheduledBrieflyRow struct {
 	Generation  int64
 }
 
-// As CancelScheduled, without what a set says and what is known of a row that it stops.
+// Like CancelScheduled, but returns neither the content nor the columns whose values are known for every row it cancels.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg CancelScheduledBrieflyParams) ([]CancelScheduledBrieflyRow, error) {
 	rows, err := db.Query(ctx, CancelScheduledBriefly, arg.Now, arg.Applications, arg.BusinessIds)
@@ -200,6 +201,20 @@ func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg Cance
 		return nil, err
 	}
 	return items, nil
+}
+
+const DeleteAlarm = `-- name: DeleteAlarm :execrows
+DELETE FROM alarm WHERE id = $1
+`
+
+// Deletes the alarm of a write probe, in the transaction that inserted it.
+// Index: primary key. Rows: one.
+func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, error) {
+	result, err := db.Exec(ctx, DeleteAlarm, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const GetAlarm = `-- name: GetAlarm :one
@@ -301,10 +316,10 @@ type InsertAlarmsParams struct {
 	Deliveries    []int64
 }
 
-// The sets of a group as new rows; the ids of those whose key was new, in the order given.
-// The NOT EXISTS sees the version before of a row that a transaction has updated, and passes it over without waiting, so that
-// only a key just being inserted elsewhere is waited for. Where that becomes a row, all are refused (23505): ON CONFLICT
-// would take that one aside, but writes each row in two steps, which costs a third more.
+// Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
+// NOT EXISTS sees the committed version of a row that another transaction is updating, and skips its key without waiting. So the
+// statement waits only for a key that another transaction is inserting. If that transaction commits, the whole statement is refused
+// (23505). ON CONFLICT would leave out that key alone, but it writes each row in two steps, which costs a third more.
 // Index: alarm_key. Rows: as given, up to a group.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, InsertAlarms,
@@ -367,7 +382,7 @@ type ListAlarmsParams struct {
 	RowLimit    int32
 }
 
-// Alarms of one application in the order of business_id; -1, an empty array and ” do not restrict.
+// Lists alarms of one application in the order of business_id. -1, an empty array and ” do not restrict.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, ListAlarms,
@@ -440,7 +455,7 @@ type ListKeysRow struct {
 	BusinessID  string
 }
 
-// The keys of the alarms with these ids.
+// Reads the keys of the alarms with these ids.
 // Index: primary key. Rows: up to a chunk of answers.
 func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKeysRow, error) {
 	rows, err := db.Query(ctx, ListKeys, ids)
@@ -475,7 +490,7 @@ type LockAlarmsParams struct {
 	BusinessIds  []string
 }
 
-// The free rows of the keys, locked in the order of the keys.
+// Locks and returns the free rows of the keys, in the order of the keys.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, LockAlarms, arg.Applications, arg.BusinessIds)
@@ -542,8 +557,8 @@ type LockAlarmsWaitingParams struct {
 	BusinessIds  []string
 }
 
-// As LockAlarms, waiting for rows that are locked elsewhere as long as lock_timeout allows.
-// Index: alarm_key. Rows: one, mostly.
+// Like LockAlarms, but waits for locked rows as long as lock_timeout allows.
+// Index: alarm_key. Rows: usually one.
 func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarmsWaitingParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, LockAlarmsWaiting, arg.Applications, arg.BusinessIds)
 	if err != nil {
@@ -608,8 +623,8 @@ type ReadAlarmsParams struct {
 	BusinessIds  []string
 }
 
-// The rows of the keys as last committed.
-// Index: alarm_key. Rows: some, those that LockAlarms skipped.
+// Reads the last committed rows of the keys, without a lock.
+// Index: alarm_key. Rows: the few rows that LockAlarms skipped.
 func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, ReadAlarms, arg.Applications, arg.BusinessIds)
 	if err != nil {
@@ -727,7 +742,8 @@ type RewriteAlarmsParams struct {
 	Deliveries     []int64
 }
 
-// Rows that a set has changed: all but the key and create_time; nobody has answered yet.
+// Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
+// generation.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, RewriteAlarms,

@@ -35,7 +35,7 @@ type InsertAttemptsParams struct {
 	AnsweredBys        []string
 }
 
-// What was not acknowledged, and answers; the attempts of a claim come with SettleAlarms.
+// Inserts rings without an acknowledgement, and answers. SettleAlarms inserts the attempts of a claim.
 // Rows: up to a group.
 func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
 	_, err := db.Exec(ctx, InsertAttempts,
@@ -106,8 +106,8 @@ type PruneAttemptsParams struct {
 	Kept     int64
 }
 
-// All but the newest of each alarm.
-// Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most two an alarm.
+// Deletes all attempts of each alarm except the newest.
+// Index: ring_attempt_alarm, backwards past the attempts that are kept. Rows: at most two for each alarm.
 func (q *Queries) PruneAttempts(ctx context.Context, db DBTX, arg PruneAttemptsParams) error {
 	_, err := db.Exec(ctx, PruneAttempts, arg.AlarmIds, arg.Kept)
 	return err

@@ -11,29 +11,75 @@ import (
 )
 
 const EndAlarms = `-- name: EndAlarms :exec
-UPDATE alarm a
-SET state = e.state, next_try_time = NULL, last_error = e.reason, update_time = $1::bigint,
-    finished_at = $1::bigint
-FROM (SELECT unnest($2::bigint[]) AS id, unnest($3::smallint[]) AS state,
-             unnest($4::varchar[]) AS reason) e
-WHERE a.id = e.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= $1::bigint, FALSE)
+WITH e AS (
+    SELECT unnest($9::bigint[]) AS id,
+           unnest($10::bigint[]) AS generation,
+           unnest($11::bigint[]) AS next_try_time,
+           unnest($12::bigint[]) AS update_time,
+           unnest($13::smallint[]) AS state,
+           unnest($14::varchar[]) AS reason
+), ended AS (
+    UPDATE alarm a
+    SET state = e.state, in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, next_try_time = NULL,
+        last_error = e.reason, update_time = $15::bigint, finished_at = $15::bigint
+    FROM e
+    WHERE a.id = e.id AND a.generation = e.generation AND a.update_time = e.update_time
+      AND coalesce(a.next_try_time = e.next_try_time, FALSE) AND a.state NOT IN (3, 4, 5, 6, 7)
+    RETURNING e.id
+)
+INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
+SELECT t.alarm_id, t.generation, t.ring_no, t.claim_id, t.attempt_time, t.outcome, t.error, t.answered_by
+FROM (SELECT unnest($1::bigint[]) AS alarm_id,
+             unnest($2::bigint[]) AS generation,
+             unnest($3::integer[]) AS ring_no,
+             unnest($4::varchar[]) AS claim_id,
+             unnest($5::bigint[]) AS attempt_time,
+             unnest($6::smallint[]) AS outcome,
+             unnest($7::varchar[]) AS error,
+             unnest($8::varchar[]) AS answered_by,
+             generate_subscripts($1::bigint[], 1) AS position) t
+WHERE (t.alarm_id IN (SELECT ended.id FROM ended)) IS TRUE
+ORDER BY t.position
 `
 
 type EndAlarmsParams struct {
-	Now     int64
-	Ids     []int64
-	States  []int64
-	Reasons []string
+	AlarmIds           []int64
+	AttemptGenerations []int64
+	AttemptRingNos     []int64
+	AttemptClaimIds    []string
+	AttemptTimes       []int64
+	Outcomes           []int64
+	Errors             []string
+	AnsweredBys        []string
+	Ids                []int64
+	Generations        []int64
+	NextTryTimes       []int64
+	UpdateTimes        []int64
+	States             []int64
+	Reasons            []string
+	Now                int64
 }
 
-// Due rows that cannot ring any more: expired or dead.
+// Ends due rows that cannot ring any more, as expired or dead, and inserts their attempts. It changes exactly the row versions that
+// LockDue read. A row that a two-phase claim held becomes in doubt.
 // Index: primary key. Rows: few.
 func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) error {
 	_, err := db.Exec(ctx, EndAlarms,
-		arg.Now,
+		arg.AlarmIds,
+		arg.AttemptGenerations,
+		arg.AttemptRingNos,
+		arg.AttemptClaimIds,
+		arg.AttemptTimes,
+		arg.Outcomes,
+		arg.Errors,
+		arg.AnsweredBys,
 		arg.Ids,
+		arg.Generations,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
 		arg.States,
 		arg.Reasons,
+		arg.Now,
 	)
 	return err
 }
@@ -59,7 +105,8 @@ type FinishAlarmsParams struct {
 	Generations []int64
 }
 
-// The confirmed outcome of a two-phase claim, of the rows that are still as it left them: SettleAlarms where all is well.
+// Writes the confirmed outcome of a two-phase claim to the rows that have not changed since the claim. SettleAlarms writes all other
+// outcomes.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) error {
 	_, err := db.Exec(ctx, FinishAlarms,
@@ -74,24 +121,52 @@ func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsPar
 }
 
 const LeaseAlarms = `-- name: LeaseAlarms :many
-UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+UPDATE alarm a
+SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
     state = 2, next_try_time = $1::bigint, rung_at = NULL, update_time = $2::bigint
-WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $2::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+FROM (SELECT unnest($3::bigint[]) AS id,
+             unnest($4::bigint[]) AS generation,
+             unnest($5::smallint[]) AS state,
+             unnest($6::integer[]) AS ring_no,
+             unnest($7::integer[]) AS retry_times,
+             unnest($8::smallint[]) AS in_doubt,
+             unnest($9::bigint[]) AS next_try_time,
+             unnest($10::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 `
 
 type LeaseAlarmsParams struct {
-	ClaimEnd int64
-	Now      int64
-	Ids      []int64
+	ClaimEnd     int64
+	Now          int64
+	Ids          []int64
+	Generations  []int64
+	States       []int64
+	RingNos      []int64
+	RetryTimes   []int64
+	InDoubts     []int64
+	NextTryTimes []int64
+	UpdateTimes  []int64
 }
 
-// A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
+// Begins a two-phase claim of exactly the row versions that LockDue read. A row that an earlier two-phase claim held until its time ran
+// out may have been delivered: it becomes in doubt.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]Alarm, error) {
-	rows, err := db.Query(ctx, LeaseAlarms, arg.ClaimEnd, arg.Now, arg.Ids)
+	rows, err := db.Query(ctx, LeaseAlarms,
+		arg.ClaimEnd,
+		arg.Now,
+		arg.Ids,
+		arg.Generations,
+		arg.States,
+		arg.RingNos,
+		arg.RetryTimes,
+		arg.InDoubts,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +224,7 @@ WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $2::big
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-  AND octet_length(payload) <= $4::bigint AND xmax = 0
+  AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time
@@ -182,7 +257,7 @@ type LeaseFreshRow struct {
 	CreateTime   int64
 }
 
-// LeaseAlarms of the same rows.
+// Does the work of LeaseAlarms for the rows that TakeFresh takes.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LeaseFresh(ctx context.Context, db DBTX, arg LeaseFreshParams) ([]LeaseFreshRow, error) {
 	rows, err := db.Query(ctx, LeaseFresh,
@@ -229,10 +304,10 @@ func (q *Queries) LeaseFresh(ctx context.Context, db DBTX, arg LeaseFreshParams)
 
 const LockDue = `-- name: LockDue :many
 
-SELECT id, application, business_id, state, generation, ring_no, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
+SELECT id, application, business_id, state, generation, ring_no, retry_times, target_ring_at, payload_kind, retry_policy, max_rings, ack_timeout, delivery, latest_ring_at, next_try_time,
        due_rank, last_error, in_doubt, claim_id, rung_at, update_time, octet_length(payload)::bigint AS payload_length
 FROM alarm
-WHERE id = ANY($1::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $2::bigint, FALSE)
+WHERE id = ANY($1::bigint[]) AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= $2::bigint, FALSE)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
 `
@@ -249,6 +324,10 @@ type LockDueRow struct {
 	State         int64
 	Generation    int64
 	RingNo        int64
+	RetryTimes    int64
+	TargetRingAt  int64
+	PayloadKind   int64
+	RetryPolicy   string
 	MaxRings      int64
 	AckTimeout    int64
 	Delivery      int64
@@ -263,9 +342,10 @@ type LockDueRow struct {
 	PayloadLength int64
 }
 
-// Where rows are found by id, a condition on next_try_time stands in coalesce(..., FALSE): said plainly it lets the planner choose
-// the due index and read all that is due, which it does while the table is empty or was never analyzed.
-// The rows of a claim that are free and due, locked in the order of id; it only avoids waiting, TakeAlarms decides.
+// Statements that find rows by id wrap conditions on next_try_time in coalesce(..., FALSE). With a plain condition the planner may choose the
+// due index and read all due entries. It does so while the table is empty or was never analyzed.
+// Locks the free, due rows of a claim in the order of id. This lock only saves TakeAlarms from waiting; TakeAlarms decides. A row with an
+// unknown state is read too, so that the caller can end it.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
 	rows, err := db.Query(ctx, LockDue, arg.Ids, arg.Now)
@@ -283,6 +363,10 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.State,
 			&i.Generation,
 			&i.RingNo,
+			&i.RetryTimes,
+			&i.TargetRingAt,
+			&i.PayloadKind,
+			&i.RetryPolicy,
 			&i.MaxRings,
 			&i.AckTimeout,
 			&i.Delivery,
@@ -378,9 +462,10 @@ type SettleAlarmsParams struct {
 	FinishedAts        []int64
 }
 
-// What became of the rings, or with Release the rows as they were; only rows that are as the claim left them, and
-// the attempts of those. IS TRUE has the ids looked up by hash: as a join it would be a nested loop, for others are off.
-// Index: primary key. Rows: a batch of rings at most; with a transactional claim only those not confirmed.
+// Writes the outcomes of the rings, and inserts their attempts. For Release it restores the rows as they were before the claim. It
+// changes only rows that have not changed since the claim. IS TRUE makes PostgreSQL look up the ids by hash; as a join they would be a
+// nested loop, because the session turns other joins off.
+// Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) error {
 	_, err := db.Exec(ctx, SettleAlarms,
 		arg.AlarmIds,
@@ -412,27 +497,54 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 }
 
 const TakeAlarms = `-- name: TakeAlarms :many
-UPDATE alarm
-SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
-    next_try_time = CASE WHEN ack_timeout > 0 THEN $1::bigint + ack_timeout END,
-    ring_no = ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
     update_time = $1::bigint,
-    finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
-WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND coalesce(next_try_time <= $1::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
+FROM (SELECT unnest($3::bigint[]) AS id,
+             unnest($4::bigint[]) AS generation,
+             unnest($5::smallint[]) AS state,
+             unnest($6::integer[]) AS ring_no,
+             unnest($7::integer[]) AS retry_times,
+             unnest($8::smallint[]) AS in_doubt,
+             unnest($9::bigint[]) AS next_try_time,
+             unnest($10::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $1::bigint)
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 `
 
 type TakeAlarmsParams struct {
-	Now     int64
-	ClaimID string
-	Ids     []int64
+	Now          int64
+	ClaimID      string
+	Ids          []int64
+	Generations  []int64
+	States       []int64
+	RingNos      []int64
+	RetryTimes   []int64
+	InDoubts     []int64
+	NextTryTimes []int64
+	UpdateTimes  []int64
 }
 
-// The confirmed outcome, ahead of the ring.
+// Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams) ([]Alarm, error) {
-	rows, err := db.Query(ctx, TakeAlarms, arg.Now, arg.ClaimID, arg.Ids)
+	rows, err := db.Query(ctx, TakeAlarms,
+		arg.Now,
+		arg.ClaimID,
+		arg.Ids,
+		arg.Generations,
+		arg.States,
+		arg.RingNos,
+		arg.RetryTimes,
+		arg.InDoubts,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -493,7 +605,7 @@ WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $1::big
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
-  AND octet_length(payload) <= $4::bigint AND xmax = 0
+  AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time
@@ -526,9 +638,12 @@ type TakeFreshRow struct {
 	CreateTime   int64
 }
 
-// TakeAlarms of rows that are as they were set, of short payloads, if nobody has locked or changed them since they were written: xmax = 0. So
-// none is waited for, and none is locked in a step before, which would write it twice. What is known of a fresh row is not read, and -1
-// stands for NULL: each text and each value that may be NULL is an allocation.
+// Does the work of TakeAlarms for fresh rows: rows that have not changed since their set, with short payloads. It skips rows that a
+// transaction has locked or changed since they were written (xmax = 0). So it waits for no row, and it needs no separate lock, which
+// would write each row twice.
+// It also skips rows with an ack_timeout of more than a day: no set allows one, and its sum with now could overflow.
+// The statement does not return columns that have one value in every fresh row. -1 stands for NULL. Both save allocations: each text and
+// each value that may be NULL costs one.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeFresh(ctx context.Context, db DBTX, arg TakeFreshParams) ([]TakeFreshRow, error) {
 	rows, err := db.Query(ctx, TakeFresh,
@@ -574,25 +689,52 @@ func (q *Queries) TakeFresh(ctx context.Context, db DBTX, arg TakeFreshParams) (
 }
 
 const TakeOnce = `-- name: TakeOnce :many
-UPDATE alarm
+UPDATE alarm a
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = $1::varchar, rung_at = $2::bigint,
     update_time = $2::bigint, finished_at = $2::bigint
-WHERE id = ANY($3::bigint[]) AND state IN (1, 2) AND delivery = 1
-  AND coalesce(next_try_time <= $2::bigint, FALSE)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-RETURNING id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank
+FROM (SELECT unnest($3::bigint[]) AS id,
+             unnest($4::bigint[]) AS generation,
+             unnest($5::smallint[]) AS state,
+             unnest($6::integer[]) AS ring_no,
+             unnest($7::integer[]) AS retry_times,
+             unnest($8::smallint[]) AS in_doubt,
+             unnest($9::bigint[]) AS next_try_time,
+             unnest($10::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND a.delivery = 1 AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
 `
 
 type TakeOnceParams struct {
-	ClaimID string
-	Now     int64
-	Ids     []int64
+	ClaimID      string
+	Now          int64
+	Ids          []int64
+	Generations  []int64
+	States       []int64
+	RingNos      []int64
+	RetryTimes   []int64
+	InDoubts     []int64
+	NextTryTimes []int64
+	UpdateTimes  []int64
 }
 
-// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Claims alarms that ring at most once: exactly the row versions that LockDue read. The ring is written before the message is handed
+// over, and is in doubt until its outcome is known.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]Alarm, error) {
-	rows, err := db.Query(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
+	rows, err := db.Query(ctx, TakeOnce,
+		arg.ClaimID,
+		arg.Now,
+		arg.Ids,
+		arg.Generations,
+		arg.States,
+		arg.RingNos,
+		arg.RetryTimes,
+		arg.InDoubts,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
+	)
 	if err != nil {
 		return nil, err
 	}

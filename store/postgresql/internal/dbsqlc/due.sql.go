@@ -41,8 +41,8 @@ type CountDueRow struct {
 	Oldest int64
 }
 
-// How many are due of the shards, counted up to row_limit, and since when (-1: none).
-// Index: alarm_due alone. Rows: one, of row_limit and one a shard.
+// Counts the due alarms of the shards, up to row_limit, and reads the oldest due time (-1 if there is none).
+// Index: alarm_due alone. Rows: one, after a read of up to row_limit entries and one for each shard.
 func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (CountDueRow, error) {
 	row := db.QueryRow(ctx, CountDue, arg.Shards, arg.Now, arg.RowLimit)
 	var i CountDueRow
@@ -53,14 +53,21 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 const ExpireAlarms = `-- name: ExpireAlarms :many
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f
-    WHERE f.id = ANY($3::bigint[]) AND f.state IN (1, 2) AND coalesce(f.next_try_time <= $1::bigint, FALSE)
+    WHERE f.id = ANY($5::bigint[]) AND f.state IN (1, 2) AND coalesce(f.next_try_time <= $1::bigint, FALSE)
       AND f.latest_ring_at < $1::bigint
+      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $6::bigint
     ORDER BY f.id
     FOR UPDATE SKIP LOCKED
 )
 UPDATE alarm a
 SET state = 4, next_try_time = NULL, update_time = $1::bigint, finished_at = $1::bigint,
-    last_error = CASE WHEN a.last_error = '' THEN $2::varchar ELSE a.last_error END
+    in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
+    last_error = CASE
+        WHEN a.in_doubt = 1 OR a.state = 2 AND a.rung_at IS NULL
+        THEN left($2::varchar || CASE WHEN a.last_error = '' THEN '' ELSE '; last error: ' END || a.last_error, 500)
+        WHEN a.state = 2 THEN $3::varchar
+        WHEN a.last_error = '' THEN $4::varchar
+        ELSE a.last_error END
 FROM free
 WHERE a.id = free.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= $1::bigint, FALSE)
   AND a.latest_ring_at < $1::bigint
@@ -68,9 +75,12 @@ RETURNING a.id, a.application, a.business_id, a.last_error
 `
 
 type ExpireAlarmsParams struct {
-	Now    int64
-	Reason string
-	Ids    []int64
+	Now            int64
+	Doubt          string
+	Unacknowledged string
+	Reason         string
+	Ids            []int64
+	Build          int64
 }
 
 type ExpireAlarmsRow struct {
@@ -80,10 +90,18 @@ type ExpireAlarmsRow struct {
 	LastError   string
 }
 
-// Ends those of the due rows that can no longer ring, passing over locked ones.
+// Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. It skips locked rows. A row that a
+// two-phase claim held becomes in doubt.
 // Index: primary key. Rows: few of the ids.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) ([]ExpireAlarmsRow, error) {
-	rows, err := db.Query(ctx, ExpireAlarms, arg.Now, arg.Reason, arg.Ids)
+	rows, err := db.Query(ctx, ExpireAlarms,
+		arg.Now,
+		arg.Doubt,
+		arg.Unacknowledged,
+		arg.Reason,
+		arg.Ids,
+		arg.Build,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +158,9 @@ type ListDueRow struct {
 	Application string
 }
 
-// What is due of each shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
-// that order.
-// Index: alarm_due alone. Rows: up to row_limit a shard.
+// Lists the due entries of each shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+// until_rank, until_id), exclusive.
+// Index: alarm_due alone. Rows: up to row_limit for each shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
 	rows, err := db.Query(ctx, ListDue,
 		arg.Shards,
@@ -178,15 +196,234 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 	return items, nil
 }
 
+const ListDueEnd = `-- name: ListDueEnd :many
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest($1::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT 1 OFFSET $8
+) d
+`
+
+type ListDueEndParams struct {
+	Shards    []int64
+	FromTime  int64
+	FromRank  int64
+	FromID    int64
+	UntilTime int64
+	UntilRank int64
+	UntilID   int64
+	Entries   int32
+}
+
+type ListDueEndRow struct {
+	Shard       int64
+	NextTryTime int64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Finds the entry at which a filtered read of each shard ends: it skips the given number of entries of ListDue.
+// Index: alarm_due alone. Rows: at most one for each shard, after a read of that number of entries.
+func (q *Queries) ListDueEnd(ctx context.Context, db DBTX, arg ListDueEndParams) ([]ListDueEndRow, error) {
+	rows, err := db.Query(ctx, ListDueEnd,
+		arg.Shards,
+		arg.FromTime,
+		arg.FromRank,
+		arg.FromID,
+		arg.UntilTime,
+		arg.UntilRank,
+		arg.UntilID,
+		arg.Entries,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueEndRow
+	for rows.Next() {
+		var i ListDueEndRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueExcept = `-- name: ListDueExcept :many
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest($1::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
+      AND a.application <> ALL($8::varchar[])
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT $9
+) d
+`
+
+type ListDueExceptParams struct {
+	Shards       []int64
+	FromTime     int64
+	FromRank     int64
+	FromID       int64
+	UntilTime    int64
+	UntilRank    int64
+	UntilID      int64
+	Applications []string
+	RowLimit     int32
+}
+
+type ListDueExceptRow struct {
+	Shard       int64
+	NextTryTime int64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, without the entries of the applications.
+// Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]ListDueExceptRow, error) {
+	rows, err := db.Query(ctx, ListDueExcept,
+		arg.Shards,
+		arg.FromTime,
+		arg.FromRank,
+		arg.FromID,
+		arg.UntilTime,
+		arg.UntilRank,
+		arg.UntilID,
+		arg.Applications,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueExceptRow
+	for rows.Next() {
+		var i ListDueExceptRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueOnly = `-- name: ListDueOnly :many
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest($1::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
+      AND a.application = ANY($8::varchar[])
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT $9
+) d
+`
+
+type ListDueOnlyParams struct {
+	Shards       []int64
+	FromTime     int64
+	FromRank     int64
+	FromID       int64
+	UntilTime    int64
+	UntilRank    int64
+	UntilID      int64
+	Applications []string
+	RowLimit     int32
+}
+
+type ListDueOnlyRow struct {
+	Shard       int64
+	NextTryTime int64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, only the entries of the applications.
+// Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]ListDueOnlyRow, error) {
+	rows, err := db.Query(ctx, ListDueOnly,
+		arg.Shards,
+		arg.FromTime,
+		arg.FromRank,
+		arg.FromID,
+		arg.UntilTime,
+		arg.UntilRank,
+		arg.UntilID,
+		arg.Applications,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueOnlyRow
+	for rows.Next() {
+		var i ListDueOnlyRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PurgeAlarms = `-- name: PurgeAlarms :one
 WITH old AS MATERIALIZED (
     SELECT f.id FROM alarm f
     WHERE f.finished_at < $1::bigint
+      AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < $2::bigint)
+      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
     ORDER BY f.finished_at, f.id
-    LIMIT $2
+    LIMIT $4
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM alarm a USING old WHERE a.id = old.id AND coalesce(a.finished_at < $1::bigint, FALSE)
+      AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < $2::bigint)
     RETURNING a.id
 ), attempts AS (
     DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id
@@ -196,13 +433,21 @@ SELECT count(*) FROM gone
 
 type PurgeAlarmsParams struct {
 	Before   int64
+	Settled  int64
+	Build    int64
 	RowLimit int32
 }
 
-// Deletes what was over before the instant, oldest first, with its attempts, passing over locked rows.
-// Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, how many.
+// Deletes alarms that finished before the instant, oldest first, with their attempts. It skips locked rows, and alarms in doubt whose
+// claim may still be settled.
+// Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, the number of deleted alarms.
 func (q *Queries) PurgeAlarms(ctx context.Context, db DBTX, arg PurgeAlarmsParams) (int64, error) {
-	row := db.QueryRow(ctx, PurgeAlarms, arg.Before, arg.RowLimit)
+	row := db.QueryRow(ctx, PurgeAlarms,
+		arg.Before,
+		arg.Settled,
+		arg.Build,
+		arg.RowLimit,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

@@ -24,7 +24,7 @@ type ReadDurabilityRow struct {
 	Isolation               string
 }
 
-// What decides how safe a commit of this session is.
+// Reads the settings that decide how safe a commit of this session is.
 func (q *Queries) ReadDurability(ctx context.Context, db DBTX) (ReadDurabilityRow, error) {
 	row := db.QueryRow(ctx, ReadDurability)
 	var i ReadDurabilityRow

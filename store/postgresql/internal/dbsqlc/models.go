@@ -71,6 +71,11 @@ type AlarmReport struct {
 	FinishedAt   pgtype.Timestamp
 }
 
+type BuildLevel struct {
+	OnlyRow int64
+	Oldest  int64
+}
+
 type Node struct {
 	Incarnation  string
 	Name         string
@@ -79,6 +84,7 @@ type Node struct {
 	Started      int64
 	Expires      int64
 	Applications string
+	Lacks        string
 }
 
 type NodeReport struct {
@@ -90,6 +96,7 @@ type NodeReport struct {
 	Expires      pgtype.Timestamp
 	Shards       int64
 	Applications string
+	Lacks        string
 }
 
 type RetryReport struct {

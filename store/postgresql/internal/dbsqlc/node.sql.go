@@ -26,17 +26,19 @@ WITH old AS MATERIALIZED (
 DELETE FROM node n USING old WHERE n.incarnation = old.incarnation
 `
 
-// Nodes that expired before the instant, passing over what is locked.
-// Index: none, the table is small. Rows: mostly none.
+// Deletes nodes that expired before the instant, and skips locked rows.
+// Index: none, the table is small. Rows: usually none.
 func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error {
 	_, err := db.Exec(ctx, ForgetNodes, forget)
 	return err
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications FROM node
+SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks FROM node
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '' FROM shard
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+UNION ALL
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -50,10 +52,12 @@ type ListClusterRow struct {
 	Version      string
 	Started      int64
 	Applications string
+	Lacks        string
 }
 
-// All nodes (shard -1), then all leases, in one statement and so of one moment. Without a lock.
-// Index: none, both tables are small. Rows: one a node, one a shard; LIMIT is a safety net.
+// Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
+// one moment. It takes no lock.
+// Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
 func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, error) {
 	rows, err := db.Query(ctx, ListCluster)
 	if err != nil {
@@ -73,6 +77,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Version,
 			&i.Started,
 			&i.Applications,
+			&i.Lacks,
 		); err != nil {
 			return nil, err
 		}
@@ -85,17 +90,20 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 }
 
 const RenewLeases = `-- name: RenewLeases :exec
-UPDATE shard SET expires = $1 WHERE incarnation = $2
+UPDATE shard SET expires = $1
+WHERE incarnation = $2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
 `
 
 type RenewLeasesParams struct {
 	Expires     int64
 	Incarnation string
+	Build       int64
 }
 
+// Renews the leases of a node. A build below the oldest level renews nothing.
 // Index: none, the table is small. Rows: the node's shards.
 func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParams) error {
-	_, err := db.Exec(ctx, RenewLeases, arg.Expires, arg.Incarnation)
+	_, err := db.Exec(ctx, RenewLeases, arg.Expires, arg.Incarnation, arg.Build)
 	return err
 }
 
@@ -121,7 +129,7 @@ type TakeShardsParams struct {
 	Shards      []int64
 }
 
-// Takes those of the shards that are free or expired, passing over what is locked.
+// Takes the listed shards that are free or expired, and skips locked rows.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, TakeShards,
@@ -150,9 +158,9 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications
+    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
 `
 
 type UpsertNodeParams struct {
@@ -163,9 +171,10 @@ type UpsertNodeParams struct {
 	Started      int64
 	Expires      int64
 	Applications string
+	Lacks        string
 }
 
-// What a node says of itself. started is of the first time.
+// Writes the row of a node. started keeps its first value.
 // Index: primary key. Rows: one.
 func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams) error {
 	_, err := db.Exec(ctx, UpsertNode,
@@ -176,6 +185,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Started,
 		arg.Expires,
 		arg.Applications,
+		arg.Lacks,
 	)
 	return err
 }
@@ -184,7 +194,7 @@ const YieldAllShards = `-- name: YieldAllShards :exec
 UPDATE shard SET owner = '', incarnation = '', expires = 0 WHERE incarnation = $1
 `
 
-// Index: none, as RenewLeases. Rows: the node's shards.
+// Index: none, like RenewLeases. Rows: the node's shards.
 func (q *Queries) YieldAllShards(ctx context.Context, db DBTX, incarnation string) error {
 	_, err := db.Exec(ctx, YieldAllShards, incarnation)
 	return err
@@ -200,7 +210,7 @@ type YieldShardsParams struct {
 	Incarnation string
 }
 
-// Frees those of the shards that the node has. The epoch stays, the next owner's is higher.
+// Frees the listed shards that the node owns. The epoch stays; the next owner gets a higher one.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) YieldShards(ctx context.Context, db DBTX, arg YieldShardsParams) error {
 	_, err := db.Exec(ctx, YieldShards, arg.Shards, arg.Incarnation)

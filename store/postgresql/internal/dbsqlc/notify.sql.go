@@ -13,8 +13,8 @@ const Notify = `-- name: Notify :exec
 SELECT pg_notify('clockd_' || 'shard'::regclass::oid, b.body) FROM (SELECT unnest($1::text[]) AS body) b
 `
 
-// One notification a body, to everybody who listens on the channel.
-// Rows: one a body.
+// Sends one notification for each body to every session that listens on the channel.
+// Rows: one for each body.
 func (q *Queries) Notify(ctx context.Context, db DBTX, bodies []string) error {
 	_, err := db.Exec(ctx, Notify, bodies)
 	return err
@@ -24,8 +24,8 @@ const ReadChannel = `-- name: ReadChannel :one
 SELECT ('clockd_' || 'shard'::regclass::oid)::varchar AS channel
 `
 
-// What Notify and Listen meet on. It is made of the table's own number, so that two clockds in two schemas of one database do
-// not mix, whatever the search path.
+// Reads the name of the channel that Notify and Listen use. It contains the number of the table shard. So two clockd clusters in two
+// schemas of one database use different channels, whatever the search path.
 func (q *Queries) ReadChannel(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, ReadChannel)
 	var channel string

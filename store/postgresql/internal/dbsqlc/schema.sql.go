@@ -9,6 +9,20 @@ import (
 	"context"
 )
 
+const AllowBuild = `-- name: AllowBuild :one
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS micros FROM build_level WHERE only_row = 1 AND oldest <= $1::bigint
+`
+
+// Reads the server's time in microseconds since the epoch. It returns no row if the build is below the oldest level that may work on the
+// database.
+// Index: primary key. Rows: one.
+func (q *Queries) AllowBuild(ctx context.Context, db DBTX, build int64) (int64, error) {
+	row := db.QueryRow(ctx, AllowBuild, build)
+	var micros int64
+	err := row.Scan(&micros)
+	return micros, err
+}
+
 const CountShards = `-- name: CountShards :one
 SELECT count(*) FROM shard
 `
@@ -25,7 +39,7 @@ INSERT INTO shard (shard)
 SELECT n FROM generate_series(0, $1::integer - 1) n WHERE NOT EXISTS (SELECT 1 FROM shard)
 `
 
-// The rows 0 to shards-1 where there are none.
+// Inserts the rows 0 to shards-1 if the table is empty.
 func (q *Queries) InsertShards(ctx context.Context, db DBTX, shards int64) error {
 	_, err := db.Exec(ctx, InsertShards, shards)
 	return err
@@ -35,17 +49,30 @@ const LockShards = `-- name: LockShards :exec
 LOCK TABLE shard IN EXCLUSIVE MODE
 `
 
-// Two processes that fix the shard count at once do it one after the other.
+// Makes two processes that fix the shard count do it one after the other.
 func (q *Queries) LockShards(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, LockShards)
 	return err
+}
+
+const ReadOldestBuild = `-- name: ReadOldestBuild :one
+SELECT oldest FROM build_level WHERE only_row = 1
+`
+
+// Reads the oldest build level that may work on the database.
+// Index: primary key. Rows: one.
+func (q *Queries) ReadOldestBuild(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, ReadOldestBuild)
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }
 
 const ReadTime = `-- name: ReadTime :one
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS micros
 `
 
-// The server's time in microseconds since the epoch; not now(), which is when the transaction began.
+// Reads the server's time in microseconds since the epoch. now() would be the start of the transaction.
 func (q *Queries) ReadTime(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, ReadTime)
 	var micros int64
