@@ -8,21 +8,10 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// alarmOf converts a row.
+// alarmOf converts a row to an alarm of package clock.
 func alarmOf(r dbsqlc.Alarm) (clock.Alarm, error) {
 	row := store.Row(r)
 	return row.Alarm()
-}
-
-func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
-	alarms := make([]clock.Alarm, len(rows))
-	for i, r := range rows {
-		var err error
-		if alarms[i], err = alarmOf(r); err != nil {
-			return nil, err
-		}
-	}
-	return alarms, nil
 }
 
 func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
@@ -39,7 +28,7 @@ func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
 func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 	return dbsqlc.InsertAlarmsParams{
 		Application: a.Application, BusinessID: a.BusinessID, Shard: int64(a.Shard), State: int64(a.State), Generation: a.Generation,
-		Payload: blob(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
+		Payload: payloadOrEmpty(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
 		LatestRingAt: store.ToNull(a.LatestRingAt), NextTryTime: store.ToNull(a.NextTryTime), RetryPolicy: a.Retry.Encode(),
 		AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings), Priority: int64(a.Priority), Traceparent: a.Traceparent,
 		CreateTime: int64(a.CreateTime), UpdateTime: int64(a.UpdateTime), Delivery: int64(a.Delivery), DueRank: int64(store.Rank(a.Priority)),
@@ -48,7 +37,7 @@ func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 
 func rewriteParams(old, a *clock.Alarm) dbsqlc.RewriteAlarmsParams {
 	return dbsqlc.RewriteAlarmsParams{
-		State: int64(a.State), Generation: a.Generation, Payload: blob(a.Payload), PayloadKind: int64(a.PayloadKind),
+		State: int64(a.State), Generation: a.Generation, Payload: payloadOrEmpty(a.Payload), PayloadKind: int64(a.PayloadKind),
 		ContentType: a.ContentType, TargetRingAt: int64(a.RingAt), LatestRingAt: store.ToNull(a.LatestRingAt),
 		NextTryTime: store.ToNull(a.NextTryTime), RingNo: int64(a.RingNo), RetryTimes: int64(a.RetryTimes), LastError: a.LastError,
 		InDoubt: flag(a.InDoubt), RetryPolicy: a.Retry.Encode(), AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings),
@@ -68,8 +57,8 @@ func amendParams(old, a *clock.Alarm) dbsqlc.AmendAlarmsParams {
 	}
 }
 
-// blob returns b as a column that is NOT NULL takes it.
-func blob(b []byte) []byte {
+// payloadOrEmpty returns b as the argument of a column that is NOT NULL: never nil.
+func payloadOrEmpty(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}
@@ -83,8 +72,8 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// list returns numbers as json_each reads them; T may have names in JSON that the database does not know.
-func list[T ~int | ~int8 | ~int64](numbers []T) string {
+// jsonNumbers returns a JSON array of numbers for json_each. It does not use package json, because T may marshal as a name.
+func jsonNumbers[T ~int | ~int8 | ~int64](numbers []T) string {
 	b := make([]byte, 0, 2+8*len(numbers))
 	for i, n := range numbers {
 		if i > 0 {

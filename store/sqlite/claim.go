@@ -15,25 +15,26 @@ import (
 
 var _ store.Settler = (*settler)(nil)
 
-// errHeld refuses a claim that would hold the only writer; one of AtMostOnce never does.
+// errHeld refuses a claim that would hold the only writer. A claim of AtMostOnce never holds it.
 var errHeld = errors.New("sqlite: a claim without a lease would hold the only writer")
 
-// Claim takes what is due, in two phases: the claim is committed here (LockDue, EndAlarms, LeaseAlarms or TakeOnce).
+// Claim takes due alarms, in two phases. It commits the claim (LockDue, EndAlarms, and LeaseAlarms or TakeOnce); Settle writes the outcomes
+// later.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	if r.Lease <= 0 && !r.Once {
+	if r.Lease <= 0 && !r.AtMostOnce {
 		return nil, errHeld
 	}
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	c := &store.Claim{}
 	var taken []store.Candidate
-	err := s.write(ctx, func(tx *writeTx) error {
-		rows, err := s.q.LockDue(ctx, tx, dbsqlc.LockDueParams{Ids: list(r.IDs), Now: int64(r.Now)})
+	err := s.guarded(ctx, func(tx *writeTx) error {
+		rows, err := s.q.LockDue(ctx, tx, dbsqlc.LockDueParams{Ids: jsonNumbers(r.IDs), Now: int64(r.Now)})
 		if err != nil {
 			return err
 		}
-		judged := r.Judge(candidatesOf(rows))
-		taken, c.Ended, c.Left, c.Once = judged.Taken, judged.Ended, judged.Left, judged.Once
+		judged := r.Judge(candidatesOf(rows), clock.Instant(time.Now().UnixMilli()))
+		taken, c.Ended, c.Deferred, c.AtMostOnce = judged.Taken, judged.Ended, judged.Deferred, judged.AtMostOnce
 		if err := s.end(ctx, tx, r.Now, judged); err != nil {
 			return err
 		}
@@ -49,8 +50,8 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 	return c, nil
 }
 
-// end writes those that cannot ring any more, with their attempts.
-func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged store.Judged) error {
+// end writes the alarms that cannot ring any more, and their attempts.
+func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged store.Judgment) error {
 	for _, e := range judged.Ended {
 		n, err := s.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{State: int64(e.State), Reason: e.Reason, Now: int64(now), ID: e.ID})
 		if err != nil {
@@ -63,7 +64,7 @@ func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged 
 	return tx.addAttempts(ctx, judged.Attempts)
 }
 
-// take takes the candidates, which are of the rows, and returns their rings, in the same order.
+// take takes the candidates and returns their rings, in the same order. rows contains the row of each candidate.
 func (s *Store) take(
 	ctx context.Context, tx *writeTx, r store.ClaimRequest, rows []dbsqlc.LockDueRow, taken []store.Candidate,
 ) ([]clock.Ring, error) {
@@ -74,7 +75,7 @@ func (s *Store) take(
 	for i := range taken {
 		ids[i] = taken[i].ID
 	}
-	payloads, err := s.writeClaim(ctx, tx, r, list(ids))
+	payloads, err := s.writeClaim(ctx, tx, r, jsonNumbers(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -84,17 +85,15 @@ func (s *Store) take(
 	rings := make([]clock.Ring, len(taken))
 	for i := range taken {
 		at, _ := slices.BinarySearchFunc(rows, ids[i], func(row dbsqlc.LockDueRow, id int64) int { return cmp.Compare(row.ID, id) })
-		if rings[i], err = ringOf(&rows[at], &taken[i], &r); err != nil {
-			return nil, err
-		}
+		rings[i] = ringOf(&rows[at], &taken[i], &r)
 		rings[i].Payload = payloads[ids[i]]
 	}
 	return rings, nil
 }
 
-// writeClaim takes the ids and returns the payloads of those that it took.
+// writeClaim takes the alarms with these ids. It returns the payloads of the taken alarms, by id.
 func (s *Store) writeClaim(ctx context.Context, tx *writeTx, r store.ClaimRequest, ids string) (map[int64][]byte, error) {
-	if r.Once {
+	if r.AtMostOnce {
 		rows, err := s.q.TakeOnce(ctx, tx, dbsqlc.TakeOnceParams{ClaimID: r.ClaimID, Now: int64(r.Now), Ids: ids})
 		return payloadsOf(rows), err
 	}
@@ -121,22 +120,28 @@ func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 			AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
 			LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime), Rank: int(r.DueRank), LastError: r.LastError,
 			InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
-			PayloadLength: int(r.PayloadLength),
+			PayloadLength: int(r.PayloadLength), RetryTimes: int(r.RetryTimes),
 		}
+		v := store.CheckedColumns{
+			State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo, RetryTimes: r.RetryTimes,
+			MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: candidates[i].LatestRingAt,
+			NextTryTime: candidates[i].NextTryTime, RungAt: candidates[i].RungAt, UpdateTime: candidates[i].UpdateTime,
+			PayloadLength: candidates[i].PayloadLength, RetryPolicy: r.RetryPolicy,
+		}
+		candidates[i].Retry, candidates[i].Unreadable = v.Decode()
 	}
 	return candidates
 }
 
-// ringOf returns the ring of a row that was taken, without its payload. Before TakeOnce none is in doubt.
-func ringOf(r *dbsqlc.LockDueRow, c *store.Candidate, request *store.ClaimRequest) (clock.Ring, error) {
-	retry, err := clock.DecodeRetryPolicy(r.RetryPolicy)
+// ringOf returns the ring of a taken row, without its payload. Before TakeOnce no alarm is in doubt, so neither is its ring.
+func ringOf(r *dbsqlc.LockDueRow, c *store.Candidate, request *store.ClaimRequest) clock.Ring {
 	return clock.Ring{
 		AlarmID: c.ID, Key: c.Key, Shard: int(r.Shard), Generation: c.Generation, RingNo: c.RingNo + 1, RetryTimes: int(r.RetryTimes),
 		RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: c.LatestRingAt, RungAt: request.Now, ClaimID: request.ClaimID,
-		PayloadKind: clock.PayloadKind(r.PayloadKind), ContentType: r.ContentType, Retry: retry, AckTimeout: c.AckTimeout,
+		PayloadKind: clock.PayloadKind(r.PayloadKind), ContentType: r.ContentType, Retry: c.Retry, AckTimeout: c.AckTimeout,
 		MaxRings: c.MaxRings, Priority: int(r.Priority), Delivery: c.Delivery, Traceparent: r.Traceparent,
-		InDoubt: (c.InDoubt || c.Claimed()) && !request.Once,
-	}, err
+		InDoubt: (c.InDoubt || c.Claimed()) && !request.AtMostOnce,
+	}
 }
 
 // settler finishes a two-phase claim.
@@ -144,24 +149,24 @@ type settler struct {
 	s       *Store
 	request store.ClaimRequest
 	rings   []clock.Ring
-	before  []store.Candidate // the rows as they were, one a ring
+	before  []store.Candidate // the rows before the claim, in the order of rings
 }
 
-// Settle writes the fates in a transaction of its own, passing over rows that the claim has lost (SettleAlarms,
-// InsertAttempts, PruneAttempts).
+// Settle writes the fates in a transaction of its own. It passes over rows that the claim has lost (SettleAlarms, InsertAttempts,
+// PruneAttempts).
 func (c *settler) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
 	err := c.s.write(ctx, func(tx *writeTx) error {
-		alike := make(map[settlement][]int64, 1)
+		idsBySettlement := make(map[settlement][]int64, 1)
 		for i := range fates {
-			w := c.settlement(i, store.Settled(&c.rings[i], &c.before[i], &fates[i]), now)
-			attempts := store.Attempts(c.rings[i:i+1], c.before[i:i+1], fates[i:i+1], now)
+			settled := c.settlement(i, store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now)
+			attempts := store.FateAttempts(c.rings[i:i+1], c.before[i:i+1], fates[i:i+1], now)
 			if len(attempts) == 0 {
-				alike[w] = append(alike[w], c.rings[i].AlarmID)
+				idsBySettlement[settled] = append(idsBySettlement[settled], c.rings[i].AlarmID)
 				continue
 			}
-			held, err := tx.settle(ctx, &w, []int64{c.rings[i].AlarmID})
+			held, err := tx.settle(ctx, &settled, []int64{c.rings[i].AlarmID})
 			if err != nil {
 				return err
 			}
@@ -172,46 +177,46 @@ func (c *settler) Settle(ctx context.Context, now clock.Instant, fates []clock.F
 				return err
 			}
 		}
-		return tx.settleAlike(ctx, alike)
+		return tx.settleGroups(ctx, idsBySettlement)
 	})
 	return c.s.mapError(ctx, "settle", err)
 }
 
-// settlement is all that SettleAlarms is told of a ring but the id: most rings of a batch have the same.
+// settlement holds the parameters of SettleAlarms for a ring, except the id. Most rings of a batch have equal settlements.
 type settlement struct {
 	store.Settlement // without the ID
-	left             store.Left
+	claimed          store.ClaimedRow
 	updated          clock.Instant
 }
 
-// settlement returns what to write to the row of ring i.
-func (c *settler) settlement(i int, w store.Settlement, updated clock.Instant) settlement {
-	w.ID = 0
-	return settlement{Settlement: w, left: store.LeftBy(&c.request, &c.before[i]), updated: updated}
+// settlement returns the settlement of ring i.
+func (c *settler) settlement(i int, settled store.Settlement, updated clock.Instant) settlement {
+	settled.ID = 0
+	return settlement{Settlement: settled, claimed: store.RowAfterClaim(&c.request, &c.before[i]), updated: updated}
 }
 
-func (t *writeTx) settleAlike(ctx context.Context, alike map[settlement][]int64) error {
-	for w, ids := range alike {
-		if _, err := t.settle(ctx, &w, ids); err != nil {
+func (t *writeTx) settleGroups(ctx context.Context, idsBySettlement map[settlement][]int64) error {
+	for settled, ids := range idsBySettlement {
+		if _, err := t.settle(ctx, &settled, ids); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle writes the rows of the ids and returns of how many of them the claim still held.
-func (t *writeTx) settle(ctx context.Context, w *settlement, ids []int64) (held int64, err error) {
+// settle writes the rows with these ids. It returns how many of them the claim still held.
+func (t *writeTx) settle(ctx context.Context, settled *settlement, ids []int64) (held int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
-		State: int64(w.State), NextTryTime: store.ToNull(w.NextTryTime), RingNo: int64(w.RingNo), RetryTimes: int64(w.RetryTimes),
-		LastError: w.LastError, InDoubt: flag(w.InDoubt), ClaimID: w.ClaimID, RungAt: store.ToNull(w.RungAt),
-		UpdateTime: int64(w.updated), FinishedAt: store.ToNull(w.FinishedAt),
-		Ids: list(ids), Generation: w.Generation, HeldState: int64(w.left.State), HeldClaimID: w.left.ClaimID,
-		HeldNextTryTime: store.ToNull(w.left.NextTryTime), HeldRungAt: store.ToNull(w.left.RungAt),
+		State: int64(settled.State), NextTryTime: store.ToNull(settled.NextTryTime), RingNo: int64(settled.RingNo), RetryTimes: int64(settled.RetryTimes),
+		LastError: settled.LastError, InDoubt: flag(settled.InDoubt), ClaimID: settled.ClaimID, RungAt: store.ToNull(settled.RungAt),
+		UpdateTime: int64(settled.updated), FinishedAt: store.ToNull(settled.FinishedAt),
+		Ids: jsonNumbers(ids), Generation: settled.Generation, HeldState: int64(settled.claimed.State), HeldClaimID: settled.claimed.ClaimID,
+		HeldNextTryTime: store.ToNull(settled.claimed.NextTryTime), HeldRungAt: store.ToNull(settled.claimed.RungAt),
 	})
 }
 
-// addAttempts adds attempts and keeps the newest of each alarm (InsertAttempts, PruneAttempts).
-func (t *writeTx) addAttempts(ctx context.Context, attempts []store.Attempted) error {
+// addAttempts adds attempts and keeps only the newest attempts of each alarm (InsertAttempts, PruneAttempts).
+func (t *writeTx) addAttempts(ctx context.Context, attempts []store.AlarmAttempt) error {
 	for _, a := range attempts {
 		err := t.q.InsertAttempts(ctx, t, dbsqlc.InsertAttemptsParams{
 			AlarmID: a.AlarmID, Generation: a.Generation, RingNo: int64(a.RingNo), ClaimID: a.ClaimID, AttemptTime: int64(a.Time),
@@ -227,15 +232,15 @@ func (t *writeTx) addAttempts(ctx context.Context, attempts []store.Attempted) e
 	return nil
 }
 
-// Release writes the rows back as they were, passing over those that the claim has lost (SettleAlarms).
+// Release restores the rows as they were before the claim. It passes over rows that the claim has lost (SettleAlarms).
 func (c *settler) Release(ctx context.Context) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	alike := make(map[settlement][]int64, 1)
+	idsBySettlement := make(map[settlement][]int64, 1)
 	for i := range c.rings {
-		w := c.settlement(i, store.Undone(&c.rings[i], &c.before[i]), c.before[i].UpdateTime)
-		alike[w] = append(alike[w], c.rings[i].AlarmID)
+		settled := c.settlement(i, store.ReleaseSettlement(&c.rings[i], &c.before[i]), c.before[i].UpdateTime)
+		idsBySettlement[settled] = append(idsBySettlement[settled], c.rings[i].AlarmID)
 	}
-	err := c.s.write(ctx, func(tx *writeTx) error { return tx.settleAlike(ctx, alike) })
+	err := c.s.write(ctx, func(tx *writeTx) error { return tx.settleGroups(ctx, idsBySettlement) })
 	return c.s.mapError(ctx, "release", err)
 }

@@ -12,30 +12,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DefaultShards is the shard count of a new database where the Config names none.
-const DefaultShards = 64
-
-// maxShards is how many subselects of a due scan SQLite joins in one statement, well under its limit of 500.
+// maxShards is the largest shard count. A due scan has one subselect for each shard, and SQLite allows 500 in one statement.
 const maxShards = 256
 
-// scheme begins every URL.
+// scheme is the beginning of every URL.
 const scheme = "sqlite:"
 
-// Config says where the file is and how it is used.
+// Config says where the file is and how the store uses it.
 type Config struct {
-	URL     string        // sqlite:PATH, relative to the working directory or absolute
-	Shards  int           // of a new database; 0: DefaultShards, or what the database has. Check fails where it differs
-	Readers int           // connections that only read, at least 1; default 4
-	Timeout time.Duration // of a call whose context has no deadline; default 5 s
+	URL       string        // sqlite:PATH, relative to the working directory or absolute
+	Shards    int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Readers   int           // connections for all reads except reads of alarms by requests, at least 1; default 4
+	ReadConns int           // connections for requests that read alarms, at least 2; default 4
+	Timeout   time.Duration // limit of a call whose context has no deadline; default 5 s
 }
 
-// DefaultConfig returns a Config that lacks nothing but the URL.
-func DefaultConfig() Config { return Config{Readers: 4, Timeout: 5 * time.Second} }
+// DefaultConfig returns a valid Config without a URL.
+func DefaultConfig() Config { return Config{Readers: 4, ReadConns: 4, Timeout: 5 * time.Second} }
 
-// Deps are what a Store uses.
+// Deps are the dependencies of a Store.
 type Deps struct {
-	Log        *slog.Logger          // nil: none
-	Registerer prometheus.Registerer // of the store's metrics; nil: they are counted for nobody
+	Log        *slog.Logger          // nil: no log
+	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -45,16 +43,18 @@ func (c Config) Validate() error {
 	case err != nil:
 		return err
 	case c.Shards < 0 || c.Shards > maxShards:
-		return fmt.Errorf("sqlite: shards must be from 1 to %d, or 0: the due scan asks for all in one statement", maxShards)
+		return fmt.Errorf("sqlite: shards must be from 1 to %d, or 0: the due scan reads all shards in one statement", maxShards)
 	case c.Readers < 1:
 		return errors.New("sqlite: readers must be at least 1: the writer's connection only writes")
+	case c.ReadConns < 2:
+		return errors.New("sqlite: read conns must be at least 2: a list must not hold up the read of one alarm")
 	case c.Timeout <= 0:
 		return errors.New("sqlite: the timeout must be longer than 0")
 	}
 	return nil
 }
 
-// path returns the file that the URL names: all of it after the scheme as it stands, without "//" of an absolute path.
+// path returns the file that the URL names. It is the literal text after the scheme, without the "//" before an absolute path.
 func (c Config) path() (string, error) {
 	path, is := strings.CutPrefix(c.URL, scheme)
 	switch {
@@ -78,18 +78,18 @@ func (c Config) path() (string, error) {
 	return path, nil
 }
 
-// What connections are for, as pragmas of their own.
+// The pragmas of each kind of connection.
 var (
-	// writing waits for another program's lock in short steps, for busy waiting does not see that a context has ended.
-	writing   = []string{"busy_timeout(100)"}
-	reading   = []string{"busy_timeout(5000)", "query_only(1)"}
-	migrating = []string{"busy_timeout(5000)", "journal_mode(WAL)"}
+	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a context.
+	writePragmas   = []string{"busy_timeout(100)"}
+	readPragmas    = []string{"busy_timeout(5000)", "query_only(1)"}
+	migratePragmas = []string{"busy_timeout(5000)", "journal_mode(WAL)"}
 )
 
-// dsn returns what opens the file for the purpose.
-func dsn(path string, purpose []string) string {
-	q := url.Values{"_pragma": append([]string{"synchronous(FULL)"}, purpose...)}
-	if !slices.Equal(purpose, reading) {
+// dsn returns the driver's data source name of the file, for connections with these pragmas.
+func dsn(path string, pragmas []string) string {
+	q := url.Values{"_pragma": append([]string{"synchronous(FULL)"}, pragmas...)}
+	if !slices.Equal(pragmas, readPragmas) {
 		q.Set("_txlock", "immediate")
 	}
 	return "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path) + "?" + q.Encode()

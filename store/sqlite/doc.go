@@ -1,29 +1,28 @@
-// Package sqlite keeps alarms in a SQLite file, for one machine on which nothing else is installed.
+// Package sqlite keeps alarms in a SQLite file, on one machine without a database server.
 //
 // # How it works
 //
-// SQLite has one writer. All writes go through one connection as short BEGIN IMMEDIATE transactions, so that they queue
-// in this process and not at the file's lock; reads have connections of their own and, in WAL mode, meet no lock at all,
-// so there are no pools apart for requests and for upkeep. A
-// group is written by statements that are prepared once and run for each row: the parsing is what costs, not the rows. Every
-// commit is synced (synchronous FULL), which is why batching is worth 15 times.
+// SQLite has one writer. All writes go through one connection, as short BEGIN IMMEDIATE transactions. So writes queue in this process, not
+// at the file's lock. Reads have connections of their own and, in WAL mode, meet no lock at all. A group is written by statements that are
+// prepared once and run for each row: parsing is the expensive part. Every commit is synced (synchronous FULL), so batching is worth a
+// factor of 15.
 //
-// A claim that held a transaction would stop every set until the broker has answered, so HoldsClaims is false: claims are
-// two-phase, those of alarms that ring at most once by their nature. A second process on the same file is legal: the file's lock makes it wait, for 5 s at most.
+// A claim that held a transaction would stop every set until the broker has responded. So HoldsClaims is false, and claims are two-phase.
+// A claim of alarms that ring at most once commits before the ring on every engine. A second process may use the same file: it waits for
+// the file's lock, at most 5 s.
 //
 // # Invariants
 //
-//  1. A transaction that writes holds the file's lock from its first statement on: what it reads cannot change, nothing
-//     has to be locked, replayed or passed over.
-//  2. Nothing is awaited in a write transaction but the disk.
-//  3. Migrations run under an exclusive lock of the file NAME.migrate-lock beside the database, and only there is
-//     the file made a WAL one.
+//  1. A write transaction holds the file's lock from its first statement on. The rows that it reads cannot change, so no row has to be
+//     locked, replayed or passed over.
+//  2. A write transaction waits for nothing but the disk.
+//  3. Migrations run under an exclusive lock of the file NAME.migrate-lock beside the database. Only migrations switch the file to WAL mode.
 //
-// # What fails, what happens, who heals it
+// # Failures, effects, recovery
 //
-//	file's directory is missing     ErrUnavailable, naming the file                       a person
+//	file's directory is missing     ErrUnavailable, naming the file                       an operator makes the directory
 //	disk full                       ErrUnavailable, the transaction is rolled back        sets work again when there is room
 //	disk error in COMMIT            ErrUnconfirmed                                        the caller repeats
-//	process dies                    the WAL is replayed or cut at the next start          nobody
+//	process dies                    the WAL is replayed or cut at the next start          the next start
 //	another process writes for 5 s  ErrUnavailable (SQLITE_BUSY), nothing was written     the caller repeats
 package sqlite

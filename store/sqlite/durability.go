@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Durability reads the pragmas of the connection that writes.
+// Durability judges the pragmas of the connection that writes.
 func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -18,10 +18,10 @@ func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
 		}
 	}
 	return []store.Finding{
-		store.Judge("journal_mode", journal, journal != "off" && journal != "memory", "a transaction that was half written is rolled back",
-			"the file is broken when the process dies in a write: set it to wal"),
-		// 2 is FULL, 3 EXTRA; 1, NORMAL, syncs a WAL only when it is written back
-		store.Judge("synchronous", synchronous, synchronous == "2" || synchronous == "3", "a commit is on disk before it is answered",
-			"commits of the last seconds are lost when the machine dies, though they were answered: 2 (full) is needed"),
+		store.SettingFinding("journal_mode", journal, journal != "off" && journal != "memory", "a half-written transaction is rolled back",
+			"the file is corrupt after the process dies during a write: set it to wal"),
+		// 2 is FULL and 3 is EXTRA; 1 is NORMAL, which syncs the WAL only at checkpoints
+		store.SettingFinding("synchronous", synchronous, synchronous == "2" || synchronous == "3", "a commit is on disk before it is confirmed",
+			"confirmed commits of the last seconds are lost when the machine dies: 2 (full) is needed"),
 	}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUnsafe(t *testing.T) {
+func TestLostSyncIsFound(t *testing.T) {
 	s := newStore(t, filepath.Join(t.TempDir(), "clockd.db"))
 	for _, step := range []error{s.Migrate(t.Context()), s.Check(t.Context())} {
 		if step != nil {

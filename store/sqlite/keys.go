@@ -8,13 +8,13 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Keys returns the keys of those of the ids that are there (ListKeys).
+// Keys returns the key of each id that exists (ListKeys).
 func (s *Store) Keys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	keys := make(map[int64]clock.Key, len(ids))
 	for chunk := range slices.Chunk(ids, store.MaxKeys) {
-		rows, err := s.q.ListKeys(ctx, s.reader, list(chunk))
+		rows, err := s.q.ListKeys(ctx, s.reader, jsonNumbers(chunk))
 		if err != nil {
 			return nil, s.mapError(ctx, "read keys", err)
 		}

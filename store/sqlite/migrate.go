@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,16 +13,13 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/clockd/clockd/schema"
+	"github.com/clockd/clockd/store"
 )
 
-const (
-	// migrateTimeout bounds a migration, the wait for other processes included, where the caller's context has no deadline.
-	migrateTimeout = 5 * time.Minute
-	// lockPoll is how often a process looks whether another has migrated.
-	lockPoll = 20 * time.Millisecond
-)
+// lockPoll is the interval at which a waiting process tries to take the migration lock.
+const lockPoll = 20 * time.Millisecond
 
-// migrations returns the files of this engine.
+// migrations returns the migration files of this engine.
 func migrations() fs.FS {
 	files, err := fs.Sub(schema.SQLite, "sqlite")
 	if err != nil { // the path is a constant
@@ -32,51 +28,60 @@ func migrations() fs.FS {
 	return files
 }
 
-// Migrate brings the schema up to date and fixes the shard count of a new database, under a lock beside the file.
+// Migrate brings the schema up to date and fixes the shard count of a new database, under the lock of a file beside the database. Each
+// migration is a transaction. The end of ctx takes effect between two statements.
 func (s *Store) Migrate(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
-	defer cancel()
-	unlock, err := s.lock(ctx)
+	unlock, err := s.lockMigration(ctx)
 	if err != nil {
 		return s.mapError(ctx, "lock for a migration", err)
 	}
 	defer unlock()
-	db, err := open(s.path, migrating, 1)
+	if err := create(s.path); err != nil {
+		return err
+	}
+	db, err := open(s.path, migratePragmas, 1)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	provider, err := provider(db)
+	all, err := store.ReadMigrations(migrations())
 	if err != nil {
 		return err
 	}
-	results, err := provider.Up(ctx)
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithDisableGlobalRegistry(true),
+		store.TransactionalMigrations(ctx, all, s.log))
 	if err != nil {
-		return s.mapError(ctx, "migrate", err)
+		return fmt.Errorf("sqlite: read the migrations: %w", err)
+	}
+	results, err := provider.Up(context.WithoutCancel(ctx))
+	if err != nil {
+		return s.migrationError(ctx, err)
 	}
 	for _, r := range results {
-		s.log.Info("migrated", "version", r.Source.Version, "duration", r.Duration)
+		s.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration.Round(time.Millisecond))
 	}
 	shards := make([]int, s.cfg.Shards)
 	if len(shards) == 0 {
-		shards = make([]int, DefaultShards)
+		shards = make([]int, store.DefaultShards)
 	}
 	for i := range shards {
 		shards[i] = i
 	}
-	return s.mapError(ctx, "fix the shard count", s.q.InsertShards(ctx, db, list(shards)))
+	return s.mapError(ctx, "fix the shard count", s.q.InsertShards(ctx, db, jsonNumbers(shards)))
 }
 
-func provider(db *sql.DB) (*goose.Provider, error) {
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations())
+// create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives its other files (-wal,
+// -shm) the mode of this file. An existing file keeps its mode.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read the migrations: %w", err)
+		return fmt.Errorf("sqlite: create the database file: %w", err)
 	}
-	return p, nil
+	return f.Close()
 }
 
-// lock waits until no other process migrates. The lock's file stays, for to delete it would be a race.
-func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
+// lockMigration waits until no other process migrates, and takes the lock. The lock's file stays, because deleting it would be a race.
+func (s *Store) lockMigration(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(s.path+".migrate-lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -100,7 +105,7 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// Check compares the schema with what this build needs and reads the shard count and the version.
+// Check compares the schema's version with this build's. It also reads the shard count and SQLite's version.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -127,34 +132,41 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkSchema compares the versions of the schema.
+// checkSchema returns an error if this build cannot work with the schema.
 func (s *Store) checkSchema(ctx context.Context) error {
-	provider, err := provider(s.reader)
+	all, err := store.ReadMigrations(migrations())
 	if err != nil {
 		return err
 	}
-	sources := provider.ListSources()
-	need := sources[len(sources)-1].Version
+	need := all[len(all)-1].Version
 	has, err := s.schemaVersion(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return s.mapError(ctx, "read the schema's version", err)
-	case has < need:
-		return fmt.Errorf("sqlite: the schema has version %d, this build needs %d: migrate the database", has, need)
-	case has > need:
-		return fmt.Errorf("sqlite: the schema has version %d, newer than the %d of this build: use a newer build", has, need)
+	}
+	if err := store.CheckVersion(has, need); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	oldest, err := s.q.ReadOldestBuild(ctx, s.reader)
+	if err != nil {
+		return s.mapError(ctx, "read the build level", err)
+	}
+	if err := store.CheckBuild(oldest); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	if has > need {
+		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known", need)
 	}
 	return nil
 }
 
-// schemaVersion returns the newest migration that the database has seen, 0 where there is none.
+// schemaVersion returns the version of the newest applied migration; 0 if there is none.
 func (s *Store) schemaVersion(ctx context.Context) (int64, error) {
 	versions, err := database.NewStore(database.DialectSQLite3, goose.DefaultTablename)
 	if err != nil {
 		return 0, err
 	}
 	version, err := versions.GetLatestVersion(ctx, s.reader)
-	if errors.Is(err, database.ErrVersionNotFound) || hasCode(err, lib.SQLITE_ERROR) { // there is no such table
+	if errors.Is(err, database.ErrVersionNotFound) || hasCode(err, lib.SQLITE_ERROR) { // the table does not exist
 		return 0, nil
 	}
 	return version, err

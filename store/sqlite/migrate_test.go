@@ -6,20 +6,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/storetest"
 )
 
-// childPath names the file that a child process of TestMigrateProcesses migrates.
+// childPath is the environment variable with the file that a child process of TestFourProcessesMigrateOneFile migrates.
 const childPath = "CLOCKD_TEST_MIGRATE"
 
-// TestMigrateProcesses migrates one new file from four processes at once.
-func TestMigrateProcesses(t *testing.T) {
+// TestFourProcessesMigrateOneFile migrates one new file from four processes at once.
+func TestFourProcessesMigrateOneFile(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
 		s := newStore(t, path)
 		if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
@@ -31,7 +34,7 @@ func TestMigrateProcesses(t *testing.T) {
 	var g errgroup.Group
 	for range 4 {
 		g.Go(func() error {
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMigrateProcesses$", "-test.count=1")
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFourProcessesMigrateOneFile$", "-test.count=1")
 			child.Env = append(os.Environ(), childPath+"="+path)
 			out, err := child.CombinedOutput()
 			if err != nil {
@@ -53,11 +56,72 @@ func TestMigrateProcesses(t *testing.T) {
 	}
 }
 
-// TestMigrateWaits demands that a migration waits for the lock, and gives up with its context.
-func TestMigrateWaits(t *testing.T) {
+// killedAt and killedPath are the environment variables of a child process of TestKilledMigrationContinues: the statement before which it
+// dies, and the file.
+const (
+	killedAt   = "CLOCKD_TEST_MIGRATE_KILLED_AT"
+	killedPath = "CLOCKD_TEST_MIGRATE_KILLED_PATH"
+)
+
+// TestKilledMigrationContinues kills a process before each statement of a migration in turn, and starts it again. The migration needs no
+// operator, and its schema equals the schema of an undisturbed migration.
+func TestKilledMigrationContinues(t *testing.T) {
+	if path := os.Getenv(killedPath); path != "" {
+		at, _ := strconv.Atoi(os.Getenv(killedAt))
+		s := newLogged(t, path, storetest.StepLog(func(n int) {
+			if n == at {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}))
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	path, clean := filepath.Join(t.TempDir(), "killed.db"), filepath.Join(t.TempDir(), "clean.db")
+	if err := newStore(t, clean).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kills, at, version := 0, 0, int64(0)
+	for done := false; !done; kills++ {
+		at++
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledMigrationContinues$", "-test.count=1")
+		child.Env = append(os.Environ(), killedPath+"="+path, killedAt+"="+strconv.Itoa(at))
+		out, err := child.CombinedOutput()
+		if done = err == nil; !done && child.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("after %d kills: %v\n%s", kills, err, out)
+		}
+		if has, err := newStore(t, path).schemaVersion(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if has != version {
+			version, at = has, 0 // the statements up to this version do not run again
+		}
+	}
+	t.Logf("%d kills", kills-1)
+	if got, want := schemaOf(t, path), schemaOf(t, clean); got != want {
+		t.Errorf("after the kills the schema is\n%s\nwant\n%s", got, want)
+	}
+	if err := newStore(t, path).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// schemaOf returns the definitions of a file's tables, indexes and views.
+func schemaOf(t *testing.T, path string) (schema string) {
+	t.Helper()
+	const query = "SELECT group_concat(name || ': ' || sql, char(10)) FROM (SELECT * FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name)"
+	if err := rawSQL(t, path).QueryRow(query).Scan(&schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// TestMigrationWaitsForTheLock: a migration waits for the lock, and gives up when its context ends.
+func TestMigrationWaitsForTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	first, second := newStore(t, path), newStore(t, path)
-	unlock, err := first.lock(t.Context())
+	unlock, err := first.lockMigration(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +136,8 @@ func TestMigrateWaits(t *testing.T) {
 	}
 }
 
-// TestShardCount is fixed by the first migration, and Check says so where the configuration differs.
-func TestShardCount(t *testing.T) {
+// TestShardCountIsFixedOnce: the first migration fixes the shard count, and Check refuses a configuration with another count.
+func TestShardCountIsFixedOnce(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL = scheme + filepath.Join(t.TempDir(), "clockd.db")
 	for _, c := range []struct {
@@ -99,8 +163,9 @@ func TestShardCount(t *testing.T) {
 	}
 }
 
-// TestBusy writes while another program holds the file: unavailable at the call's deadline, and nothing is written.
-func TestBusy(t *testing.T) {
+// TestLockedFileIsUnavailable writes while another program holds the file's lock. At the call's deadline the write is unavailable, and
+// nothing is written.
+func TestLockedFileIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	s := newStore(t, path)
 	if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
@@ -133,5 +198,22 @@ func TestBusy(t *testing.T) {
 	}
 	if d, err := s.Write(t.Context(), clock.WriteRequest{Ops: []clock.Op{set}}); err != nil || d[0].Verdict != clock.Create {
 		t.Fatalf("write after the lock: %v, %v", d, err)
+	}
+}
+
+func TestOnlyTheOwnerReadsNewFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clockd.db")
+	s := newStore(t, path)
+	if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 3 {
+		t.Errorf("files %v (%v), want the database, its log and the lock at least", files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
+		}
 	}
 }

@@ -26,26 +26,26 @@ func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
 
 // Attend writes the node's row and renews its leases (UpsertNode, RenewLeases, ForgetNodes).
 func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
-	return s.change(ctx, "attend", func(tx *writeTx) error {
+	return s.writeNode(ctx, "attend", func(tx *writeTx) error {
 		err := s.q.UpsertNode(ctx, tx, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(),
+			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(), Lacks: n.LackLines(),
 		})
 		if err != nil {
 			return err
 		}
-		if err := s.q.RenewLeases(ctx, tx, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation}); err != nil {
+		if err := s.q.RenewLeases(ctx, tx, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()}); err != nil {
 			return err
 		}
 		return s.q.ForgetNodes(ctx, tx, int64(forget))
 	})
 }
 
-// Take gives the node what is free of the shards (TakeShards).
+// Take gives the node the free ones among the shards (TakeShards).
 func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shards []int) (taken []int, err error) {
-	err = s.change(ctx, "take shards", func(tx *writeTx) error {
+	err = s.writeNode(ctx, "take shards", func(tx *writeTx) error {
 		rows, err := s.q.TakeShards(ctx, tx, dbsqlc.TakeShardsParams{
-			Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: list(shards), Now: int64(now),
+			Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: jsonNumbers(shards), Now: int64(now),
 		})
 		for _, shard := range rows {
 			taken = append(taken, int(shard))
@@ -61,14 +61,14 @@ func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shard
 
 // Yield frees the shards (YieldShards).
 func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) error {
-	return s.change(ctx, "yield shards", func(tx *writeTx) error {
-		return s.q.YieldShards(ctx, tx, dbsqlc.YieldShardsParams{Shards: list(shards), Incarnation: incarnation})
+	return s.writeNode(ctx, "yield shards", func(tx *writeTx) error {
+		return s.q.YieldShards(ctx, tx, dbsqlc.YieldShardsParams{Shards: jsonNumbers(shards), Incarnation: incarnation})
 	})
 }
 
 // Leave forgets the node (DeleteNode, YieldAllShards).
 func (s *Store) Leave(ctx context.Context, incarnation string) error {
-	return s.change(ctx, "leave", func(tx *writeTx) error {
+	return s.writeNode(ctx, "leave", func(tx *writeTx) error {
 		if err := s.q.DeleteNode(ctx, tx, incarnation); err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func (s *Store) Leave(ctx context.Context, incarnation string) error {
 	})
 }
 
-// change writes with a deadline, and with errors of a kind of package clock.
-func (s *Store) change(ctx context.Context, doing string, do func(tx *writeTx) error) error {
+// writeNode runs do in a write transaction with a deadline. Its errors have a kind of package clock.
+func (s *Store) writeNode(ctx context.Context, doing string, do func(tx *writeTx) error) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	return s.mapError(ctx, doing, s.write(ctx, do))

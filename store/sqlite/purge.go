@@ -7,17 +7,17 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// Purge deletes what was over before the instant, with its attempts (PurgeAlarms, DeleteAttemptsOf).
-func (s *Store) Purge(ctx context.Context, before clock.Instant, limit int) (int, error) {
+// Purge deletes the alarms that finished before the instant, and their attempts (PurgeAlarms, DeleteAttemptsOf).
+func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit int) (int, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	var ids []int64
-	err := s.write(ctx, func(tx *writeTx) (err error) {
-		ids, err = s.q.PurgeAlarms(ctx, tx, dbsqlc.PurgeAlarmsParams{Earlier: int64(before), RowLimit: int64(limit)})
+	err := s.guarded(ctx, func(tx *writeTx) (err error) {
+		ids, err = s.q.PurgeAlarms(ctx, tx, dbsqlc.PurgeAlarmsParams{Earlier: int64(before), Settled: int64(settled), RowLimit: int64(limit)})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		return s.q.DeleteAttemptsOf(ctx, tx, list(ids))
+		return s.q.DeleteAttemptsOf(ctx, tx, jsonNumbers(ids))
 	})
 	if err != nil {
 		return 0, s.mapError(ctx, "purge", err)

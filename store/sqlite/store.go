@@ -24,17 +24,19 @@ type Store struct {
 	metrics *store.Metrics
 	path    string
 	q       *dbsqlc.Queries
-	writer  *sql.DB // one connection: everything that writes
-	reader  *sql.DB
+	writer  *sql.DB // one connection for all writes
+	reader  *sql.DB // loading, leases, keys of answers, and the file's settings
+	reads   *sql.DB // requests that read alarms
+	gate    *store.ReadGate
 
 	mu     sync.Mutex
 	shards int
 	engine string
 
-	dueScans map[int]*sql.Stmt // by the number of shards asked for; closed with reader
+	dueScans map[dueScan]*sql.Stmt // prepared due scans; reader closes them
 }
 
-// New returns a Store that opens its file when it is used; Check must succeed first.
+// New returns a Store that opens its file at its first use. Migrate, if needed, and Check must come before all other methods.
 func New(cfg Config, deps Deps) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -51,20 +53,24 @@ func New(cfg Config, deps Deps) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log, metrics: metrics, path: path, q: dbsqlc.New(), dueScans: make(map[int]*sql.Stmt)}
-	if s.writer, err = open(path, writing, 1); err != nil {
+	s := &Store{cfg: cfg, log: log, metrics: metrics, path: path, q: dbsqlc.New(), dueScans: make(map[dueScan]*sql.Stmt), gate: store.NewReadGate(cfg.ReadConns)}
+	if s.writer, err = open(path, writePragmas, 1); err != nil {
 		return nil, err
 	}
-	if s.reader, err = open(path, reading, cfg.Readers); err != nil {
+	if s.reader, err = open(path, readPragmas, cfg.Readers); err != nil {
 		_ = s.writer.Close()
+		return nil, err
+	}
+	if s.reads, err = open(path, readPragmas, cfg.ReadConns); err != nil {
+		_, _ = s.reader.Close(), s.writer.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// open prepares connections to the file, all of which stay open.
-func open(path string, purpose []string, conns int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path, purpose))
+// open returns a pool that keeps up to conns connections to the file.
+func open(path string, pragmas []string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, pragmas))
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
@@ -73,13 +79,15 @@ func open(path string, purpose []string, conns int) (*sql.DB, error) {
 	return db, nil
 }
 
-// Close shuts all connections; it waits for calls that are on their way.
-func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
+// Close closes all connections. It waits for running calls.
+func (s *Store) Close() error {
+	return errors.Join(s.reads.Close(), s.reader.Close(), s.writer.Close())
+}
 
-// HoldsClaims returns false: while a claim held the only writer, nobody could set an alarm.
+// HoldsClaims returns false: while a claim held the only writer, no alarm could be set.
 func (s *Store) HoldsClaims() bool { return false }
 
-// ShardCount returns what Check read, 0 before.
+// ShardCount returns the shard count that Check read; 0 before Check.
 func (s *Store) ShardCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +113,12 @@ func (s *Store) Time(ctx context.Context) (int64, error) {
 func (s *Store) Get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	leave, err := s.gate.AcquireSingle(ctx)
+	if err != nil {
+		return nil, s.mapError(ctx, "get", err)
+	}
+	defer leave()
+	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, s.mapError(ctx, "get", err)
 	}
@@ -134,7 +147,7 @@ func (s *Store) get(ctx context.Context, db dbsqlc.DBTX, k clock.Key) (clock.Ala
 	return alarmOf(row)
 }
 
-// deadline gives a call a deadline of its own where the caller's context has none.
+// deadline adds Config.Timeout to a context that has no deadline.
 func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}

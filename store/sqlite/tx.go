@@ -8,24 +8,25 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// busyTimeout bounds the wait for another process.
+// busyTimeout bounds the wait for the file's lock while another process has it.
 const busyTimeout = 5 * time.Second
 
 var _ dbsqlc.DBTX = (*writeTx)(nil)
 
-// writeTx is a transaction of the writer. Its statements are prepared once and run for each row, without the transaction's
-// context: a context that can end costs a goroutine a statement, and no statement here takes long. It is looked at between two statements.
+// writeTx is a transaction of the writer. Its statements are prepared once and run for each row. They run without the transaction's context:
+// a context that can end costs a goroutine for each statement, and no statement here takes long. The context is checked between statements.
 type writeTx struct {
 	*sql.Tx
 	q          *dbsqlc.Queries
-	ctx        context.Context //nolint:containedctx // of the transaction, which is one call
+	ctx        context.Context //nolint:containedctx // the context of one call, which is the whole transaction
 	statements map[string]*sql.Stmt
 }
 
-// write runs do in a transaction that holds the file's lock, and commits unless do fails.
+// write runs do in a transaction that holds the file's lock. It commits, or rolls back if do fails.
 func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -38,7 +39,21 @@ func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
 	return commitError(ctx, tx.Commit())
 }
 
-// begin waits for the file's lock, where another process has it, for busyTimeout.
+// guarded is write for transactions that take or change alarms. It fails with store.ErrOldBuild if the database demands a newer build.
+func (s *Store) guarded(ctx context.Context, do func(tx *writeTx) error) error {
+	return s.write(ctx, func(tx *writeTx) error {
+		oldest, err := s.q.ReadOldestBuild(ctx, tx)
+		if err == nil {
+			err = store.CheckBuild(oldest)
+		}
+		if err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// begin begins a transaction. It waits for the file's lock, at most busyTimeout.
 func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	begun := time.Now()
 	for {
@@ -49,7 +64,7 @@ func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
 	}
 }
 
-// rollback ends a transaction that was not committed.
+// rollback ends a transaction unless it was committed.
 func rollback(tx *sql.Tx) { _ = tx.Rollback() }
 
 // ExecContext runs a prepared statement.
@@ -65,12 +80,12 @@ func (t *writeTx) ExecContext(_ context.Context, query string, args ...any) (sql
 func (t *writeTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	statement, err := t.prepared(query) //nolint:sqlclosecheck // closed with the transaction
 	if err != nil {
-		return t.Tx.QueryRowContext(ctx, query, args...) // which meets the same error
+		return t.Tx.QueryRowContext(ctx, query, args...) // the Row returns the same error
 	}
 	return statement.QueryRowContext(context.WithoutCancel(t.ctx), args...)
 }
 
-// prepared returns the statement, which lives as long as the transaction.
+// prepared returns the prepared statement of the query. The transaction closes it.
 func (t *writeTx) prepared(query string) (*sql.Stmt, error) {
 	if err := t.ctx.Err(); err != nil {
 		return nil, err

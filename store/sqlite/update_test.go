@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestAmendGuards: an answer rewrites its row only while it has the generation, state and ring_no that were read.
-func TestAmendGuards(t *testing.T) {
+// TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
+func TestAmendSkipsChangedRow(t *testing.T) {
 	s := newStore(t, filepath.Join(t.TempDir(), "clockd.db"))
 	must := func(err error) {
 		t.Helper()

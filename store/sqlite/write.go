@@ -14,13 +14,13 @@ import (
 
 var _ store.WriteTx = (*groupTx)(nil)
 
-// Write applies the ops by the plan of store.Write in one transaction. It never waits for a row, so Wait says nothing: a
-// row of a two-phase claim is answered Wait at once.
+// Write applies the ops in one transaction, which store.Write plans. It never waits for a row, so r.Wait has no meaning. An op on a row of a
+// two-phase claim gets the verdict Wait at once.
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	var decisions []clock.Decision
-	err := s.write(ctx, func(tx *writeTx) (err error) {
+	err := s.guarded(ctx, func(tx *writeTx) (err error) {
 		decisions, err = store.Write(ctx, &groupTx{writeTx: tx, s: s}, r, s.ShardCount())
 		return err
 	})
@@ -30,7 +30,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 	return decisions, nil
 }
 
-// groupTx is a store.WriteTx.
+// groupTx is the write transaction of one group.
 type groupTx struct {
 	*writeTx
 	s *Store
@@ -58,8 +58,8 @@ func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]in
 	return ids, nil
 }
 
-// Cancel stops what is asked for briefly, an application at a time (CancelScheduled). It leaves others to Lock: an UPDATE that returns
-// the whole row took no less time than the two statements.
+// Cancel stops the alarms whose result may be brief, with one statement for each application (CancelScheduled). It leaves other cancels to
+// Lock: an UPDATE that returns whole rows took no less time than the two statements.
 func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if !briefly {
 		return nil, nil
@@ -82,14 +82,14 @@ func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 		}
 		for _, r := range rows {
 			key := clock.Key{Application: application, BusinessID: r.BusinessID}
-			stopped = append(stopped, store.StoppedAlarm(r.ID, key, key.Shard(shards), r.Generation, now))
+			stopped = append(stopped, store.CancelledAlarm(r.ID, key, key.Shard(shards), r.Generation, now))
 		}
 	}
 	return stopped, nil
 }
 
-// Lock returns the rows of the keys, one by one (GetAlarm); the transaction holds them all.
-func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, _ bool) ([]clock.Alarm, error) {
+// Lock returns the rows of the keys, read one by one (GetAlarm). The transaction holds the lock of the whole file.
+func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, briefly bool) ([]clock.Alarm, error) {
 	alarms := make([]clock.Alarm, 0, len(keys))
 	for _, k := range keys {
 		a, err := t.s.get(ctx, t, k)
@@ -99,16 +99,19 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, _
 		if err != nil {
 			return nil, err
 		}
+		if briefly {
+			a.Payload = nil
+		}
 		alarms = append(alarms, a)
 	}
 	return alarms, nil
 }
 
-// Read returns nothing: what Lock did not find is not there.
+// Read returns no rows: a row that Lock did not find does not exist.
 func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { return nil, nil }
 
-// Update rewrites the rows, one by one: whole where a set made a new generation of them (RewriteAlarms), as a cancel leaves
-// them (CancelAlarms), else as an answer, a kick or a discard does (AmendAlarms), with its attempt.
+// Update rewrites the rows one by one and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). A cancel
+// changes the columns of a cancel (CancelAlarms). An answer, a kick or a discard changes the other columns except the content (AmendAlarms).
 func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, error) {
 	total := 0
 	for _, c := range changes {
@@ -118,14 +121,14 @@ func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, erro
 		}
 		total += int(n)
 	}
-	return total, t.addAttempts(ctx, store.AttemptsOf(changes))
+	return total, t.addAttempts(ctx, store.ChangeAttempts(changes))
 }
 
 func (t *groupTx) update(ctx context.Context, c *store.Change) (int64, error) {
 	switch {
 	case c.New.Generation != c.Old.Generation:
 		return t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
-	case c.Stops():
+	case c.IsCancel():
 		return t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
 			UpdateTime: int64(c.New.UpdateTime), FinishedAt: store.ToNull(c.New.FinishedAt),
 			ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),

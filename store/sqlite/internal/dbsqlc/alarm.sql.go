@@ -39,7 +39,8 @@ type AmendAlarmsParams struct {
 	OldRingNo     int64
 }
 
-// A row that was answered, kicked or discarded: neither what a set says nor the generation. Run for each row.
+// Writes a row that was answered, kicked or discarded. The generation and the content stay, except latest_ring_at. The statement is run
+// for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, AmendAlarms,
@@ -81,7 +82,7 @@ type CancelAlarmsParams struct {
 	OldState      int64
 }
 
-// A row that a cancel has stopped; the payload is not written again. Run for each row.
+// Cancels a row. It does not write the payload again. The statement is run for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, CancelAlarms,
@@ -117,8 +118,8 @@ type CancelScheduledRow struct {
 	Generation int64
 }
 
-// A cancel of those of one application's keys that are scheduled and not in doubt, without what a set says and what is known of a
-// row that it stops.
+// Cancels the alarms of one application with these keys that are scheduled and not in doubt. It returns neither the content nor the
+// columns whose values are known for every row it cancels.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelScheduledParams) ([]CancelScheduledRow, error) {
 	rows, err := db.QueryContext(ctx, CancelScheduled, arg.Now, arg.Application, arg.BusinessIds)
@@ -141,6 +142,20 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 		return nil, err
 	}
 	return items, nil
+}
+
+const DeleteAlarm = `-- name: DeleteAlarm :execrows
+DELETE FROM alarm WHERE id = ?1
+`
+
+// Deletes the alarm of a write probe, in the transaction that inserted it.
+// Index: primary key. Rows: one.
+func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, error) {
+	result, err := db.ExecContext(ctx, DeleteAlarm, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const GetAlarm = `-- name: GetAlarm :one
@@ -223,7 +238,7 @@ type InsertAlarmsParams struct {
 	DueRank      int64
 }
 
-// One set as a new row; nothing where the key exists. Prepared once and run for each row of a group.
+// Inserts one set as a new row, or nothing if the key exists. The statement is prepared once and run for each row of a group.
 // Index: alarm_key. Rows: one.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) (sql.Result, error) {
 	return db.ExecContext(ctx, InsertAlarms,
@@ -271,8 +286,8 @@ type ListAlarmsParams struct {
 	RowLimit    int64
 }
 
-// Alarms of one application in the order of business_id; -1 does not restrict, nor does a list of all states. With two
-// lower bounds SQLite would search by the wrong one.
+// Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states. There is
+// one lower bound, because with two SQLite would search by the wrong one.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, ListAlarms,
@@ -349,7 +364,7 @@ type ListKeysRow struct {
 	BusinessID  string
 }
 
-// The keys of the alarms with these ids.
+// Reads the keys of the alarms with these ids.
 // Index: primary key. Rows: up to a chunk of answers.
 func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids string) ([]ListKeysRow, error) {
 	rows, err := db.QueryContext(ctx, ListKeys, ids)
@@ -416,7 +431,8 @@ type RewriteAlarmsParams struct {
 	OldState      int64
 }
 
-// A row that a set has changed: all but the key and create_time; nobody has answered yet. Run for each row.
+// Writes a row that a set has changed: all columns except the key and create_time. The row loses the answer to its previous generation.
+// The statement is run for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, RewriteAlarms,

@@ -13,7 +13,7 @@ const DeleteAttemptsOf = `-- name: DeleteAttemptsOf :exec
 DELETE FROM ring_attempt WHERE alarm_id IN (SELECT value FROM json_each(CAST(?1 AS TEXT)))
 `
 
-// Index: ring_attempt_alarm. Rows: those of a purge, up to 20 an alarm.
+// Index: ring_attempt_alarm. Rows: the attempts of purged alarms, up to 20 for each alarm.
 func (q *Queries) DeleteAttemptsOf(ctx context.Context, db DBTX, alarmIds string) error {
 	_, err := db.ExecContext(ctx, DeleteAttemptsOf, alarmIds)
 	return err
@@ -35,7 +35,7 @@ type InsertAttemptsParams struct {
 	AnsweredBy  string
 }
 
-// A failed try, what was not acknowledged, or an answer. Run for each.
+// Inserts a failed try, a ring without an acknowledgement, or an answer. The statement is run for each of them.
 // Rows: one.
 func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttemptsParams) error {
 	_, err := db.ExecContext(ctx, InsertAttempts,
@@ -105,8 +105,8 @@ type PruneAttemptsParams struct {
 	Kept    int64
 }
 
-// All but the newest of an alarm.
-// Index: ring_attempt_alarm, backwards past those that are kept. Rows: at most one.
+// Deletes all attempts of an alarm except the newest.
+// Index: ring_attempt_alarm, backwards past the attempts that are kept. Rows: at most one.
 func (q *Queries) PruneAttempts(ctx context.Context, db DBTX, arg PruneAttemptsParams) error {
 	_, err := db.ExecContext(ctx, PruneAttempts, arg.AlarmID, arg.Kept)
 	return err

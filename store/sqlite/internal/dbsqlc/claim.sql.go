@@ -12,9 +12,9 @@ import (
 
 const EndAlarms = `-- name: EndAlarms :execrows
 UPDATE alarm
-SET state = ?1, next_try_time = NULL, last_error = ?2, update_time = CAST(?3 AS INTEGER),
+SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, state = ?1, next_try_time = NULL, last_error = ?2, update_time = CAST(?3 AS INTEGER),
     finished_at = CAST(?3 AS INTEGER)
-WHERE id = ?4 AND state IN (1, 2) AND next_try_time <= CAST(?3 AS INTEGER)
+WHERE id = ?4 AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(?3 AS INTEGER)
 `
 
 type EndAlarmsParams struct {
@@ -24,7 +24,8 @@ type EndAlarmsParams struct {
 	ID     int64
 }
 
-// A due row that cannot ring any more: expired or dead. Run for each.
+// Ends a due row that cannot ring any more, as expired or dead. A row that a two-phase claim held becomes in doubt. The statement is run
+// for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, EndAlarms,
@@ -60,7 +61,8 @@ type LeaseAlarmsRow struct {
 	Payload []byte
 }
 
-// A two-phase claim. A row that such a claim held before, and lost by time, may have been delivered: it is in doubt.
+// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+// doubt.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]LeaseAlarmsRow, error) {
 	rows, err := db.QueryContext(ctx, LeaseAlarms, arg.ClaimEnd, arg.Now, arg.Ids)
@@ -90,7 +92,8 @@ SELECT id, application, business_id, shard, state, generation, payload_kind, con
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
        update_time, delivery, due_rank, CAST(length(payload) AS INTEGER) AS payload_length
 FROM alarm
-WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state IN (1, 2) AND next_try_time <= CAST(?2 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
+  AND next_try_time <= CAST(?2 AS INTEGER)
 ORDER BY id
 `
 
@@ -128,8 +131,8 @@ type LockDueRow struct {
 	PayloadLength int64
 }
 
-// The rows of a claim that are due; the transaction, the only one that writes, has locked them already. All that their rings
-// bear but the payloads, which only what is taken needs.
+// Reads the due rows of a claim. They need no lock, because this transaction is the only one that writes. It reads everything for the
+// rings except the payloads, which only the taken rows need. A row with an unknown state is read too, so that the caller can end it.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
 	rows, err := db.QueryContext(ctx, LockDue, arg.Ids, arg.Now)
@@ -211,9 +214,9 @@ type SettleAlarmsParams struct {
 	HeldRungAt      sql.NullInt64
 }
 
-// What became of rings, or with Release the rows as they were; only while they are as the claim left them. Run for all rings of
-// which everything but the id is the same.
-// Index: primary key. Rows: a batch of rings, where all goes well.
+// Writes the outcomes of rings. For Release it restores the rows as they were before the claim. It changes only rows that have not
+// changed since the claim. The statement is run once for all rings that differ in nothing but the id.
+// Index: primary key. Rows: a batch of rings when every ring is confirmed.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, SettleAlarms,
 		arg.State,
@@ -260,7 +263,8 @@ type TakeOnceRow struct {
 	Payload []byte
 }
 
-// Rung at most once: said before it is handed over, in doubt until its outcome is known.
+// Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
+// known.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]TakeOnceRow, error) {
 	rows, err := db.QueryContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)

@@ -33,8 +33,8 @@ type CountDueRow struct {
 	Oldest int64
 }
 
-// How many are due of the shards, counted up to row_limit, and since when (-1: none).
-// Index: alarm_due alone. Rows: one, of row_limit and one a shard.
+// Counts the due alarms of the shards, up to row_limit, and reads the oldest due time (-1 if there is none).
+// Index: alarm_due alone. Rows: one, after a read of up to row_limit entries and one for each shard.
 func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (CountDueRow, error) {
 	row := db.QueryRowContext(ctx, CountDue, arg.Shards, arg.Now, arg.RowLimit)
 	var i CountDueRow
@@ -44,17 +44,25 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 
 const ExpireAlarms = `-- name: ExpireAlarms :many
 UPDATE alarm
-SET state = 4, next_try_time = NULL, last_error = CASE WHEN last_error = '' THEN CAST(?1 AS TEXT) ELSE last_error END,
-    update_time = CAST(?2 AS INTEGER), finished_at = CAST(?2 AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND state IN (1, 2)
-  AND next_try_time <= CAST(?2 AS INTEGER) AND latest_ring_at < CAST(?2 AS INTEGER)
+SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+    last_error = CASE
+        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
+        THEN substr(CAST(?1 AS TEXT) || CASE WHEN last_error = '' THEN '' ELSE '; last error: ' END || last_error, 1, 500)
+        WHEN state = 2 THEN CAST(?2 AS TEXT)
+        WHEN last_error = '' THEN CAST(?3 AS TEXT)
+        ELSE last_error END,
+    update_time = CAST(?4 AS INTEGER), finished_at = CAST(?4 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?5 AS TEXT))) AND state IN (1, 2)
+  AND next_try_time <= CAST(?4 AS INTEGER) AND latest_ring_at < CAST(?4 AS INTEGER)
 RETURNING id, application, business_id, last_error
 `
 
 type ExpireAlarmsParams struct {
-	Reason string
-	Now    int64
-	Ids    string
+	Doubt          string
+	Unacknowledged string
+	Reason         string
+	Now            int64
+	Ids            string
 }
 
 type ExpireAlarmsRow struct {
@@ -64,10 +72,17 @@ type ExpireAlarmsRow struct {
 	LastError   string
 }
 
-// Ends those of the due rows that can no longer ring; the reason of an earlier failure stays.
+// Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim held
+// becomes in doubt.
 // Index: primary key. Rows: few of the ids.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) ([]ExpireAlarmsRow, error) {
-	rows, err := db.QueryContext(ctx, ExpireAlarms, arg.Reason, arg.Now, arg.Ids)
+	rows, err := db.QueryContext(ctx, ExpireAlarms,
+		arg.Doubt,
+		arg.Unacknowledged,
+		arg.Reason,
+		arg.Now,
+		arg.Ids,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +140,11 @@ type ListDueRow struct {
 	Application string
 }
 
-// What is due of one shard from (from_time, from_rank, from_id), inclusive, up to (until_time, until_rank, until_id), exclusive, in
-// that order.
-// Repeated with UNION ALL a shard. The plain bounds of the time are what the index is searched by. The limit is cast, for SQLite
-// compiles a statement anew whenever a bare parameter of LIMIT is bound, which takes 20 times as long as to run this one.
-// Index: alarm_due alone. Rows: up to the limit a shard.
+// Lists the due entries of one shard in the order of the due index, from (from_time, from_rank, from_id), inclusive, up to (until_time,
+// until_rank, until_id), exclusive. The statement is repeated with UNION ALL for each shard.
+// SQLite searches the index by the plain bounds of the time. The limit is cast because SQLite compiles a statement again whenever a bare
+// parameter of LIMIT is bound. Compiling takes 20 times as long as running this statement.
+// Index: alarm_due alone. Rows: up to the limit for each shard.
 func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]ListDueRow, error) {
 	rows, err := db.QueryContext(ctx, ListDue,
 		arg.Shard,
@@ -172,21 +187,257 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]Li
 	return items, nil
 }
 
+const ListDueEnd = `-- name: ListDueEnd :many
+SELECT shard, next_try_time, due_rank, id, application FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+    ORDER BY next_try_time, due_rank, id LIMIT 1 OFFSET CAST(? AS INTEGER))
+`
+
+type ListDueEndParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Column12      int64
+}
+
+type ListDueEndRow struct {
+	Shard       int64
+	NextTryTime sql.NullInt64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
+// Index: alarm_due alone. Rows: at most one for each shard, after a read of as many entries as the offset.
+func (q *Queries) ListDueEnd(ctx context.Context, db DBTX, arg ListDueEndParams) ([]ListDueEndRow, error) {
+	rows, err := db.QueryContext(ctx, ListDueEnd,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Column12,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueEndRow
+	for rows.Next() {
+		var i ListDueEndRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueExcept = `-- name: ListDueExcept :many
+SELECT shard, next_try_time, due_rank, id, application FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER))
+`
+
+type ListDueExceptParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Column12      string
+	Column13      int64
+}
+
+type ListDueExceptRow struct {
+	Shard       int64
+	NextTryTime sql.NullInt64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, without the entries of the applications. The applications are a JSON array.
+// Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]ListDueExceptRow, error) {
+	rows, err := db.QueryContext(ctx, ListDueExcept,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Column12,
+		arg.Column13,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueExceptRow
+	for rows.Next() {
+		var i ListDueExceptRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDueOnly = `-- name: ListDueOnly :many
+SELECT shard, next_try_time, due_rank, id, application FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER))
+`
+
+type ListDueOnlyParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Column12      string
+	Column13      int64
+}
+
+type ListDueOnlyRow struct {
+	Shard       int64
+	NextTryTime sql.NullInt64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, only the entries of the applications. The applications are a JSON array.
+// Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]ListDueOnlyRow, error) {
+	rows, err := db.QueryContext(ctx, ListDueOnly,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Column12,
+		arg.Column13,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueOnlyRow
+	for rows.Next() {
+		var i ListDueOnlyRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PurgeAlarms = `-- name: PurgeAlarms :many
 DELETE FROM alarm
-WHERE id IN (SELECT f.id FROM alarm f WHERE f.finished_at < CAST(?1 AS INTEGER) ORDER BY f.finished_at, f.id LIMIT ?2)
+WHERE id IN (
+    SELECT f.id FROM alarm f
+    WHERE f.finished_at < CAST(?1 AS INTEGER)
+      AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < CAST(?2 AS INTEGER))
+    ORDER BY f.finished_at, f.id LIMIT ?3)
 RETURNING id
 `
 
 type PurgeAlarmsParams struct {
 	Earlier  int64
+	Settled  int64
 	RowLimit int64
 }
 
-// Deletes what was over before the instant, oldest first.
-// Index: alarm_finished alone to find them, then primary key. Rows: up to the limit.
+// Deletes alarms that finished before the instant, oldest first. It skips alarms in doubt whose claim may still be settled.
+// Index: alarm_finished to find them, then primary key. Rows: up to the limit.
 func (q *Queries) PurgeAlarms(ctx context.Context, db DBTX, arg PurgeAlarmsParams) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, PurgeAlarms, arg.Earlier, arg.RowLimit)
+	rows, err := db.QueryContext(ctx, PurgeAlarms, arg.Earlier, arg.Settled, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,11 @@ type AlarmReport struct {
 	FinishedAt   interface{}
 }
 
+type BuildLevel struct {
+	OnlyRow int64
+	Oldest  int64
+}
+
 type Node struct {
 	Incarnation  string
 	Name         string
@@ -77,6 +82,7 @@ type Node struct {
 	Started      int64
 	Expires      int64
 	Applications string
+	Lacks        string
 }
 
 type NodeReport struct {
@@ -88,6 +94,7 @@ type NodeReport struct {
 	Expires      interface{}
 	Shards       int64
 	Applications string
+	Lacks        string
 }
 
 type RetryReport struct {

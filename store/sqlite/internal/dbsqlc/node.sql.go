@@ -23,17 +23,19 @@ const ForgetNodes = `-- name: ForgetNodes :exec
 DELETE FROM node WHERE expires < CAST(?1 AS INTEGER)
 `
 
-// Nodes that expired before the instant.
-// Index: none, the table is small. Rows: mostly none.
+// Deletes nodes that expired before the instant.
+// Index: none, the table is small. Rows: usually none.
 func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error {
 	_, err := db.ExecContext(ctx, ForgetNodes, forget)
 	return err
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications FROM node
+SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications, lacks FROM node
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '' FROM shard
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+UNION ALL
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -47,10 +49,12 @@ type ListClusterRow struct {
 	Version      string
 	Started      int64
 	Applications string
+	Lacks        string
 }
 
-// All nodes (shard -1), then all leases, in one statement and so of one moment.
-// Index: none, both tables are small. Rows: one a node, one a shard; LIMIT is a safety net.
+// Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
+// one moment.
+// Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
 func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, error) {
 	rows, err := db.QueryContext(ctx, ListCluster)
 	if err != nil {
@@ -70,6 +74,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Version,
 			&i.Started,
 			&i.Applications,
+			&i.Lacks,
 		); err != nil {
 			return nil, err
 		}
@@ -85,17 +90,20 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 }
 
 const RenewLeases = `-- name: RenewLeases :exec
-UPDATE shard SET expires = ?1 WHERE incarnation = ?2
+UPDATE shard SET expires = ?1
+WHERE incarnation = ?2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(?3 AS INTEGER)
 `
 
 type RenewLeasesParams struct {
 	Expires     int64
 	Incarnation string
+	Build       int64
 }
 
+// Renews the leases of a node. A build below the oldest level renews nothing.
 // Index: none, the table is small. Rows: the node's shards.
 func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParams) error {
-	_, err := db.ExecContext(ctx, RenewLeases, arg.Expires, arg.Incarnation)
+	_, err := db.ExecContext(ctx, RenewLeases, arg.Expires, arg.Incarnation, arg.Build)
 	return err
 }
 
@@ -114,7 +122,7 @@ type TakeShardsParams struct {
 	Now         int64
 }
 
-// Takes those of the shards that are free or expired.
+// Takes the listed shards that are free or expired.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams) ([]int64, error) {
 	rows, err := db.QueryContext(ctx, TakeShards,
@@ -146,9 +154,9 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications
+    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
 `
 
 type UpsertNodeParams struct {
@@ -159,9 +167,10 @@ type UpsertNodeParams struct {
 	Started      int64
 	Expires      int64
 	Applications string
+	Lacks        string
 }
 
-// What a node says of itself. started is of the first time.
+// Writes the row of a node. started keeps its first value.
 // Index: primary key. Rows: one.
 func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams) error {
 	_, err := db.ExecContext(ctx, UpsertNode,
@@ -172,6 +181,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Started,
 		arg.Expires,
 		arg.Applications,
+		arg.Lacks,
 	)
 	return err
 }
@@ -180,7 +190,7 @@ const YieldAllShards = `-- name: YieldAllShards :exec
 UPDATE shard SET owner = '', incarnation = '', expires = 0 WHERE incarnation = ?1
 `
 
-// Index: none, as RenewLeases. Rows: the node's shards.
+// Index: none, like RenewLeases. Rows: the node's shards.
 func (q *Queries) YieldAllShards(ctx context.Context, db DBTX, incarnation string) error {
 	_, err := db.ExecContext(ctx, YieldAllShards, incarnation)
 	return err
@@ -196,7 +206,7 @@ type YieldShardsParams struct {
 	Incarnation string
 }
 
-// Frees those of the shards that the node has. The epoch stays, the next owner's is higher.
+// Frees the listed shards that the node owns. The epoch stays; the next owner gets a higher one.
 // Index: primary key. Rows: up to all shards.
 func (q *Queries) YieldShards(ctx context.Context, db DBTX, arg YieldShardsParams) error {
 	_, err := db.ExecContext(ctx, YieldShards, arg.Shards, arg.Incarnation)

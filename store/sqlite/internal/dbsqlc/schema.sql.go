@@ -25,17 +25,30 @@ INSERT INTO shard (shard)
 SELECT value FROM json_each(CAST(?1 AS TEXT)) WHERE NOT EXISTS (SELECT 1 FROM shard)
 `
 
-// The rows of the shards where there are none.
+// Inserts the rows of the shards if the table is empty.
 func (q *Queries) InsertShards(ctx context.Context, db DBTX, shards string) error {
 	_, err := db.ExecContext(ctx, InsertShards, shards)
 	return err
+}
+
+const ReadOldestBuild = `-- name: ReadOldestBuild :one
+SELECT oldest FROM build_level WHERE only_row = 1
+`
+
+// Reads the oldest build level that may work on the database.
+// Index: primary key. Rows: one.
+func (q *Queries) ReadOldestBuild(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRowContext(ctx, ReadOldestBuild)
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }
 
 const ReadTime = `-- name: ReadTime :one
 SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000 AS micros
 `
 
-// The time in microseconds since the epoch, to the millisecond: SQLite has no clock but the machine's.
+// Reads the time in microseconds since the epoch, to the millisecond. SQLite has no clock of its own: it is the machine's.
 func (q *Queries) ReadTime(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRowContext(ctx, ReadTime)
 	var micros int64
