@@ -13,7 +13,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// answer answers a ring of the alarm.
+// answer returns an op that answers the ring of the alarm with the ring number.
 func answer(kind clock.AnswerKind, a *clock.Alarm, ringNo int) clock.Op {
 	return clock.Op{Answer: &clock.Answer{
 		Key: a.Key, Ring: clock.RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: ringNo}, Kind: kind,
@@ -21,24 +21,24 @@ func answer(kind clock.AnswerKind, a *clock.Alarm, ringNo int) clock.Op {
 	}}
 }
 
-// acknowledging sets an alarm that wants to be acknowledged, rings it and returns it.
-func (f *fixture) acknowledging(id string, maxRings int) *clock.Alarm {
+// ringingAlarm sets an alarm with an ack_timeout, lets it ring and returns it.
+func (f *fixture) ringingAlarm(id string, maxRings int) *clock.Alarm {
 	f.t.Helper()
-	f.set(t0-1000, set(id, t0, acknowledged(time.Minute, maxRings), payload([]byte("stays")), priority(3)))
-	f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+	f.set(t0-1000, set(id, t0, acknowledgedWithin(time.Minute, maxRings), payload([]byte("stays")), priority(3)))
+	f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed))
 	return f.get(id)
 }
 
-// testAnswers writes each answer to a ring, and refuses the second one.
+// testAnswers writes each kind of answer to a ring, and demands that a second answer is refused.
 func testAnswers(t *testing.T, f *fixture) {
 	for _, kind := range []clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Touch} {
-		before := f.acknowledging("answer "+kind.String(), 3)
+		before := f.ringingAlarm("answer "+kind.String(), 3)
 		op := answer(kind, before, 1)
 		want := op.Decide(before, t0+9)
 		same(t, "verdict of the model", want.Verdict, clock.Amend)
 		f.wantDecision(kind.String(), op, want)
 		a := f.get(before.BusinessID)
-		same(t, "who and when", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt), fmt.Sprint(kind, op.Answer.By, t0+9))
+		same(t, "kind, sender and time of the answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt), fmt.Sprint(kind, op.Answer.By, t0+9))
 		same(t, "content", a.Content, before.Content)
 		if want.Attempt == nil {
 			f.wantAttempts(a.BusinessID)
@@ -47,26 +47,26 @@ func testAnswers(t *testing.T, f *fixture) {
 			same(t, "answered by", a.Attempts[0].By, op.Answer.By)
 		}
 		again := answer(kind, before, 1)
-		f.wantDecision("again "+kind.String(), again, again.Decide(a, t0+9))
+		f.wantDecision("second "+kind.String(), again, again.Decide(a, t0+9))
 	}
 	same(t, "claimed after a release", f.claim(t0+9, f.get("answer release").ID).ids(), []int64{f.get("answer release").ID})
 	same(t, "claimed before the touch ends", len(f.claim(t0+9, f.get("answer touch").ID).Rings), 0)
 }
 
-// testAnswerForgotten sets an answered alarm anew: nobody has answered the next generation.
-func testAnswerForgotten(t *testing.T, f *fixture) {
-	before := f.acknowledging("anew", 3)
+// testSetForgetsAnswer sets an answered alarm again: the new generation has no answer.
+func testSetForgetsAnswer(t *testing.T, f *fixture) {
+	before := f.ringingAlarm("set again", 3)
 	f.set(t0+1, answer(clock.Release, before, 1))
-	f.set(t0+2, set("anew", t0+3, acknowledged(time.Minute, 3)))
-	a := f.get("anew")
+	f.set(t0+2, set("set again", t0+3, acknowledgedWithin(time.Minute, 3)))
+	a := f.get("set again")
 	same(t, "answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt, a.RingNo), fmt.Sprint(clock.NoAnswer, "", clock.NoInstant, 0))
 	same(t, "attempts", len(a.Attempts), 1)
 }
 
-// testAnswerInDoubt takes an answer for the proof that a ring in doubt arrived.
+// testAnswerInDoubt answers a ring in doubt: the answer proves that the ring arrived.
 func testAnswerInDoubt(t *testing.T, f *fixture) {
-	f.set(t0, set("doubt", t0, acknowledged(time.Minute, 3)))
-	f.claim(t0, f.get("doubt").ID).settle(t0+1, all(clock.Doubtful))
+	f.set(t0, set("doubt", t0, acknowledgedWithin(time.Minute, 3)))
+	f.claim(t0, f.get("doubt").ID).settle(t0+1, everyRing(clock.Doubtful))
 	before := f.get("doubt")
 	op := answer(clock.Ack, before, 1)
 	f.wantDecision("answer in doubt", op, op.Decide(before, t0+9))
@@ -74,9 +74,9 @@ func testAnswerInDoubt(t *testing.T, f *fixture) {
 	same(t, "row", fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.RungAt, a.FinishedAt), fmt.Sprint(clock.Rung, 1, false, t0+9, t0+9))
 }
 
-// testAnswerHeld answers while the ring is on its way: Wait, and after it the truth.
-func testAnswerHeld(t *testing.T, f *fixture) {
-	f.set(t0, set("held", t0, acknowledged(time.Minute, 3)), set("other", t0, acknowledged(time.Minute, 3)))
+// testAnswerWhileRinging answers while the claim is open. The first verdict is Wait. The verdict after the settlement is definite.
+func testAnswerWhileRinging(t *testing.T, f *fixture) {
+	f.set(t0, set("held", t0, acknowledgedWithin(time.Minute, 3)), set("other", t0, acknowledgedWithin(time.Minute, 3)))
 	before := f.get("held")
 	held := f.claim(t0, before.ID).wantRings(before.ID)
 	op := answer(clock.Ack, before, 1)
@@ -84,11 +84,11 @@ func testAnswerHeld(t *testing.T, f *fixture) {
 	var waited clock.Decision
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		waited, err = f.until(op)
+		waited, err = f.writeUntilDecided(op)
 		return err
 	})
 	g.Go(func() error {
-		_, err := held.trySettle(t0, all(clock.Confirmed))
+		_, err := held.trySettle(t0, everyRing(clock.Confirmed))
 		return err
 	})
 	ok(t, g.Wait(), "answer beside its ring")
@@ -96,26 +96,26 @@ func testAnswerHeld(t *testing.T, f *fixture) {
 	same(t, "state", f.get("held").State, clock.Rung)
 }
 
-// until writes one op until it is judged.
-func (f *fixture) until(op clock.Op) (clock.Decision, error) {
+// writeUntilDecided writes one op until its verdict is not Wait.
+func (f *fixture) writeUntilDecided(op clock.Op) (clock.Decision, error) {
 	for {
-		d, err := f.definite(op)
+		d, err := f.writeUntilUnlocked(op)
 		if err != nil || d.Verdict != clock.Wait {
 			return d, err
 		}
 	}
 }
 
-// testOneAnswer answers one ring from many sides at once: one is accepted.
-func testOneAnswer(t *testing.T, f *fixture) {
+// testRacingAnswers answers one ring from several goroutines at once: one answer is accepted.
+func testRacingAnswers(t *testing.T, f *fixture) {
 	for round := range 5 {
-		before := f.acknowledging(fmt.Sprintf("one-%d", round), 9)
+		before := f.ringingAlarm(fmt.Sprintf("one-%d", round), 9)
 		kinds := []clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Ack, clock.Release, clock.Bury}
 		decisions := make([]clock.Decision, len(kinds))
 		var g errgroup.Group
 		for i, kind := range kinds {
 			g.Go(func() (err error) {
-				decisions[i], err = f.definite(answer(kind, before, 1))
+				decisions[i], err = f.writeUntilUnlocked(answer(kind, before, 1))
 				return err
 			})
 		}
@@ -133,23 +133,23 @@ func testOneAnswer(t *testing.T, f *fixture) {
 	}
 }
 
-// testAnswerGroup mixes answers of all kinds with sets and cancels in one group of many rows.
+// testAnswerGroup mixes answers of all kinds with a set and a cancel in one group of many rows.
 func testAnswerGroup(t *testing.T, f *fixture) {
 	const n = 300
 	ids := names("many", n)
-	f.set(t0, sets(ids, t0, acknowledged(time.Minute, 3))...)
+	f.set(t0, sets(ids, t0, acknowledgedWithin(time.Minute, 3))...)
 	alarms := make([]*clock.Alarm, n)
 	claimed := make([]int64, n)
 	for i, id := range ids {
 		claimed[i] = f.get(id).ID
 	}
-	f.claim(t0, claimed...).settle(t0, all(clock.Confirmed))
+	f.claim(t0, claimed...).settle(t0, everyRing(clock.Confirmed))
 	ops := make([]clock.Op, 0, n+2)
 	for i, id := range ids {
 		alarms[i] = f.get(id)
 		ops = append(ops, answer(clock.AnswerKind(1+i%4), alarms[i], 1))
 	}
-	ops = append(ops, set("new", t0), cancel("nobody"))
+	ops = append(ops, set("new", t0), cancel("absent"))
 	decisions := f.write(t0+9, ops...)
 	for i, a := range alarms {
 		want := ops[i].Decide(a, t0+9)
@@ -159,13 +159,13 @@ func testAnswerGroup(t *testing.T, f *fixture) {
 		f.want(want.Alarm)
 		same(t, "attempt", len(f.get(a.BusinessID).Attempts) == 1, want.Attempt != nil)
 	}
-	same(t, "others", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict), fmt.Sprint(clock.Create, clock.Refuse))
+	same(t, "verdicts on the set and the cancel", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict), fmt.Sprint(clock.Create, clock.Refuse))
 }
 
-// testUnacknowledged keeps an attempt of every ring that nobody answered: also before a confirmed one, and of the last, before it
-// dies; and no more than the newest.
+// testUnacknowledged demands an attempt for every ring without an answer, up to the newest clock.MaxAttempts. That includes a ring
+// before a confirmed one, and the last ring before the alarm dies.
 func testUnacknowledged(t *testing.T, f *fixture) {
-	id := f.set(t0, set("never", t0, acknowledged(time.Minute, 30)), set("twice", t0, acknowledged(time.Minute, 2)))
+	id := f.set(t0, set("never", t0, acknowledgedWithin(time.Minute, 30)), set("twice", t0, acknowledgedWithin(time.Minute, 2)))
 	now := t0
 	var want []clock.Attempt
 	for range 26 {
@@ -173,19 +173,19 @@ func testUnacknowledged(t *testing.T, f *fixture) {
 		c := f.claim(now, id[0]).wantRings(id[0])
 		kind := clock.Confirmed
 		if before.RingNo%3 == 1 && before.State == clock.Ringing {
-			kind = clock.Nacked // two attempts at once
+			kind = clock.Nacked // adds two attempts at once
 		}
-		fate := c.settle(now+1, all(kind))[0]
-		want = newest(append(attemptsOf(before, &c.Rings[0], fate, now+1), want...))
+		fate := c.settle(now+1, everyRing(kind))[0]
+		want = newestAttempts(append(attemptsOf(before, &c.Rings[0], fate, now+1), want...))
 		f.wantAttempts("never", want...)
 		now = cmp.Or(fate.NextTryTime, now)
 	}
 	same(t, "attempts", len(want), clock.MaxAttempts)
 	same(t, "attempts kept", f.count("ring_attempt"), clock.MaxAttempts)
 
-	f.claim(t0, id[1]).settle(t0, all(clock.Confirmed))
+	f.claim(t0, id[1]).settle(t0, everyRing(clock.Confirmed))
 	second := f.claim(t0.Add(time.Minute), id[1])
-	second.settle(t0.Add(time.Minute), all(clock.Confirmed))
+	second.settle(t0.Add(time.Minute), everyRing(clock.Confirmed))
 	end := t0.Add(2 * time.Minute)
 	f.claim(end, id[1]).wantRings()
 	a := f.get("twice")
@@ -196,20 +196,20 @@ func testUnacknowledged(t *testing.T, f *fixture) {
 	same(t, "attempts", len(a.Attempts), 2)
 }
 
-// testAnswerUnsent gives an unacknowledged ring back unsent: it can still be answered, and no attempt says otherwise.
+// testAnswerUnsent ends the repetition of an unacknowledged ring as unsent. The ring can still be answered, and no attempt is added.
 func testAnswerUnsent(t *testing.T, f *fixture) {
-	before := f.acknowledging("unsent", 3)
+	before := f.ringingAlarm("unsent", 3)
 	now := t0.Add(time.Minute)
-	f.claim(now, before.ID).settle(now, all(clock.Unsent))
+	f.claim(now, before.ID).settle(now, everyRing(clock.Unsent))
 	f.wantAttempts("unsent")
 	same(t, "state", f.get("unsent").State, clock.Ringing)
 	same(t, "verdict", f.write(now, answer(clock.Ack, before, 1))[0].Verdict, clock.Amend)
 }
 
-// testKicked rings a dead alarm again: one that used up its rings rings once more under the next number, also when the claim is
-// lost meanwhile.
+// testKicked kicks a dead alarm that has used up its rings. It rings once more under the next ring number, even when the first claim
+// after the kick is lost.
 func testKicked(t *testing.T, f *fixture) {
-	before := f.acknowledging("kicked", 1)
+	before := f.ringingAlarm("kicked", 1)
 	end := t0.Add(time.Minute)
 	f.claim(end, before.ID).wantRings()
 	same(t, "state", f.get("kicked").State, clock.Dead)
@@ -219,20 +219,20 @@ func testKicked(t *testing.T, f *fixture) {
 		fmt.Sprint(clock.Scheduled, end, 1, clock.NoInstant, "not acknowledged after 1 rings"))
 	first := f.claim(end, before.ID).wantRings(before.ID)
 	if f.lease > 0 {
-		first.open = false // its claimer dies
+		first.unsettled = false // its node dies
 		end = end.Add(f.lease)
 		first = f.claim(end, before.ID).wantRings(before.ID)
 		same(t, "in doubt", first.Rings[0].InDoubt, true)
 	}
 	same(t, "ring no", first.Rings[0].RingNo, 2)
-	first.settle(end, all(clock.Confirmed))
+	first.settle(end, everyRing(clock.Confirmed))
 	f.claim(end.Add(time.Minute), before.ID).wantRings()
 	same(t, "state", f.get("kicked").State, clock.Dead)
 	f.set(end, clock.Op{Discard: &clock.Discard{Key: key("kicked")}})
 	same(t, "state", f.get("kicked").State, clock.Cancelled)
 }
 
-// testKickLate lifts a latest_ring_at that has passed.
+// testKickLate kicks an expired alarm: the kick removes the latest_ring_at that has passed.
 func testKickLate(t *testing.T, f *fixture) {
 	expired := f.arrange("late", "expired")
 	f.set(t0+1, clock.Op{Kick: &clock.Kick{Key: key("late")}})
@@ -240,15 +240,15 @@ func testKickLate(t *testing.T, f *fixture) {
 	f.claim(t0+5, expired.ID).wantRings(expired.ID)
 }
 
-// testAnswerReports shows answers and what was not acknowledged.
+// testAnswerReports reads answers and unacknowledged rings from the reports.
 func testAnswerReports(t *testing.T, f *fixture) {
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
-	f.acknowledging("silent", 3)
-	f.set(t0+5, answer(clock.Bury, f.acknowledging("buried", 3), 1), answer(clock.Release, f.acknowledging("released", 3), 1))
-	f.acknowledging("waiting", 3)
+	f.ringingAlarm("silent", 3)
+	f.set(t0+5, answer(clock.Bury, f.ringingAlarm("buried", 3), 1), answer(clock.Release, f.ringingAlarm("released", 3), 1))
+	f.ringingAlarm("waiting", 3)
 	f.set(t0, set("once", t0, atMostOnce))
 	again := t0.Add(time.Minute)
-	f.claim(again, f.get("silent").ID).settle(again, all(clock.Confirmed))
+	f.claim(again, f.get("silent").ID).settle(again, everyRing(clock.Confirmed))
 	by := "10.0.0.7 – ö"
 	same(t, "alarm_report", f.report(`SELECT business_id, ring_no, answer, answered_by, answered_at, delivery, priority FROM alarm_report
 		ORDER BY business_id`), [][]string{
@@ -266,8 +266,9 @@ func testAnswerReports(t *testing.T, f *fixture) {
 	})
 }
 
-// testRank reads alarms that are due at one instant by their priority, in pages and in claims, also after it was changed.
-func testRank(t *testing.T, f *fixture) {
+// testDueOrderOfPriorities demands that alarms with one due time are ordered by priority, in pages and in claims, even after the
+// priority changed.
+func testDueOrderOfPriorities(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("p0", t0), set("p9", t0, priority(9)), set("p5", t0, priority(5)), set("p5 too", t0, priority(5)),
 		set("later", t0+1, priority(9)), set("raised", t0))
 	f.set(t0, set("raised", t0, priority(7)))
@@ -280,7 +281,7 @@ func testRank(t *testing.T, f *fixture) {
 	c := f.claim(t0+1, ids...).wantRings(want...)
 	same(t, "priority", c.Rings[0].Priority, 9)
 	ok(t, c.Settler.Release(context.WithoutCancel(t.Context())), "release")
-	c.open = false
+	c.unsettled = false
 	r := f.request(t0+1, ids...)
 	r.MaxBytes = 1
 	f.claimRequest(r).wantRings(ids[1])

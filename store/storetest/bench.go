@@ -11,7 +11,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Benchmark measures what a store is asked for most. rows/s is of alarms.
+// Benchmark measures the most frequent calls of a store. Its unit rows/s counts alarms.
 func Benchmark(b *testing.B, e Engine) {
 	db := e.New(b)
 	s := db.Open(b)
@@ -27,48 +27,48 @@ func Benchmark(b *testing.B, e Engine) {
 	}
 	b.Run("write 500 moved", f.benchMoved)
 	b.Run("due", f.benchDue)
-	b.Run("claim and settle 300 confirmed", func(b *testing.B) { f.benchRing(b, all(clock.Confirmed)) })
-	b.Run("claim and settle 300 returned", func(b *testing.B) { f.benchRing(b, all(clock.Returned)) })
+	b.Run("claim and settle 300 confirmed", func(b *testing.B) { f.benchRing(b, everyRing(clock.Confirmed)) })
+	b.Run("claim and settle 300 returned", func(b *testing.B) { f.benchRing(b, everyRing(clock.Returned)) })
 }
 
 const (
-	benchGroup = 500 // of sets in bulk
-	benchSmall = 30  // of single sets that came together
+	benchGroup = 500 // size of a group of bulk sets
+	benchSmall = 30  // size of a group of single sets that arrived together
 	benchClaim = 300
 
 	benchDueRows = 1000
 )
 
-var benchRound int
+var benchRounds int
 
-// benchSets makes sets with keys that were never used and payloads of 200 bytes.
+// benchSets returns sets with unused keys and payloads of 200 bytes.
 func benchSets(n int) []clock.Op {
-	benchRound++
-	return sets(names(fmt.Sprintf("bench-%d", benchRound), n), t0, payload(make([]byte, 200)))
+	benchRounds++
+	return sets(names(fmt.Sprintf("bench-%d", benchRounds), n), t0, payload(make([]byte, 200)))
 }
 
-func (f *fixture) on(b *testing.B) *fixture {
+func (f *fixture) withTB(b *testing.B) *fixture {
 	g := *f
 	g.t = b
 	return &g
 }
 
-func rate(b *testing.B, n int) { b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s") }
+func reportRate(b *testing.B, n int) { b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s") }
 
 func (f *fixture) benchNew(b *testing.B, n int) {
 	b.ReportAllocs()
-	f = f.on(b)
+	f = f.withTB(b)
 	for b.Loop() {
 		b.StopTimer()
 		ops := benchSets(n)
 		b.StartTimer()
 		f.set(t0, ops...)
 	}
-	rate(b, n)
+	reportRate(b, n)
 }
 
 func (f *fixture) benchMoved(b *testing.B) {
-	f = f.on(b)
+	f = f.withTB(b)
 	ops := benchSets(benchGroup)
 	f.set(t0, ops...)
 	for b.Loop() {
@@ -77,12 +77,12 @@ func (f *fixture) benchMoved(b *testing.B) {
 		}
 		f.set(t0, ops...)
 	}
-	rate(b, benchGroup)
+	reportRate(b, benchGroup)
 }
 
 func (f *fixture) benchCancel(b *testing.B, n int) {
 	b.ReportAllocs()
-	f = f.on(b)
+	f = f.withTB(b)
 	for b.Loop() {
 		b.StopTimer()
 		ops := benchSets(n)
@@ -93,13 +93,13 @@ func (f *fixture) benchCancel(b *testing.B, n int) {
 		b.StartTimer()
 		f.set(t0, ops...)
 	}
-	rate(b, n)
+	reportRate(b, n)
 }
 
-// benchDue reads all of 1000 rows.
+// benchDue reads all 1000 rows in one page.
 func (f *fixture) benchDue(b *testing.B) {
 	b.ReportAllocs()
-	f = f.on(b)
+	f = f.withTB(b)
 	f.set(t0, sets(names("due", benchDueRows), t0)...)
 	shards := f.shards()
 	for b.Loop() {
@@ -107,25 +107,25 @@ func (f *fixture) benchDue(b *testing.B) {
 		ok(b, err, "due")
 		same(b, "rows", len(page.Rows), benchDueRows)
 	}
-	rate(b, benchDueRows)
+	reportRate(b, benchDueRows)
 }
 
-// testClaimAllocations bounds what the claim and the settlement of a ring allocate. The least of some rounds is free of what
-// happens beside it.
+// testClaimAllocations bounds the allocations of a ring's claim and settlement. It takes the lowest count of several rounds, because
+// other goroutines allocate too.
 func testClaimAllocations(t *testing.T, f *fixture) {
-	least := math.MaxFloat64
+	lowest := math.MaxFloat64
 	for range 5 {
 		ids := f.set(t0, benchSets(benchClaim)...)
 		before := mallocs()
-		f.claim(t0, ids...).settle(t0, all(clock.Confirmed))
-		least = min(least, float64(mallocs()-before)/benchClaim)
+		f.claim(t0, ids...).settle(t0, everyRing(clock.Confirmed))
+		lowest = min(lowest, float64(mallocs()-before)/benchClaim)
 	}
-	if least > float64(f.allocations) {
-		t.Errorf("%.1f allocations a ring, more than %d", least, f.allocations)
+	if lowest > float64(f.allocations) {
+		t.Errorf("%.1f allocations a ring, more than %d", lowest, f.allocations)
 	}
 }
 
-// mallocs returns how often the process has allocated.
+// mallocs returns the number of allocations of the process so far.
 func mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -134,15 +134,15 @@ func mallocs() uint64 {
 
 func (f *fixture) benchRing(b *testing.B, outcome func(*clock.Ring) clock.Outcome) {
 	b.ReportAllocs()
-	f = f.on(b)
+	f = f.withTB(b)
 	for b.Loop() {
 		b.StopTimer()
 		ids := f.set(t0, benchSets(benchClaim)...)
 		b.StartTimer()
 		c, err := f.Claim(context.Background(), f.request(t0, ids...))
 		ok(b, err, "claim")
-		_, err = (&claim{f: f, Claim: c, open: true}).trySettle(t0, outcome)
+		_, err = (&claim{f: f, Claim: c, unsettled: true}).trySettle(t0, outcome)
 		ok(b, err, "settle")
 	}
-	rate(b, benchClaim)
+	reportRate(b, benchClaim)
 }

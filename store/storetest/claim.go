@@ -16,16 +16,16 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testClaim takes what is due of what was asked for and nothing else, with everything that a ring needs.
-func testClaim(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("due", t0, latest(t0+9)), set("now", t0-1, acknowledged(time.Minute, 3)), set("later", t0+1),
+// testClaimTakesDueRowsOnly demands that a claim takes the due rows of its request and no others, with all values of their rings.
+func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
+	ids := f.set(t0-1000, set("due", t0, latestRingAt(t0+9)), set("now", t0-1, acknowledgedWithin(time.Minute, 3)), set("later", t0+1),
 		set("not asked", t0-5), set("cancelled", t0), set("paused", t0), set("rung", t0),
 		set("options", t0-2, payload([]byte("\x00\xff")), func(s *clock.Set) {
 			s.Retry, s.Priority, s.Traceparent = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Minute, Limit: 3}, 4, "00-ab-cd-01"
 		}))
 	f.set(t0, cancel("cancelled"))
 	f.pause(ids[5])
-	f.claim(t0, ids[6]).settle(t0, all(clock.Confirmed))
+	f.claim(t0, ids[6]).settle(t0, everyRing(clock.Confirmed))
 	before := make(map[int64]clock.Alarm)
 	for _, id := range []string{"due", "now", "options"} {
 		a := f.get(id)
@@ -34,7 +34,7 @@ func testClaim(t *testing.T, f *fixture) {
 
 	c := f.claim(t0, ids[0], 1<<60, ids[1], ids[2], ids[4], ids[5], ids[6], ids[7])
 	c.wantRings(ids[7], ids[1], ids[0])
-	same(t, "ended and left", len(c.Ended)+len(c.Left), 0)
+	same(t, "ended and deferred", len(c.Ended)+len(c.Deferred), 0)
 	for i := range c.Rings {
 		same(t, fmt.Sprintf("ring %d", i), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], c))
 	}
@@ -45,9 +45,9 @@ func testClaim(t *testing.T, f *fixture) {
 			f.want(a)
 		}
 	}
-	c.settle(t0+3, all(clock.Confirmed))
+	c.settle(t0+3, everyRing(clock.Confirmed))
 	for _, a := range before {
-		want := rung(a, c)
+		want := afterConfirmedRing(a, c)
 		want.UpdateTime = f.get(a.BusinessID).UpdateTime
 		if want.UpdateTime < t0 || want.UpdateTime > t0+3 {
 			t.Fatalf("update_time %s is neither the claim's nor the settlement's", want.UpdateTime)
@@ -58,7 +58,7 @@ func testClaim(t *testing.T, f *fixture) {
 	f.claim(t0, ids[0], ids[7], ids[6]).wantRings()
 }
 
-// ringOf returns the ring of alarm a in claim c.
+// ringOf returns the ring that claim c makes of alarm a.
 func ringOf(a clock.Alarm, c *claim) clock.Ring {
 	return clock.Ring{
 		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
@@ -68,39 +68,39 @@ func ringOf(a clock.Alarm, c *claim) clock.Ring {
 	}
 }
 
-// testClaimBytes bounds the payloads of a claim: the first in due order that fit, never none.
+// testClaimBytes demands that a claim takes the first rings in due order whose payloads fit into MaxBytes, and always at least one.
 func testClaimBytes(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
-	ids := f.set(t0, set("a", t0-5, kib(6)), set("b", t0-4, kib(6)), set("c", t0-3, kib(1)), set("d", t0-2, kib(60)), set("e", t0+1, kib(1)))
-	take := func(bytes int) *claim {
+	ids := f.set(t0-1000, set("a", t0-5, kib(6)), set("b", t0-4, kib(6)), set("c", t0-3, kib(1)), set("d", t0-2, kib(60)), set("e", t0+1, kib(1)))
+	claimUpTo := func(bytes int) *claim {
 		r := f.request(t0, ids[4], ids[3], ids[2], ids[1], ids[0])
 		r.MaxBytes = bytes
 		return f.claimRequest(r)
 	}
-	wantLeft := func(c *claim, want ...int64) {
+	wantDeferred := func(c *claim, want ...int64) {
 		t.Helper()
-		same(t, "left", sorted(c.Left), append([]int64{}, want...))
+		same(t, "deferred", sorted(c.Deferred), append([]int64{}, want...))
 	}
-	c := take(10 << 10).wantRings(ids[0])
-	wantLeft(c, ids[1], ids[2], ids[3])
-	c.settle(t0, all(clock.Confirmed))
-	c = take(7<<10).wantRings(ids[1], ids[2])
-	wantLeft(c, ids[3])
-	c.settle(t0, all(clock.Confirmed))
-	c = take(10 << 10).wantRings(ids[3])
-	wantLeft(c)
-	c.settle(t0, all(clock.Confirmed))
-	wantLeft(take(10 << 10).wantRings())
+	c := claimUpTo(10 << 10).wantRings(ids[0])
+	wantDeferred(c, ids[1], ids[2], ids[3])
+	c.settle(t0, everyRing(clock.Confirmed))
+	c = claimUpTo(7<<10).wantRings(ids[1], ids[2])
+	wantDeferred(c, ids[3])
+	c.settle(t0, everyRing(clock.Confirmed))
+	c = claimUpTo(10 << 10).wantRings(ids[3])
+	wantDeferred(c)
+	c.settle(t0, everyRing(clock.Confirmed))
+	wantDeferred(claimUpTo(10 << 10).wantRings())
 }
 
-// testClaimPayloads rings payloads of all lengths in one claim.
+// testClaimPayloads claims payloads of very different lengths together.
 func testClaimPayloads(t *testing.T, f *fixture) {
 	lengths := []int{0, 1, 4 << 10, 4<<10 + 1, 20 << 10, 4 << 10, 200 << 10}
 	var ops []clock.Op
 	for i, n := range lengths {
 		ops = append(ops, set(fmt.Sprint("p", i), t0-clock.Instant(i), payload(bytes.Repeat([]byte{byte(i), 0xff, '\''}, n)[:n])))
 	}
-	c := f.claim(t0, f.set(t0, ops...)...)
+	c := f.claim(t0, f.set(t0-1000, ops...)...)
 	for i := range c.Rings {
 		want := ops[len(ops)-1-i].Set
 		if r := &c.Rings[i]; r.BusinessID != want.BusinessID || !bytes.Equal(r.Payload, want.Payload) {
@@ -108,10 +108,10 @@ func testClaimPayloads(t *testing.T, f *fixture) {
 		}
 	}
 	same(t, "rings", len(c.Rings), len(ops))
-	c.settle(t0, all(clock.Confirmed))
+	c.settle(t0, everyRing(clock.Confirmed))
 }
 
-// testClaimTexts rings texts and payloads of all bytes as they were set, beside values that could be taken for others.
+// testClaimTexts demands that rings carry all texts and bytes as they were set. Some of the values look like the separators of others.
 func testClaimTexts(t *testing.T, f *fixture) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -125,10 +125,10 @@ func testClaimTexts(t *testing.T, f *fixture) {
 		set("ä€😀 日本", t0, content("", nil)),
 		set(strings.Repeat("😀", 128/4), t0, content("1 2", []byte(" 5 -1 "))),
 		set("-1", t0, content("a/b", []byte("\xff\xfe"))),
-		set("nul", t0, content("0", []byte{0}), acknowledged(time.Minute, 2)),
+		set("nul", t0, content("0", []byte{0}), acknowledgedWithin(time.Minute, 2)),
 	}
 	ids := f.set(t0, ops...)
-	for _, reason := range []string{"", "2 voll: ä€😀 -1 ", "5"} { // as they were set, then after failures
+	for _, reason := range []string{"", "2 voll: ä€😀 -1 ", "5"} { // rounds: as they were set, then after failures
 		before, now := make(map[int64]clock.Alarm), t0
 		for _, op := range ops {
 			a := f.get(op.Set.BusinessID)
@@ -143,22 +143,22 @@ func testClaimTexts(t *testing.T, f *fixture) {
 	}
 }
 
-// testLatest rings at the very millisecond of latest_ring_at and not one later.
-func testLatest(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("on time", t0, latest(t0+100)), set("too late", t0, latest(t0+99)), set("failed before", t0, latest(t0+99)))
+// testExpiryAtLatestRingAt demands that an alarm rings in the millisecond of its latest_ring_at, and expires one millisecond later.
+func testExpiryAtLatestRingAt(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("on time", t0, latestRingAt(t0+100)), set("too late", t0, latestRingAt(t0+99)), set("failed before", t0, latestRingAt(t0+99)))
 	f.claim(t0, ids[2]).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: "full"} })
 	due := f.get("failed before")
 	late := *f.get("too late")
 	f.exec("UPDATE alarm SET next_try_time = %d WHERE id = %d", t0+5, ids[2])
 
 	c := f.claim(t0+100, ids...).wantRings(ids[0])
-	slices.SortFunc(c.Ended, func(a, b store.Ended) int { return int(a.ID - b.ID) })
+	slices.SortFunc(c.Ended, func(a, b store.EndedAlarm) int { return int(a.ID - b.ID) })
 	const reason = "latest_ring_at passed before it could be rung"
-	same(t, "ended", c.Ended, []store.Ended{
+	same(t, "ended", c.Ended, []store.EndedAlarm{
 		{Key: key("too late"), ID: ids[1], State: clock.Expired, Reason: reason},
 		{Key: key("failed before"), ID: ids[2], State: clock.Expired, Reason: "full"},
 	})
-	c.settle(t0+100, all(clock.Confirmed))
+	c.settle(t0+100, everyRing(clock.Confirmed))
 	same(t, "state", f.get("on time").State, clock.Rung)
 	late.State, late.NextTryTime, late.FinishedAt, late.UpdateTime, late.LastError = clock.Expired, clock.NoInstant, t0+100, t0+100, reason
 	f.want(late)
@@ -167,16 +167,16 @@ func testLatest(t *testing.T, f *fixture) {
 	f.claim(t0+101, ids...).wantRings()
 }
 
-// testAcknowledge rings again what is not acknowledged, under the next number, until max_rings.
+// testAcknowledge rings an alarm without an answer again, with the next ring number, until max_rings.
 func testAcknowledge(t *testing.T, f *fixture) {
-	id := f.set(t0, set("ack", t0, acknowledged(time.Minute, 2)))[0]
+	id := f.set(t0, set("ack", t0, acknowledgedWithin(time.Minute, 2)))[0]
 	now := t0
 	for no := 1; no <= 2; no++ {
 		f.claim(now-1, id).wantRings()
 		c := f.claim(now, id).wantRings(id)
 		same(t, "ring no", c.Rings[0].RingNo, no)
 		same(t, "in doubt", c.Rings[0].InDoubt, false)
-		c.settle(now, all(clock.Confirmed))
+		c.settle(now, everyRing(clock.Confirmed))
 		a := f.get("ack")
 		same(t, "state", a.State, clock.Ringing)
 		same(t, "rung at", a.RungAt, now)
@@ -187,36 +187,36 @@ func testAcknowledge(t *testing.T, f *fixture) {
 	}
 	before := *f.get("ack")
 	c := f.claim(now, id).wantRings()
-	same(t, "ended", c.Ended, []store.Ended{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
+	same(t, "ended", c.Ended, []store.EndedAlarm{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
 	before.State, before.NextTryTime, before.FinishedAt, before.UpdateTime = clock.Dead, clock.NoInstant, now, now
 	before.LastError = "not acknowledged after 2 rings"
 	f.want(before)
 }
 
-// testRingAgainFails fails the second ring of an alarm: what the first ring left stays.
+// testRingAgainFails fails the second ring of an alarm: the values of the first ring stay.
 func testRingAgainFails(t *testing.T, f *fixture) {
 	for _, k := range []clock.OutcomeKind{clock.Returned, clock.Doubtful, clock.Unsent} {
 		name := "again " + k.String()
-		id := f.set(t0, set(name, t0, acknowledged(time.Minute, 5)))[0]
-		f.claim(t0, id).settle(t0, all(clock.Confirmed))
+		id := f.set(t0, set(name, t0, acknowledgedWithin(time.Minute, 5)))[0]
+		f.claim(t0, id).settle(t0, everyRing(clock.Confirmed))
 		first := *f.get(name)
 		now := t0.Add(time.Minute)
 		c := f.claim(now, id).wantRings(id)
 		same(t, "ring no", c.Rings[0].RingNo, 2)
-		fate := c.settle(now, all(k))[0]
-		f.want(failed(first, fate, now))
+		fate := c.settle(now, everyRing(k))[0]
+		f.want(afterFailedRing(first, fate, now))
 	}
 }
 
-// testSettle mixes all outcomes in one claim of 300.
+// testSettle settles one claim of 300 rings with all outcomes.
 func testSettle(t *testing.T, f *fixture) {
 	const n = 300
-	ids := f.set(t0, sets(names("mix", n), t0, retries(1))...)
-	f.set(t0, set("mix-00006", t0, acknowledged(time.Minute, 2), retries(1)), set("mix-00007", t0, retries(0)), set("mix-00008", t0, retries(0)))
+	ids := f.set(t0, sets(names("mix", n), t0, retryLimit(1))...)
+	f.set(t0, set("mix-00006", t0, acknowledgedWithin(time.Minute, 2), retryLimit(1)), set("mix-00007", t0, retryLimit(0)), set("mix-00008", t0, retryLimit(0)))
 	kinds := clock.OutcomeKinds()
 	outcome := func(r *clock.Ring) clock.Outcome {
 		i := slices.Index(ids, r.AlarmID)
-		o := all(kinds[i%len(kinds)])(r)
+		o := everyRing(kinds[i%len(kinds)])(r)
 		if o.Kind == clock.Nacked {
 			o.Reason = fmt.Sprintf("queue %d is 'full' – \\ %%", i)
 		}
@@ -232,9 +232,9 @@ func testSettle(t *testing.T, f *fixture) {
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]
-		want := failed(a, fate, t0+7)
+		want := afterFailedRing(a, fate, t0+7)
 		if fate.Outcome.Kind == clock.Confirmed {
-			want = rung(a, c)
+			want = afterConfirmedRing(a, c)
 			want.UpdateTime = f.get(a.BusinessID).UpdateTime
 		}
 		f.want(want)
@@ -242,27 +242,27 @@ func testSettle(t *testing.T, f *fixture) {
 	}
 }
 
-// attemptsOf returns what a fate leaves of a ring of the alarm, as it was, in the list of attempts: the newest first.
+// attemptsOf returns the attempts that the fate of a ring adds, the newest first. before is the alarm before the claim.
 func attemptsOf(before *clock.Alarm, r *clock.Ring, f clock.Fate, now clock.Instant) []clock.Attempt {
 	var attempts []clock.Attempt
-	if !silent(f.Outcome.Kind) {
+	if !leavesNoAttempt(f.Outcome.Kind) {
 		attempts = append(attempts, clock.Attempt{
 			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
 		})
 	}
 	if unacknowledged(before) && f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken {
-		attempts = append(attempts, unanswered(before, r.RungAt))
+		attempts = append(attempts, unansweredAttempt(before, r.RungAt))
 	}
 	return attempts
 }
 
-// unanswered returns the attempt of the alarm's last ring, which nobody answered until now.
-func unanswered(a *clock.Alarm, now clock.Instant) clock.Attempt {
+// unansweredAttempt returns the attempt that records the alarm's last ring as unanswered at now.
+func unansweredAttempt(a *clock.Alarm, now clock.Instant) clock.Attempt {
 	return clock.Attempt{Generation: a.Generation, RingNo: a.RingNo, ClaimID: a.ClaimID, Time: now, Outcome: clock.Unacknowledged}
 }
 
-// silent reports whether an outcome leaves no attempt: the ring arrived, or no byte of it was sent.
-func silent(k clock.OutcomeKind) bool {
+// leavesNoAttempt reports whether an outcome adds no attempt: the ring arrived, or no byte of it was sent.
+func leavesNoAttempt(k clock.OutcomeKind) bool {
 	return k == clock.Confirmed || k == clock.Unsent || k == clock.Untaken
 }
 
@@ -271,13 +271,13 @@ func (f *fixture) wantAttempts(id string, want ...clock.Attempt) {
 	same(f.t, "attempts of "+id, f.get(id).Attempts, append([]clock.Attempt{}, want...))
 }
 
-// testAttempts keeps the newest attempts of an alarm, newest first, whatever its generation.
+// testAttempts demands that an alarm keeps its newest attempts, the newest first, across generations.
 func testAttempts(t *testing.T, f *fixture) {
 	const tries = clock.MaxAttempts + 5
 	ids := f.set(t0, set("often", t0), set("seldom", t0))
 	now := t0
 	var want []clock.Attempt
-	f.claim(now, ids[1]).settle(now, all(clock.Nacked))
+	f.claim(now, ids[1]).settle(now, everyRing(clock.Nacked))
 	seldom := f.get("seldom").Attempts
 	for i := range tries {
 		c := f.claim(now, ids[0]).wantRings(ids[0])
@@ -298,11 +298,11 @@ func testAttempts(t *testing.T, f *fixture) {
 	f.wantAttempts("often", want...)
 }
 
-// testRelease gives rings back as if they had not been claimed.
+// testRelease demands that a release restores the rows to their state before the claim.
 func testRelease(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("fresh", t0), set("failed", t0), set("ringing", t0, acknowledged(time.Second, 3)), set("expired", t0, latest(t0)))
-	f.claim(t0, ids[1]).settle(t0, all(clock.Doubtful))
-	f.claim(t0, ids[2]).settle(t0, all(clock.Confirmed))
+	ids := f.set(t0, set("fresh", t0), set("failed", t0), set("ringing", t0, acknowledgedWithin(time.Second, 3)), set("expired", t0, latestRingAt(t0)))
+	f.claim(t0, ids[1]).settle(t0, everyRing(clock.Doubtful))
+	f.claim(t0, ids[2]).settle(t0, everyRing(clock.Confirmed))
 	now := t0.Add(time.Second)
 	var before []clock.Alarm
 	for _, id := range []string{"fresh", "failed", "ringing"} {
@@ -323,35 +323,34 @@ func testRelease(t *testing.T, f *fixture) {
 	}
 }
 
-// testLockedRows claims beside rows that somebody else holds: the free ones come at once.
+// testLockedRows claims while another claim holds some of the rows: the claim takes the free rows at once.
 func testLockedRows(t *testing.T, f *fixture) {
 	ids := f.set(t0, sets(names("row", 50), t0)...)
 	other := f.other()
 	held := other.claim(t0, ids[10:20]...)
 	same(t, "rings", len(held.Rings), 10)
-	ctx, stop := context.WithTimeout(t.Context(), prompt)
+	ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 	defer stop()
 	got, err := f.Claim(ctx, f.request(t0, ids...))
 	ok(t, err, "claim beside held rows")
-	c := &claim{f: f, Claim: got, open: true}
+	c := &claim{f: f, Claim: got, unsettled: true}
 	same(t, "rings", sorted(c.ids()), slices.Concat(ids[:10], ids[20:]))
-	c.settle(t0, all(clock.Confirmed))
-	held.settle(t0, all(clock.Confirmed))
+	c.settle(t0, everyRing(clock.Confirmed))
+	held.settle(t0, everyRing(clock.Confirmed))
 	for _, id := range names("row", 50) {
 		same(t, "state of "+id, f.get(id).State, clock.Rung)
 	}
 }
 
-// testClaimRace lets claimers, cancellers and movers meet on the same rows: every alarm is rung once or cancelled, never both
-// and never neither.
+// testClaimRace lets claimers and a canceller compete for the same rows. Every alarm either rings once or is cancelled.
 func testClaimRace(t *testing.T, f *fixture) {
 	for round := range 4 {
 		const n, claimers = 120, 4
 		ops := sets(names(fmt.Sprintf("race-%d", round), n), t0)
 		race := &claimRace{f: f, ids: f.set(t0, ops...), rung: make([][]int64, claimers), cancelled: make(map[int64]bool)}
 		var g errgroup.Group
-		for w := range claimers {
-			g.Go(func() error { return race.claim(w) })
+		for claimer := range claimers {
+			g.Go(func() error { return race.claim(claimer) })
 		}
 		g.Go(func() error { return race.cancel(ops) })
 		ok(t, g.Wait(), "race")
@@ -362,12 +361,12 @@ func testClaimRace(t *testing.T, f *fixture) {
 type claimRace struct {
 	f         *fixture
 	ids       []int64
-	rung      [][]int64 // by claimer
+	rung      [][]int64 // ids by claimer
 	cancelled map[int64]bool
 }
 
-// claim rings all that it can take until nothing is due.
-func (r *claimRace) claim(w int) error {
+// claim rings the alarms that it can take until no alarm is overdue.
+func (r *claimRace) claim(claimer int) error {
 	for {
 		late, err := r.f.Overdue(r.f.t.Context(), t0, r.f.shards(), 1)
 		if err != nil || late.Count == 0 {
@@ -379,17 +378,17 @@ func (r *claimRace) claim(w int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.trySettle(t0, all(clock.Confirmed)); err != nil {
+		if _, err := c.trySettle(t0, everyRing(clock.Confirmed)); err != nil {
 			return err
 		}
-		r.rung[w] = append(r.rung[w], c.ids()...)
+		r.rung[claimer] = append(r.rung[claimer], c.ids()...)
 	}
 }
 
-// cancel cancels every third, each until the answer is definite.
+// cancel cancels every third alarm. It repeats each cancel until its verdict is not Wait.
 func (r *claimRace) cancel(ops []clock.Op) error {
 	for i := len(ops) - 1; i >= 0; i -= 3 {
-		d, err := r.f.definite(clock.Op{Cancel: &clock.Cancel{Key: ops[i].Key()}})
+		d, err := r.f.writeUntilUnlocked(clock.Op{Cancel: &clock.Cancel{Key: ops[i].Key()}})
 		if err != nil {
 			return err
 		}
@@ -419,23 +418,23 @@ func (r *claimRace) check(ops []clock.Op) {
 	}
 }
 
-// testTakeover claims a row whose two-phase claim has ended: the ring comes again under its number and in doubt, and the
-// first claimer can no longer change it.
+// testTakeover claims a row whose two-phase claim has ended. The ring repeats its ring number and is in doubt. The first claim can no
+// longer change the row.
 func testTakeover(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("a", t0, retries(0)), set("b", t0), set("c", t0))
+	ids := f.set(t0, set("a", t0, retryLimit(0)), set("b", t0), set("c", t0))
 	end := t0.Add(f.lease)
 	first := f.claim(t0, ids...)
 	f.claim(end-1, ids...).wantRings()
 	second := f.claim(end, ids[0], ids[1]).wantRings(ids[0], ids[1])
 	for _, r := range second.Rings {
-		same(t, "number and doubt", fmt.Sprint(r.RingNo, r.InDoubt, r.RetryTimes), fmt.Sprint(1, true, 0))
+		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt, r.RetryTimes), fmt.Sprint(1, true, 0))
 	}
 	held := *f.get("a")
-	first.settle(end+5, all(clock.Refused))
+	first.settle(end+5, everyRing(clock.Refused))
 	f.want(held)
 	same(t, "attempts", len(f.get("a").Attempts), 0)
 	same(t, "retries of the row not taken over", f.get("c").RetryTimes, 1)
-	second.settle(end+9, all(clock.Confirmed))
+	second.settle(end+9, everyRing(clock.Confirmed))
 	for _, id := range []string{"a", "b"} {
 		a := f.get(id)
 		same(t, "state, ring no, doubt, claim of "+id, fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.ClaimID, a.RungAt, a.FinishedAt),
@@ -443,27 +442,27 @@ func testTakeover(t *testing.T, f *fixture) {
 	}
 }
 
-// testConfirmedLate confirms a two-phase claim of rows of several generations after its end: one that was taken over
-// meanwhile stays as it is.
-func testConfirmedLate(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("a", t0), set("b", t0), set("over", t0), set("ack", t0, acknowledged(time.Minute, 3)))
-	f.set(t0, set("b", t0-1))
+// testLateConfirmation confirms a two-phase claim of several generations after the claim has ended. A row that another claim has taken
+// meanwhile stays unchanged.
+func testLateConfirmation(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("a", t0), set("b", t0), set("taken", t0), set("ack", t0, acknowledgedWithin(time.Minute, 3)))
+	f.set(t0-1000, set("b", t0-1))
 	end := t0.Add(f.lease)
 	first := f.claim(t0, ids...).wantRings(ids[1], ids[0], ids[2], ids[3])
 	second := f.claim(end, ids[2]).wantRings(ids[2])
-	held := *f.get("over")
-	first.settle(end+5, all(clock.Confirmed))
+	held := *f.get("taken")
+	first.settle(end+5, everyRing(clock.Confirmed))
 	f.want(held)
 	for id, want := range map[string]clock.Instant{"a": clock.NoInstant, "b": clock.NoInstant, "ack": t0.Add(time.Minute)} {
 		a := f.get(id)
 		same(t, "next try, ring no, claim, times of "+id, fmt.Sprint(a.NextTryTime, a.RingNo, a.ClaimID, a.RungAt, a.UpdateTime),
 			fmt.Sprint(want, 1, first.request.ClaimID, t0, end+5))
 	}
-	second.settle(end+6, all(clock.Confirmed))
-	same(t, "claim", f.get("over").ClaimID, second.request.ClaimID)
+	second.settle(end+6, everyRing(clock.Confirmed))
+	same(t, "claim", f.get("taken").ClaimID, second.request.ClaimID)
 }
 
-// testLateRelease releases a claim that was taken over: nothing changes.
+// testLateRelease releases a claim after another claim has taken its row: the row stays unchanged.
 func testLateRelease(t *testing.T, f *fixture) {
 	id := f.set(t0, set("a", t0))[0]
 	first := f.claim(t0, id)
@@ -471,17 +470,17 @@ func testLateRelease(t *testing.T, f *fixture) {
 	held := *f.get("a")
 	first.release()
 	f.want(held)
-	second.settle(t0.Add(f.lease), all(clock.Confirmed))
+	second.settle(t0.Add(f.lease), everyRing(clock.Confirmed))
 	same(t, "state", f.get("a").State, clock.Rung)
 }
 
-// testCrash leaves a claim without an end: its rows ring again.
+// testCrash never ends a claim: its rows ring again.
 func testCrash(t *testing.T, f *fixture) {
 	ids := f.set(t0, sets(names("lost", 10), t0)...)
 	other := f.other()
 	lost := other.claim(t0, ids...)
 	same(t, "rings", len(lost.Rings), 10)
-	lost.open = false
+	lost.unsettled = false
 	now := t0
 	if f.lease > 0 {
 		ok(t, other.Close(), "close")
@@ -491,13 +490,13 @@ func testCrash(t *testing.T, f *fixture) {
 		if _, err := lost.trySettleAfterCrash(); err == nil {
 			t.Fatal("the settlement of a claim whose connection was cut reports success")
 		}
-		f.healed()
+		f.reconnect()
 	}
 	c := f.claim(now, ids...)
 	same(t, "rings", sorted(c.ids()), ids)
 	for _, r := range c.Rings {
-		same(t, "number and doubt", fmt.Sprint(r.RingNo, r.InDoubt), fmt.Sprint(1, f.lease > 0))
+		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt), fmt.Sprint(1, f.lease > 0))
 	}
-	c.settle(now, all(clock.Confirmed))
+	c.settle(now, everyRing(clock.Confirmed))
 	same(t, "ring no", f.get("lost-00003").RingNo, 1)
 }

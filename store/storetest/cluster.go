@@ -14,7 +14,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// node returns a node that expires then, and started a minute before t0.
+// node returns a node that started a minute before t0 and expires at the instant.
 func node(incarnation string, expires clock.Instant) store.Node {
 	return store.Node{
 		Incarnation: incarnation, Name: "node " + incarnation, Address: "10.0.0.1:8077", Version: "v1", Started: t0 - 60_000, Expires: expires,
@@ -48,7 +48,7 @@ func (f *fixture) cluster() store.Cluster {
 	return c
 }
 
-// wantLeases demands these leases, and that nobody has had the other shards.
+// wantLeases demands these leases, and that no node ever owned the other shards.
 func (f *fixture) wantLeases(leases ...store.Lease) {
 	f.t.Helper()
 	want := make([]store.Lease, f.ShardCount())
@@ -61,14 +61,14 @@ func (f *fixture) wantLeases(leases ...store.Lease) {
 	same(f.t, "leases", f.cluster().Leases, want)
 }
 
-// leased returns the lease that n has of a shard.
-func leased(n store.Node, shard int, epoch int64) store.Lease {
+// leaseOf returns the lease of a shard that node n owns.
+func leaseOf(n store.Node, shard int, epoch int64) store.Lease {
 	return store.Lease{Shard: shard, Owner: n.Name, Incarnation: n.Incarnation, Epoch: epoch, Expires: n.Expires}
 }
 
-// testAttend writes nodes, renews their leases and forgets the dead.
+// testAttend demands that Attend writes nodes, renews their leases and deletes expired nodes.
 func testAttend(t *testing.T, f *fixture) {
-	same(t, "an empty cluster", f.cluster().Nodes, nil)
+	same(t, "nodes of an empty cluster", f.cluster().Nodes, nil)
 	c, a, b := node("c", t0+3000), node("A", t0+3000), node("b", t0+3000)
 	b.Name, b.Applications = c.Name, []string{"bank", "shop"}
 	for _, n := range []store.Node{c, a, b} {
@@ -78,43 +78,45 @@ func testAttend(t *testing.T, f *fixture) {
 	same(t, "taken", f.take(a, t0, 5, 3), []int{3, 5})
 	same(t, "taken", f.take(b, t0, 4), []int{4})
 
-	again := a // long after its end, and somebody else says when it started
+	again := a // long after its lease's end, and with another start time
 	again.Name, again.Address, again.Version, again.Applications = "näme’", "", "v2", []string{"shop"}
-	again.Started, again.Expires = t0+99, t0+60_000
+	again.Started, again.Expires, again.Lacks = t0+99, t0+60_000, []string{"amqp", "read"}
 	f.attend(again, t0+3000)
 	again.Started = a.Started
 	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b, c})
-	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000}, leased(b, 4, 1),
+	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000}, leaseOf(b, 4, 1),
 		store.Lease{Shard: 5, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000})
 
 	same(t, "taken over", f.take(c, t0+3000, 3, 4, 5), []int{4})
 	b.Expires, b.Applications = t0+70_000, nil
-	f.attend(b, t0+3001) // c expired before
+	f.attend(b, t0+3001) // c has expired before
+	again.Lacks = nil
+	f.attend(again, t0+3001)
 	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b})
 	if l := f.cluster().Leases[4]; l.Incarnation != "c" || l.Epoch != 2 || l.Expires != c.Expires {
-		t.Errorf("what was taken over from b: %+v", l)
+		t.Errorf("lease taken over from b: %+v", l)
 	}
 }
 
-// testTake takes what is free, what has expired to the millisecond, and nothing else.
+// testTake demands that a node gets free shards and shards that have expired to the millisecond, and no others.
 func testTake(t *testing.T, f *fixture) {
 	a, b := node("a", t0+3000), node("b", t0+9000)
-	same(t, "nothing", f.take(a, t0), nil)
-	same(t, "no shards", f.take(a, t0, 64, 1000), nil)
+	same(t, "take of no shard", f.take(a, t0), nil)
+	same(t, "take of unknown shards", f.take(a, t0, 64, 1000), nil)
 	same(t, "taken", f.take(a, t0, 63, 0, 7, 64), []int{0, 7, 63})
 	same(t, "taken again", f.take(a, t0, 63, 0, 7), nil)
-	f.wantLeases(leased(a, 0, 1), leased(a, 7, 1), leased(a, 63, 1))
-	same(t, "what has not expired", f.take(b, t0+2999, 0, 7, 8), []int{8})
-	same(t, "what has", f.take(b, t0+3000, 7), []int{7})
-	f.wantLeases(leased(a, 0, 1), leased(b, 7, 2), leased(b, 8, 1), leased(a, 63, 1))
+	f.wantLeases(leaseOf(a, 0, 1), leaseOf(a, 7, 1), leaseOf(a, 63, 1))
+	same(t, "shards without unexpired leases", f.take(b, t0+2999, 0, 7, 8), []int{8})
+	same(t, "expired lease of another node", f.take(b, t0+3000, 7), []int{7})
+	f.wantLeases(leaseOf(a, 0, 1), leaseOf(b, 7, 2), leaseOf(b, 8, 1), leaseOf(a, 63, 1))
 	a.Expires = t0 + 20_000
-	same(t, "its own, expired", f.take(a, t0+5000, 0, 7, 63), []int{0, 63})
-	f.wantLeases(leased(a, 0, 2), leased(b, 7, 2), leased(b, 8, 1), leased(a, 63, 2))
-	same(t, "nodes: to take is not to attend", f.cluster().Nodes, nil)
+	same(t, "its own expired leases", f.take(a, t0+5000, 0, 7, 63), []int{0, 63})
+	f.wantLeases(leaseOf(a, 0, 2), leaseOf(b, 7, 2), leaseOf(b, 8, 1), leaseOf(a, 63, 2))
+	same(t, "nodes after Take without Attend", f.cluster().Nodes, nil)
 }
 
-// testTakeRace lets stores take all shards at once, round after round: each shard goes to exactly one of them, each time with
-// the next epoch.
+// testTakeRace lets several stores take all shards at once, in several rounds. Each shard goes to exactly one store, with the next
+// epoch.
 func testTakeRace(t *testing.T, f *fixture) {
 	const takers, rounds = 4, 8
 	stores := []*fixture{f}
@@ -135,28 +137,28 @@ func testTakeRace(t *testing.T, f *fixture) {
 		owner := map[int]string{}
 		for i := range taken {
 			if !slices.IsSorted(taken[i]) {
-				t.Errorf("not sorted: %v", taken[i])
+				t.Errorf("taken shards are not sorted: %v", taken[i])
 			}
 			for _, shard := range taken[i] {
 				if owner[shard] != "" {
-					t.Errorf("round %d: shard %d went to two", round, shard)
+					t.Errorf("round %d: shard %d went to two nodes", round, shard)
 				}
 				owner[shard] = fmt.Sprint("taker ", i)
 			}
 		}
-		rest := f.take(node("rest", now+1), now, f.shards()...) // passed over for the sake of a lock that was then given up
+		rest := f.take(node("rest", now+1), now, f.shards()...) // shards that all stores skipped because of a lock
 		for _, shard := range rest {
 			owner[shard] = "rest"
 		}
 		for _, l := range f.cluster().Leases {
 			if l.Incarnation != owner[l.Shard] || l.Epoch != int64(round)+1 {
-				t.Errorf("round %d: %q was told that it has shard %d, but %+v", round, owner[l.Shard], l.Shard, l)
+				t.Errorf("round %d: Take gave %q shard %d, but the lease is %+v", round, owner[l.Shard], l.Shard, l)
 			}
 		}
 	}
 }
 
-// testTakeLocked takes the others at once where somebody holds one row.
+// testTakeLocked locks the row of one shard: Take gives the other shards at once.
 func testTakeLocked(t *testing.T, f *fixture) {
 	tx, err := f.db.SQL.BeginTx(t.Context(), nil)
 	ok(t, err, "begin")
@@ -165,11 +167,11 @@ func testTakeLocked(t *testing.T, f *fixture) {
 	ok(t, tx.QueryRow("SELECT shard FROM shard WHERE shard = 2 FOR UPDATE").Scan(&got), "lock a shard")
 	a := node("a", t0+3000)
 	same(t, "taken", f.take(a, t0, 1, 2, 3), []int{1, 3})
-	f.attend(a, t0) // renews 1 and 3, past 2
-	same(t, "leases of a", leasesOf(f.cluster(), "a"), []int{1, 3})
+	f.attend(a, t0) // renews shards 1 and 3 and does not wait for shard 2
+	same(t, "leases of a", shardsLeasedBy(f.cluster(), "a"), []int{1, 3})
 }
 
-func leasesOf(c store.Cluster, incarnation string) (shards []int) {
+func shardsLeasedBy(c store.Cluster, incarnation string) (shards []int) {
 	for _, l := range c.Leases {
 		if l.Incarnation == incarnation {
 			shards = append(shards, l.Shard)
@@ -178,7 +180,7 @@ func leasesOf(c store.Cluster, incarnation string) (shards []int) {
 	return shards
 }
 
-// testYield frees what one has, and nothing of others.
+// testYield demands that a node can free its own shards only.
 func testYield(t *testing.T, f *fixture) {
 	a, b := node("a", t0+3000), node("b", t0+3000)
 	f.take(a, t0, 1, 2, 3)
@@ -186,13 +188,13 @@ func testYield(t *testing.T, f *fixture) {
 	ok(t, f.Yield(t.Context(), "a", nil), "yield nothing")
 	ok(t, f.Yield(t.Context(), "a", []int{5, 3, 1, 6, 99}), "yield")
 	free := func(shard int) store.Lease { return store.Lease{Shard: shard, Epoch: 1} }
-	f.wantLeases(free(1), leased(a, 2, 1), free(3), leased(b, 4, 1), leased(b, 5, 1))
+	f.wantLeases(free(1), leaseOf(a, 2, 1), free(3), leaseOf(b, 4, 1), leaseOf(b, 5, 1))
 	same(t, "taken by another", f.take(b, t0, 1, 2), []int{1})
 	ok(t, f.Yield(t.Context(), "a", []int{1, 2, 3}), "yield again")
-	f.wantLeases(leased(b, 1, 2), free(2), free(3), leased(b, 4, 1), leased(b, 5, 1))
+	f.wantLeases(leaseOf(b, 1, 2), free(2), free(3), leaseOf(b, 4, 1), leaseOf(b, 5, 1))
 }
 
-// testLeave frees everything of one node and forgets it.
+// testLeave demands that Leave frees all shards of the node and deletes the node.
 func testLeave(t *testing.T, f *fixture) {
 	a, b := node("a", t0+3000), node("b", t0+3000)
 	f.attend(a, 0)
@@ -202,11 +204,11 @@ func testLeave(t *testing.T, f *fixture) {
 	ok(t, f.Leave(t.Context(), "a"), "leave")
 	ok(t, f.Leave(t.Context(), "a"), "leave again")
 	same(t, "nodes", f.cluster().Nodes, []store.Node{b})
-	f.wantLeases(store.Lease{Shard: 1, Epoch: 1}, store.Lease{Shard: 2, Epoch: 1}, leased(b, 3, 1))
+	f.wantLeases(store.Lease{Shard: 1, Epoch: 1}, store.Lease{Shard: 2, Epoch: 1}, leaseOf(b, 3, 1))
 }
 
-// testAttendAtOnce is life: many nodes attend, take, yield and forget beside each other, and none fails or waits.
-func testAttendAtOnce(t *testing.T, f *fixture) {
+// testManyNodesAtOnce lets several nodes attend, take, yield and delete expired nodes at once. No call fails or waits.
+func testManyNodesAtOnce(t *testing.T, f *fixture) {
 	const nodes, rounds = 4, 25
 	var g errgroup.Group
 	for i := range nodes {
@@ -228,7 +230,7 @@ func testAttendAtOnce(t *testing.T, f *fixture) {
 				if err := s.Yield(t.Context(), n.Incarnation, taken[len(taken)/2:]); err != nil {
 					return fmt.Errorf("yield: %w", err)
 				}
-				gone := node(fmt.Sprint(i, "-", round), now) // a process that is restarted again and again
+				gone := node(fmt.Sprint(i, "-", round), now) // a process that restarts in every round
 				if err := s.Attend(t.Context(), gone, now-3); err != nil {
 					return fmt.Errorf("attend: %w", err)
 				}
@@ -238,14 +240,14 @@ func testAttendAtOnce(t *testing.T, f *fixture) {
 	}
 	ok(t, g.Wait(), "nodes at once")
 	for i := range nodes {
-		same(t, "left", leasesOf(f.cluster(), fmt.Sprint(i)), nil)
+		same(t, "shards of a node that left", shardsLeasedBy(f.cluster(), fmt.Sprint(i)), nil)
 	}
 }
 
-// testShardReport reads who has what as a person does.
+// testShardReport reads the owners of shards from the report.
 func testShardReport(t *testing.T, f *fixture) {
 	a := node("a", t0+3000)
-	a.Applications = []string{"bank", "shop"}
+	a.Applications, a.Lacks = []string{"bank", "shop"}, []string{"amqp", "read"}
 	f.attend(a, 0)
 	f.take(a, t0, 1, 3)
 	f.take(node("gone", t0+7), t0, 2)
@@ -259,39 +261,40 @@ func testShardReport(t *testing.T, f *fixture) {
 			{"2", "node gone", "gone", "1", s(t0 + 7), "0"},
 			{"3", "node a", "a", "1", s(t0 + 3000), "1"},
 		})
-	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications FROM node_report"),
-		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop"}})
+	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks FROM node_report"),
+		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread"}})
 }
 
-// testUpkeep fills all connections for writing requests with some that wait for a row: what must go on beside them does, at once.
-func testUpkeep(t *testing.T, f *fixture) {
+// testUpkeepBesideWaitingWrites fills all connections for writes with writes that wait for a row. The calls that keep the node working
+// still succeed at once.
+func testUpkeepBesideWaitingWrites(t *testing.T, f *fixture) {
 	id := f.set(t0, set("held", t0))[0]
-	unlock := f.lock(id)
+	unlock := f.lockRow(id)
 	var g errgroup.Group
 	defer func() {
 		unlock()
 		ok(t, g.Wait(), "a write that waited")
 	}()
-	for range 40 { // more than any default
+	for range 40 { // more than the default pool size of any engine
 		g.Go(func() error {
 			_, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, Wait: 20 * time.Second})
 			return err
 		})
 	}
 	full := func() bool {
-		ctx, stop := context.WithTimeout(t.Context(), prompt/10)
+		ctx, stop := context.WithTimeout(t.Context(), promptTimeout/10)
 		defer stop()
-		_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("nobody")}})
+		_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("absent")}})
 		return errors.Is(err, context.DeadlineExceeded)
 	}
-	for deadline := time.Now().Add(10 * prompt); !full(); {
+	for deadline := time.Now().Add(10 * promptTimeout); !full(); {
 		if time.Now().After(deadline) {
-			t.Fatal("40 writes that wait leave a connection for another")
+			t.Fatal("40 waiting writes leave a free connection")
 		}
 	}
 	calls := f.calls()
 	for _, name := range []string{"time", "due", "overdue", "expire", "purge", "cluster", "attend", "take", "yield", "leave", "claim"} {
-		ctx, stop := context.WithTimeout(t.Context(), prompt)
+		ctx, stop := context.WithTimeout(t.Context(), promptTimeout)
 		if err := calls[name](ctx); err != nil {
 			t.Errorf("%s while all connections for writing requests are held: %v", name, err)
 		}

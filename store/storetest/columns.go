@@ -1,6 +1,6 @@
 package storetest
 
-// Column is a column as the three engines must agree on it.
+// Column is a column that all three engines must define alike.
 type Column struct {
 	Name     string
 	Nullable bool
@@ -59,6 +59,10 @@ var tables = map[string][]Column{
 		{"epoch", false},
 		{"expires", false},
 	},
+	"build_level": {
+		{"only_row", false},
+		{"oldest", false},
+	},
 	"node": {
 		{"incarnation", false},
 		{"name", false},
@@ -67,14 +71,19 @@ var tables = map[string][]Column{
 		{"started", false},
 		{"expires", false},
 		{"applications", false},
+		{"lacks", false},
 	},
 }
 
-// views holds the columns of every view, in order. Instants are UTC timestamps to the millisecond whatever the session's time
-// zone (DATETIME(3); timestamp(3) without time zone; in SQLite text like "2026-11-21 18:30:00.123"); state, delivery, answer and
-// last_outcome are names; the answer columns are NULL where nobody answered this generation; in_doubt is 0 or 1; lateness_ms is rung_at - target_ring_at, NULL where rung_at is; attempts counts the rows of
-// ring_attempt; last_outcome and last_attempt_time are of the newest of them, NULL where there is none. A shard that nobody has
-// shows NULL as owner, incarnation and expires; node_known is 0 or 1; shards counts the leases of the node.
+// views holds the columns of every view, in order. Their values follow the same rules in every engine.
+//
+//   - Instants are UTC timestamps to the millisecond, whatever the session's time zone: DATETIME(3), timestamp(3) without time zone,
+//     and in SQLite text like "2026-11-21 18:30:00.123".
+//   - state, delivery, answer and last_outcome are names. in_doubt and node_known are 0 or 1.
+//   - The answer columns are NULL if this generation has no answer.
+//   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is.
+//   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and are NULL without any.
+//   - A free shard has NULL as owner, incarnation and expires. shards counts the leases of the node.
 var views = map[string][]string{
 	"alarm_report": {
 		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
@@ -86,5 +95,5 @@ var views = map[string][]string{
 		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by", "answered_at",
 	},
 	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
-	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications"},
+	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks"},
 }

@@ -1,5 +1,5 @@
-// Package storetest is the definition of a store: the conformance suite that every adapter runs in full, against the
-// contract of package store alone. What a test here demands is promised; what none demands is not.
+// Package storetest defines a store: it is the conformance suite that every adapter runs in full. It uses the contract of package
+// store alone. The contract promises what a test here demands, and nothing more.
 //
 // An adapter's tests are an Engine and a few lines:
 //
@@ -10,9 +10,9 @@
 // # Rules of the suite
 //
 //  1. Every subtest begins with an empty, migrated database and a store of its own.
-//  2. Instants are parameters: nothing waits for the wall clock, nothing sleeps. Deadlines only bound what must not block.
-//  3. Tests of claims run once transactional, where the engine holds claims, and once two-phase.
-//  4. Rows that the contract has no call for (paused ones) are made with plain SQL, the same on all engines.
-//  5. The process runs in Europe/Oslo (Main) and the engine's sessions at -08:00 (Database.Open), so that a conversion
-//     through a local time shows.
+//  2. Instants are parameters. Tests do not wait for the wall clock and do not sleep. Deadlines only end calls that must not block.
+//  3. Tests of claims run once with held claims, if the engine can hold claims, and once with two-phase claims.
+//  4. The contract has no call that pauses an alarm. Tests make such rows with plain SQL, the same on all engines.
+//  5. The process runs in Europe/Oslo (Main) and the engine's sessions run at -08:00 (Database.Open). A conversion through a local
+//     time would show.
 package storetest

@@ -11,18 +11,18 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testDue reads everything due page by page, over equal times and many shards: each row once, in order.
+// testDue reads all due rows page by page, with equal due times and many shards: each row once, in order.
 func testDue(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for i, id := range names("due", 300) {
-		ops = append(ops, set(id, t0+clock.Instant(i%5), in([]string{app, "bank"}[i%2]), priority(i*i%10)))
+		ops = append(ops, set(id, t0+clock.Instant(i%5), inApplication([]string{app, "bank"}[i%2]), priority(i*i%10)))
 	}
 	f.set(t0, ops...)
-	f.set(t0, set("beyond", t0+5), set("over", t0), set("paused", t0))
-	f.set(t0, cancel("over"))
+	f.set(t0, set("after", t0+5), set("finished", t0), set("paused", t0))
+	f.set(t0, cancel("finished"))
 	f.pause(f.get("paused").ID)
-	f.set(t0, set("ringing", t0-1000, acknowledged(time.Second, 3)))
-	f.claim(t0-1000, f.get("ringing").ID).settle(t0, all(clock.Confirmed))
+	f.set(t0-1000, set("ringing", t0-1000, acknowledgedWithin(time.Second, 3)))
+	f.claim(t0-1000, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
 	want := f.dueRows(func(a clock.Alarm) bool { return a.NextTryTime != clock.NoInstant && a.NextTryTime < t0+5 })
 	same(t, "rows that are due", len(want), 301)
 	for _, limit := range []int{3, 1000} {
@@ -35,59 +35,94 @@ func testDue(t *testing.T, f *fixture) {
 	}
 	same(t, "rows of three shards, one by one", f.readDue(three, store.Position{}, 1), some)
 	same(t, "rows of three shards", f.readDue(three, store.Position{}, 2), some)
-	same(t, "rows from one of them on", f.readDue(three, some[1].Position(), 2), some[1:])
+	same(t, "rows from a position on", f.readDue(three, some[1].Position(), 2), some[1:])
+	testDueNames(t, f, want)
 	same(t, "rows of one shard", f.readDue(three[:1], store.Position{}, 2),
 		slices.DeleteFunc(slices.Clone(some), func(d store.Due) bool { return d.Shard != 5 }))
 }
 
-// dueRows returns what the due index should hold of the alarms that keep lets pass, in due order.
-func (f *fixture) dueRows(keep func(clock.Alarm) bool) []store.Due {
+// testDueNames reads rows by application names, with several limits and scan limits.
+func testDueNames(t *testing.T, f *fixture, due []store.Due) {
+	with := func(names ...string) []store.Due {
+		return slices.DeleteFunc(slices.Clone(due), func(d store.Due) bool { return !slices.Contains(names, d.Application) })
+	}
+	many := names("absent", store.MaxDueNames-1)
+	for _, size := range []struct{ limit, scan int }{{1, 1}, {3, 7}, {1000, 2}, {1000, 1000}} {
+		ask := func(only, except []string) []store.Due {
+			return f.readPages(store.DueQuery{
+				Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: size.limit, ScanLimit: size.scan, Only: only, Except: except,
+			})
+		}
+		what := fmt.Sprintf("rows by pages of %d of %d entries a shard", size.limit, size.scan)
+		same(t, what+": only one application", ask([]string{"bank"}, nil), with("bank"))
+		same(t, what+": all but one", ask(nil, []string{"bank"}), with(app))
+		same(t, what+": only two", ask([]string{"bank", app}, nil), due)
+		same(t, what+": all but two", ask(nil, []string{app, "bank"}), []store.Due{})
+		same(t, what+": only one of many", ask(append([]string{app}, many...), nil), with(app))
+		same(t, what+": all but many", ask(nil, append([]string{"bank"}, many...)), with(app))
+	}
+	page, err := f.Due(t.Context(), store.DueQuery{
+		Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: 1000, ScanLimit: 1, Except: []string{app, "bank"},
+	})
+	ok(t, err, "due")
+	if len(page.Rows) > 0 || !page.CompleteUntil.Before(store.Position{Time: t0 + 5}) {
+		t.Errorf("a page with scan limit 1 is complete until %v, with %d rows", page.CompleteUntil, len(page.Rows))
+	}
+}
+
+// dueRows returns the expected due rows of the alarms that selects accepts, in due order.
+func (f *fixture) dueRows(selects func(clock.Alarm) bool) []store.Due {
 	var due []store.Due
 	for _, application := range []string{app, "bank"} {
 		for _, a := range f.list(clock.ListQuery{Application: application}) {
-			if keep(a) {
-				due = append(due, dueOf(&a))
+			if selects(a) {
+				due = append(due, dueRowOf(&a))
 			}
 		}
 	}
-	slices.SortFunc(due, byPosition)
+	slices.SortFunc(due, comparePositions)
 	return due
 }
 
-// dueOf returns what the due index holds of an alarm.
-func dueOf(a *clock.Alarm) store.Due {
+// dueRowOf returns the due index's entry of an alarm.
+func dueRowOf(a *clock.Alarm) store.Due {
 	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: 9 - a.Priority, Shard: a.Shard, Application: a.Application}
 }
 
-func byPosition(a, b store.Due) int {
+func comparePositions(a, b store.Due) int {
 	return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 }
 
-// readDue reads page by page until t0+5 and checks what a page promises.
+// readDue reads page by page until t0+5.
 func (f *fixture) readDue(shards []int, from store.Position, limit int) []store.Due {
 	f.t.Helper()
-	q := store.DueQuery{Shards: shards, From: from, Until: store.Position{Time: t0 + 5}, Limit: limit}
-	var rows []store.Due
+	return f.readPages(store.DueQuery{Shards: shards, From: from, Until: store.Position{Time: t0 + 5}, Limit: limit})
+}
+
+// readPages reads the rows of q page by page, and checks that each page keeps its promises.
+func (f *fixture) readPages(q store.DueQuery) []store.Due {
+	f.t.Helper()
+	rows := []store.Due{}
 	for q.From.Before(q.Until) {
 		page, err := f.Due(f.t.Context(), q)
 		ok(f.t, err, "due")
-		if !q.From.Before(page.Complete) || q.Until.Before(page.Complete) {
-			f.t.Fatalf("page from %v is complete to %v", q.From, page.Complete)
+		if !q.From.Before(page.CompleteUntil) || q.Until.Before(page.CompleteUntil) {
+			f.t.Fatalf("page from %v is complete until %v", q.From, page.CompleteUntil)
 		}
 		perShard := make(map[int]int)
 		for _, d := range page.Rows {
 			perShard[d.Shard]++
-			if d.Position().Before(q.From) || !d.Position().Before(page.Complete) || perShard[d.Shard] > limit {
-				f.t.Fatalf("%v does not belong to the page from %v to %v", d, q.From, page.Complete)
+			if d.Position().Before(q.From) || !d.Position().Before(page.CompleteUntil) || perShard[d.Shard] > q.Limit {
+				f.t.Fatalf("%v does not belong to the page from %v to %v", d, q.From, page.CompleteUntil)
 			}
 		}
 		rows = append(rows, page.Rows...)
-		q.From = page.Complete
+		q.From = page.CompleteUntil
 	}
 	return rows
 }
 
-// testDueEdges asks for the exact edges: From is in, Until is out.
+// testDueEdges demands that From is inclusive and Until is exclusive.
 func testDueEdges(t *testing.T, f *fixture) {
 	f.set(t0, set("a", t0), set("b", t0), set("c", t0+1))
 	rows := f.dueRows(func(clock.Alarm) bool { return true })
@@ -95,7 +130,7 @@ func testDueEdges(t *testing.T, f *fixture) {
 		t.Helper()
 		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), From: from, Until: until, Limit: 10})
 		ok(t, err, "due")
-		same(t, "complete", page.Complete, until)
+		same(t, "complete", page.CompleteUntil, until)
 		return page.Rows
 	}
 	same(t, "between two rows", ask(rows[0].Position(), rows[1].Position()), rows[:1])
@@ -104,7 +139,7 @@ func testDueEdges(t *testing.T, f *fixture) {
 	same(t, "nothing", ask(store.Position{Time: t0 + 2}, store.Position{Time: t0 + 9}), []store.Due{})
 }
 
-// testOverdue counts what is due, up to the limit.
+// testOverdue demands that overdue alarms are counted up to the limit.
 func testOverdue(t *testing.T, f *fixture) {
 	ask := func(now clock.Instant, shards []int, limit int) store.Overdue {
 		t.Helper()
@@ -115,8 +150,8 @@ func testOverdue(t *testing.T, f *fixture) {
 	same(t, "nothing", ask(t0, f.shards(), 10), store.Overdue{Oldest: clock.NoInstant})
 	ids := names("late", 50)
 	f.set(t0, sets(ids, t0)...)
-	f.set(t0, set("oldest", t0-7), set("future", t0+1), set("over", t0-100))
-	f.set(t0, cancel("over"))
+	f.set(t0-1000, set("oldest", t0-7), set("future", t0+1), set("finished", t0-100))
+	f.set(t0, cancel("finished"))
 	same(t, "due", ask(t0, f.shards(), 1000), store.Overdue{Count: 51, Oldest: t0 - 7})
 	same(t, "up to a limit", ask(t0, f.shards(), 20), store.Overdue{Count: 20, Oldest: t0 - 7})
 	same(t, "at the edge", ask(t0-7, f.shards(), 20), store.Overdue{Count: 1, Oldest: t0 - 7})
@@ -128,14 +163,14 @@ func testOverdue(t *testing.T, f *fixture) {
 	same(t, "of three shards", ask(t0, shards, 1000), store.Overdue{Count: count, Oldest: t0 - 7})
 }
 
-// testExpire ends what is too late, page by page, and leaves the rest.
+// testExpire ends alarms past their latest_ring_at page by page. The other alarms stay unchanged.
 func testExpire(t *testing.T, f *fixture) {
-	f.set(t0, sets(names("late", 60), t0, latest(t0+9))...)
-	f.set(t0, sets(names("in-time", 40), t0, latest(t0+10))...)
-	f.set(t0, sets(names("however", 40), t0)...)
-	f.set(t0, set("ringing", t0, latest(t0+1), acknowledged(time.Second, 3)), set("failed", t0, latest(t0+9)))
-	f.claim(t0, f.get("ringing").ID).settle(t0, all(clock.Confirmed))
-	f.claim(t0, f.get("failed").ID).settle(t0, all(clock.Doubtful))
+	f.set(t0, sets(names("late", 60), t0, latestRingAt(t0+9))...)
+	f.set(t0, sets(names("in-time", 40), t0, latestRingAt(t0+10))...)
+	f.set(t0, sets(names("always", 40), t0)...)
+	f.set(t0, set("ringing", t0, latestRingAt(t0+1), acknowledgedWithin(time.Second, 3)), set("failed", t0, latestRingAt(t0+9)))
+	f.claim(t0, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
+	f.claim(t0, f.get("failed").ID).settle(t0, everyRing(clock.Doubtful))
 	states := make(map[string]clock.Alarm)
 	for _, a := range f.list(clock.ListQuery{}) {
 		states[a.BusinessID] = a
@@ -143,17 +178,17 @@ func testExpire(t *testing.T, f *fixture) {
 	ended := f.expireAll(t0+10, 13)
 	same(t, "alarms ended", len(ended), 61)
 	for name, a := range states {
-		if reason, over := ended[name]; over {
+		if reason, expires := ended[name]; expires {
 			want := "latest_ring_at passed before it could be rung"
 			if name == "failed" {
-				want = "the reason of in_doubt"
+				want = reasonInDoubt + "; last error: the reason of in_doubt"
 			}
 			same(t, "reason of "+name, reason, want)
 			a.State, a.NextTryTime, a.FinishedAt, a.UpdateTime, a.LastError = clock.Expired, clock.NoInstant, t0+10, t0+10, want
 		}
 		f.want(a)
 	}
-	same(t, "the second time", len(f.expireAll(t0+10, 13)), 0)
+	same(t, "ended the second time", len(f.expireAll(t0+10, 13)), 0)
 }
 
 // expireAll expires page by page and returns the reasons by business id.
@@ -177,58 +212,59 @@ func (f *fixture) expireAll(now clock.Instant, limit int) map[string]string {
 			return reasons
 		}
 		if !from.Before(next) {
-			f.t.Fatalf("from %v it goes on at %v", from, next)
+			f.t.Fatalf("Expire from %v continues from %v", from, next)
 		}
 		from = next
 	}
 }
 
-// testExpireHeld passes over what a claim holds.
+// testExpireHeld demands that Expire skips claimed rows.
 func testExpireHeld(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("held", t0, latest(t0)), set("free", t0, latest(t0)))
+	ids := f.set(t0, set("held", t0, latestRingAt(t0)), set("free", t0, latestRingAt(t0)))
 	held := f.claim(t0, ids[0]).wantRings(ids[0])
 	same(t, "ended", f.expireAll(t0+1, 10), map[string]string{"free": "latest_ring_at passed before it could be rung"})
-	held.settle(t0+1, all(clock.Confirmed))
+	held.settle(t0+1, everyRing(clock.Confirmed))
 	same(t, "state", f.get("held").State, clock.Rung)
 }
 
-// testPurge deletes what has been over long enough, of each shard the oldest first, in batches, with attempts, and nothing else.
+// testPurge demands that purges delete only alarms that finished long enough ago, with their attempts, in batches, the oldest of each
+// shard first.
 func testPurge(t *testing.T, f *fixture) {
-	over := names("over", 30)
-	for i, id := range over {
+	finished := names("finished", 30)
+	for i, id := range finished {
 		f.set(t0, set(id, t0))
 		now := t0 + clock.Instant(i)
 		if i%2 == 0 {
 			f.set(now, cancel(id))
 		} else {
-			f.claim(now, f.get(id).ID).settle(now, all(clock.Doubtful))
-			f.claim(now, f.get(id).ID).settle(now, all(clock.Confirmed))
+			f.claim(now, f.get(id).ID).settle(now, everyRing(clock.Doubtful))
+			f.claim(now, f.get(id).ID).settle(now, everyRing(clock.Confirmed))
 		}
 	}
 	shards := map[string]int{}
-	for _, id := range over {
+	for _, id := range finished {
 		shards[id] = f.get(id).Shard
 	}
-	f.set(t0, set("pending", t0-1000), set("paused", t0-1000), set("ringing", t0-1000, acknowledged(time.Second, 2)))
-	f.claim(t0-1000, f.get("ringing").ID).settle(t0, all(clock.Confirmed))
+	f.set(t0-1000, set("pending", t0-1000), set("paused", t0-1000), set("ringing", t0-1000, acknowledgedWithin(time.Second, 2)))
+	f.claim(t0-1000, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
 	f.pause(f.get("paused").ID)
-	f.claim(t0, f.get("pending").ID).settle(t0, all(clock.Doubtful))
+	f.claim(t0, f.get("pending").ID).settle(t0, everyRing(clock.Doubtful))
 	same(t, "attempts", f.count("ring_attempt"), 16)
 	purge := func(before clock.Instant, limit, want int) {
 		t.Helper()
-		n, err := f.Purge(t.Context(), before, limit)
+		n, err := f.Purge(t.Context(), before, before, limit)
 		ok(t, err, "purge")
 		same(t, "purged", n, want)
 	}
 	purge(t0, 100, 0)
 	purge(t0+10, 4, 4)
-	kept := map[int]string{} // by shard, the oldest
-	for i, id := range over {
+	kept := map[int]string{} // oldest remaining alarm of each shard
+	for i, id := range finished {
 		switch a, err := f.Get(t.Context(), key(id)); {
 		case err == nil && kept[a.Shard] == "":
 			kept[a.Shard] = id
 		case err != nil && (i >= 10 || kept[shards[id]] != ""):
-			t.Errorf("%s was purged, %q of its shard was not", id, kept[shards[id]])
+			t.Errorf("%s was purged before the older %q of its shard", id, kept[shards[id]])
 		}
 	}
 	purge(t0+10, 100, 6)
@@ -241,37 +277,37 @@ func testPurge(t *testing.T, f *fixture) {
 	same(t, "attempts", f.count("ring_attempt"), 1)
 }
 
-// testPurgeLocked passes over rows that somebody holds.
+// testPurgeLocked demands that a purge skips locked rows.
 func testPurgeLocked(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0), set("b", t0), set("c", t0))
 	f.set(t0, cancel("a"), cancel("b"), cancel("c"))
-	unlock := f.lock(ids[1])
-	n, err := f.Purge(t.Context(), t0+1, 10)
+	unlock := f.lockRow(ids[1])
+	n, err := f.Purge(t.Context(), t0+1, t0+1, 10)
 	ok(t, err, "purge beside a locked row")
 	same(t, "purged", n, 2)
 	unlock()
-	n, err = f.Purge(t.Context(), t0+1, 10)
+	n, err = f.Purge(t.Context(), t0+1, t0+1, 10)
 	ok(t, err, "purge")
 	same(t, "purged", n, 1)
 }
 
-// testNoReuse demands that an id is never given twice, not even after the newest row is deleted: message ids are made of it.
-func testNoReuse(t *testing.T, f *fixture) {
+// testIDsAreNeverReused demands a new id for every alarm, even after the newest row is deleted, because message ids contain the id.
+func testIDsAreNeverReused(t *testing.T, f *fixture) {
 	last := int64(0)
 	for range 5 {
-		id := f.set(t0, set("again", t0))[0]
+		id := f.set(t0, set("set again", t0))[0]
 		if id <= last {
-			t.Fatalf("id %d came again or went back after %d", id, last)
+			t.Fatalf("id %d is not greater than %d", id, last)
 		}
 		last = id
-		f.set(t0, cancel("again"))
-		n, err := f.Purge(t.Context(), t0+1, 10)
+		f.set(t0, cancel("set again"))
+		n, err := f.Purge(t.Context(), t0+1, t0+1, 10)
 		ok(t, err, "purge")
 		same(t, "purged", n, 1)
 	}
 }
 
-// count counts the rows of a table.
+// count returns the number of rows of a table.
 func (f *fixture) count(table string) int {
 	f.t.Helper()
 	var n int

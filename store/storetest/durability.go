@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testDurability demands findings that name what they are about and say it in words, in the same order each time.
+// testDurability demands complete findings with a name, a value and a sentence, in the same order each time.
 func testDurability(t *testing.T, f *fixture) {
 	found := f.durability()
 	if len(found) < 2 {

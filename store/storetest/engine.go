@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -13,33 +14,36 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Engine is what the suite needs to know of an adapter.
+// Engine tells the suite how to open an adapter's databases and what to expect of them.
 type Engine struct {
-	Dialect    goose.Dialect // also tells the suite where to look columns up
+	Dialect    goose.Dialect // also selects the queries for the engine's catalogue
 	Migrations fs.FS         // NNNNN_name.sql at the root
 
-	// New returns a database with nothing in it, not even the schema; it is dropped when the test ends.
+	// New returns an empty database without a schema. It is dropped when the test ends.
 	New func(tb testing.TB) *Database
-	// Allocations is what a ring may allocate at most in its claim and settlement.
+	// Allocations is the highest number of allocations for a ring's claim and settlement together.
 	Allocations int
 	// Unreachable returns a store whose database does not answer.
 	Unreachable func(tb testing.TB) store.Store
-	// Plans asserts the plans of the hot statements (due scan, claim, list, purge, overdue) by EXPLAIN: each reads only what it
-	// is to find. db holds a million finished alarms beside a thousand due ones of application "plan"; statistics are
-	// for Plans to gather.
+	// Plans checks the plans of the hot statements (due scan, claim, list, purge, overdue) with EXPLAIN: each must read only the rows
+	// that it returns. db holds a million finished alarms and a thousand due alarms of application "plan". Plans must gather statistics
+	// itself.
 	Plans func(t *testing.T, db *Database)
 }
 
 // Database is one database of the engine.
 type Database struct {
-	// Open returns a store with connections of its own, as one more node has it, neither migrated nor checked; closed when
-	// the test ends. Its sessions are at -08:00 where the engine has sessions with a time zone.
+	// Open returns a store with connections of its own, as another node has it. It is neither migrated nor checked, and is closed when
+	// the test ends. Its sessions are at -08:00 if the engine's sessions have a time zone.
 	Open func(tb testing.TB) store.Store
-	// SQL speaks to the database past the store, as an analyst does.
+	// Log opens a store as Open does. The store logs to log.
+	Log func(tb testing.TB, log *slog.Logger) store.Store
+	// SQL runs statements beside the store, as an analyst does.
 	SQL *sql.DB
-	// Kill ends all connections of stores at the server, as its restart would; nil where there is no server.
+	// Kill ends all connections of stores at the server, as a restart of the server does. It is nil if the engine has no server.
 	Kill func(tb testing.TB)
-	// Server is the server's address, and Via opens a store as Open does whose server is at the address; where there is one.
+	// Server is the server's address, and Via opens a store like Open that connects to another address. Both are empty without a
+	// server.
 	Server string
 	Via    func(tb testing.TB, address string) store.Store
 }
@@ -50,7 +54,7 @@ func Run(t *testing.T, e Engine) {
 	first := s.db.Open(t)
 	ok(t, first.Migrate(t.Context()), "migrate")
 	ok(t, first.Check(t.Context()), "check")
-	s.holds = first.HoldsClaims()
+	s.holdsClaims = first.HoldsClaims()
 	for _, c := range cases() {
 		if c.needs == nil || c.needs(s) {
 			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
@@ -58,10 +62,11 @@ func Run(t *testing.T, e Engine) {
 	}
 }
 
-// testCase is one test: of the store, of its claims (run in each mode), of two-phase claims, or of whole databases.
+// testCase is one test. It sets a single function: for a store, for claims (run in each mode), for two-phase claims, or for
+// whole databases.
 type testCase struct {
 	name   string
-	needs  func(s *suite) bool // nil: every engine has it
+	needs  func(s *suite) bool // nil: the test runs on every engine
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
 	leases func(t *testing.T, f *fixture)
@@ -69,9 +74,9 @@ type testCase struct {
 }
 
 type suite struct {
-	engine Engine
-	db     *Database // shared by the tests, which run one after the other
-	holds  bool
+	engine      Engine
+	db          *Database // shared by the tests, which run one after the other
+	holdsClaims bool
 }
 
 func (s *suite) run(t *testing.T, c testCase) {
@@ -79,8 +84,8 @@ func (s *suite) run(t *testing.T, c testCase) {
 	case c.plain != nil:
 		c.plain(t, s.fixture(t, 0))
 	case c.claims != nil:
-		if s.holds {
-			t.Run("transactional", func(t *testing.T) { c.claims(t, s.fixture(t, 0)) })
+		if s.holdsClaims {
+			t.Run("held", func(t *testing.T) { c.claims(t, s.fixture(t, 0)) })
 		}
 		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, defaultLease)) })
 	case c.leases != nil:
@@ -90,7 +95,7 @@ func (s *suite) run(t *testing.T, c testCase) {
 	}
 }
 
-// fixture empties the shared database and opens a store of it.
+// fixture empties the shared database and opens a store on it.
 func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{
@@ -98,20 +103,20 @@ func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
 	}
 	f.empty()
 	ok(t, f.Check(t.Context()), "check")
-	if !s.holds && lease == 0 {
-		f.lease = defaultLease // the engine knows no other claims
+	if !s.holdsClaims && lease == 0 {
+		f.lease = defaultLease // the engine has two-phase claims only
 	}
 	return f
 }
 
-// fixture is a store under test with its database.
+// fixture is a store under test and its database.
 type fixture struct {
 	store.Store
 	t           testing.TB
 	db          *Database
 	dialect     goose.Dialect
-	allocations int           // of Engine
-	lease       time.Duration // of claims; 0: transactional
+	allocations int           // limit from Engine
+	lease       time.Duration // lease of claims; 0: held claims
 }
 
 // empty deletes all alarms and nodes, and frees all shards.
@@ -123,14 +128,14 @@ func (f *fixture) empty() {
 	f.exec("UPDATE shard SET owner = '', incarnation = '', epoch = 0, expires = 0")
 }
 
-// exec runs plain SQL past the store.
+// exec runs plain SQL beside the store.
 func (f *fixture) exec(query string, args ...any) {
 	f.t.Helper()
 	_, err := f.db.SQL.ExecContext(f.t.Context(), fmt.Sprintf(query, args...))
 	ok(f.t, err, query)
 }
 
-// other returns one more store of the same database.
+// other returns another store on the same database.
 func (f *fixture) other() *fixture {
 	f.t.Helper()
 	o := &fixture{t: f.t, db: f.db, lease: f.lease, Store: f.db.Open(f.t)}
@@ -138,8 +143,8 @@ func (f *fixture) other() *fixture {
 	return o
 }
 
-// lock holds the row of the alarm as a stranger's transaction does, until the returned func is called or the test ends.
-func (f *fixture) lock(id int64) (unlock func()) {
+// lockRow locks the row of the alarm in a separate transaction, until unlock is called or the test ends.
+func (f *fixture) lockRow(id int64) (unlock func()) {
 	f.t.Helper()
 	tx, err := f.db.SQL.BeginTx(context.WithoutCancel(f.t.Context()), nil)
 	ok(f.t, err, "begin")
@@ -149,7 +154,7 @@ func (f *fixture) lock(id int64) (unlock func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// ok ends the test where err is not nil.
+// ok fails the test at once if err is not nil. doing names the failed call.
 func ok(tb testing.TB, err error, doing string) {
 	tb.Helper()
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// trySettleAfterCrash settles a claim whose connection is gone.
+// trySettleAfterCrash settles a claim whose connection was cut.
 func (c *claim) trySettleAfterCrash() ([]clock.Fate, error) {
-	c.open = true
-	fates, err := c.trySettle(c.request.Now, all(clock.Confirmed))
+	c.unsettled = true
+	fates, err := c.trySettle(c.request.Now, everyRing(clock.Confirmed))
 	if err != nil && !errors.Is(err, clock.ErrUnavailable) && !errors.Is(err, clock.ErrUnconfirmed) {
-		err = fmt.Errorf("of no kind: %w", err)
+		err = fmt.Errorf("unexpected kind of error: %w", err)
 		c.f.t.Error(err)
 	}
 	return fates, err
 }
 
-// healed uses up the connections that are broken without knowing it yet, until the store works again.
-func (f *fixture) healed() {
+// reconnect makes calls until the store has dropped all broken connections and works again.
+func (f *fixture) reconnect() {
 	f.t.Helper()
 	for range 100 {
 		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
-		_, listErr := f.List(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
+		_, listErr := f.listAlarms(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
 		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Lease: f.lease})
 		if readErr == nil && listErr == nil && claimErr == nil {
 			return
@@ -36,10 +36,10 @@ func (f *fixture) healed() {
 			f.t.Fatalf("after the connections were cut: %v", err)
 		}
 	}
-	f.t.Fatal("the store does not come back after its connections were cut")
+	f.t.Fatal("the store does not recover after its connections were cut")
 }
 
-// calls are all methods that talk to the database.
+// calls returns one call of each method that talks to the database.
 func (f *fixture) calls() map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"write": func(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"list": func(ctx context.Context) error {
-			_, err := f.List(ctx, clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
+			_, err := f.listAlarms(ctx, clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
 			return err
 		},
 		"time": func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 		},
 		"claim": func(ctx context.Context) error {
 			c, err := f.Claim(ctx, f.request(t0, 1, 2, 3))
-			if err == nil && c.Settler != nil { // "fault" was written before
+			if err == nil && c.Settler != nil { // "fault" can exist already
 				return c.Settler.Release(ctx)
 			}
 			return err
@@ -81,7 +81,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"purge": func(ctx context.Context) error {
-			_, err := f.Purge(ctx, t0, 1)
+			_, err := f.Purge(ctx, t0, t0, 1)
 			return err
 		},
 		"overdue": func(ctx context.Context) error {
@@ -102,8 +102,8 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 	}
 }
 
-// testCancelled calls everything with a context that is over: unavailable, with the context's error to be seen.
-func testCancelled(t *testing.T, f *fixture) {
+// testCallsWithCancelledContext calls every method with a cancelled context. The error is unavailable and wraps the context's error.
+func testCallsWithCancelledContext(t *testing.T, f *fixture) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	for name, call := range f.calls() {
@@ -115,8 +115,8 @@ func testCancelled(t *testing.T, f *fixture) {
 	same(t, "nodes", f.count("node"), 0)
 }
 
-// testClosed calls everything on a store that was closed.
-func testClosed(t *testing.T, f *fixture) {
+// testCallsAfterClose calls every method of a closed store.
+func testCallsAfterClose(t *testing.T, f *fixture) {
 	ok(t, f.Close(), "close")
 	for name, call := range f.calls() {
 		if err := call(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
@@ -125,11 +125,11 @@ func testClosed(t *testing.T, f *fixture) {
 	}
 }
 
-// testSettleCancelled ends a claim under a context that is over: nothing was written, nothing stays locked.
+// testSettleCancelled settles a claim with a cancelled context: nothing is written and no row stays locked.
 func testSettleCancelled(t *testing.T, f *fixture) {
 	id := f.set(t0, set("a", t0))[0]
 	c := f.claim(t0, id)
-	c.open = false
+	c.unsettled = false
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	err := c.Settler.Settle(ctx, t0, []clock.Fate{clock.Settle(&c.Rings[0], clock.Outcome{Kind: clock.Confirmed}, t0)})
@@ -137,28 +137,28 @@ func testSettleCancelled(t *testing.T, f *fixture) {
 		t.Fatalf("settlement with a cancelled context: %v", err)
 	}
 	again := f.claim(t0.Add(f.lease), id).wantRings(id)
-	again.settle(t0.Add(f.lease), all(clock.Confirmed))
+	again.settle(t0.Add(f.lease), everyRing(clock.Confirmed))
 	same(t, "ring no", f.get("a").RingNo, 1)
 }
 
-// testKilled cuts the connections at the server: an error or none, but the truth, and everything works again.
-func testKilled(t *testing.T, f *fixture) {
+// testCutConnections cuts the connections at the server. Each call succeeds or reports unavailable, and the store recovers.
+func testCutConnections(t *testing.T, f *fixture) {
 	for name, call := range f.calls() {
 		ok(t, call(t.Context()), name)
 		f.db.Kill(t)
 		if err := call(t.Context()); err != nil && !errors.Is(err, clock.ErrUnavailable) {
 			t.Errorf("%s after its connections were cut: %v", name, err)
 		}
-		f.healed()
+		f.reconnect()
 	}
 }
 
-// testUnreachable calls a store that has no database: an error of the right kind within its own deadline.
+// testUnreachable calls a store whose database does not answer. The error has the right kind and comes within the store's own deadline.
 func testUnreachable(t *testing.T, e Engine) {
 	s := e.Unreachable(t)
 	f := &fixture{t: t, Store: s, lease: defaultLease}
 	for name, call := range f.calls() {
-		ctx, stop := context.WithTimeout(t.Context(), 10*prompt)
+		ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 		if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {
 			t.Errorf("%s without a database: %v", name, err)
 		}

@@ -17,18 +17,20 @@ import (
 
 const (
 	app = "shop"
-	// t0 is "now" in most tests. The wall clock has nothing to do with it.
+	// t0 is the current time in most tests. It is independent of the wall clock.
 	t0 clock.Instant = 1_795_000_000_123
 	// defaultLease is how long a two-phase claim lasts.
 	defaultLease = 10 * time.Second
-	// prompt is what an answer may take that must not wait for anybody: far below every lock timeout.
-	prompt = 2 * time.Second
+	// promptTimeout is how long a write may wait for a locked row.
+	promptTimeout = 2 * time.Second
+	// hangTimeout ends calls that must not wait. Locks are held for a shorter time, so a call that waits for one fails its test before.
+	hangTimeout = time.Minute
 )
 
 // key returns the key of a business id of app.
 func key(id string) clock.Key { return clock.Key{Application: app, BusinessID: id} }
 
-// set asks for an alarm with plain content, changed by the options.
+// set returns an op that sets an alarm with plain content. The options change the content.
 func set(id string, at clock.Instant, options ...func(*clock.Set)) clock.Op {
 	s := &clock.Set{Key: key(id), Content: clock.Content{
 		RingAt: at, LatestRingAt: clock.NoInstant, Payload: []byte(`{"id":"` + id + `"}`), PayloadKind: clock.JSON,
@@ -42,15 +44,15 @@ func set(id string, at clock.Instant, options ...func(*clock.Set)) clock.Op {
 
 func cancel(id string) clock.Op { return clock.Op{Cancel: &clock.Cancel{Key: key(id)}} }
 
-func in(application string) func(*clock.Set) {
+func inApplication(application string) func(*clock.Set) {
 	return func(s *clock.Set) { s.Application = application }
 }
 
-func latest(at clock.Instant) func(*clock.Set) {
+func latestRingAt(at clock.Instant) func(*clock.Set) {
 	return func(s *clock.Set) { s.LatestRingAt = at }
 }
 
-func acknowledged(timeout time.Duration, maxRings int) func(*clock.Set) {
+func acknowledgedWithin(timeout time.Duration, maxRings int) func(*clock.Set) {
 	return func(s *clock.Set) { s.AckTimeout, s.MaxRings = timeout, maxRings }
 }
 
@@ -60,24 +62,24 @@ func payload(b []byte) func(*clock.Set) {
 	}
 }
 
-func retries(limit int) func(*clock.Set) {
+func retryLimit(limit int) func(*clock.Set) {
 	return func(s *clock.Set) { s.Retry.Limit = limit }
 }
 
-// atMostOnce asks for one delivery, or none.
+// atMostOnce sets the delivery to at most once.
 func atMostOnce(s *clock.Set) { s.Delivery = clock.AtMostOnce }
 
 func priority(n int) func(*clock.Set) {
 	return func(s *clock.Set) { s.Priority = n }
 }
 
-func given(c clock.Condition) func(*clock.Set) {
+func onlyIf(c clock.Condition) func(*clock.Set) {
 	return func(s *clock.Set) { s.If = c }
 }
 
-// tryWrite writes ops without waiting for locked rows, and must be answered promptly.
+// tryWrite writes ops without waiting for locked rows.
 func (f *fixture) tryWrite(now clock.Instant, ops ...clock.Op) ([]clock.Decision, error) {
-	ctx, stop := context.WithTimeout(f.t.Context(), 10*prompt)
+	ctx, stop := context.WithTimeout(f.t.Context(), hangTimeout)
 	defer stop()
 	d, err := f.Write(ctx, clock.WriteRequest{Now: now, Ops: ops})
 	if err == nil && len(d) != len(ops) {
@@ -93,7 +95,7 @@ func (f *fixture) write(now clock.Instant, ops ...clock.Op) []clock.Decision {
 	return d
 }
 
-// set writes ops, all of which must change their row, and returns the ids.
+// set writes ops and returns the ids of their alarms. Each op must change its row.
 func (f *fixture) set(now clock.Instant, ops ...clock.Op) []int64 {
 	f.t.Helper()
 	ids := make([]int64, len(ops))
@@ -114,7 +116,7 @@ func (f *fixture) get(id string) *clock.Alarm {
 	return a
 }
 
-// want compares the stored alarm, but for its attempts, with a.
+// want demands that the stored alarm equals a, apart from the attempts.
 func (f *fixture) want(a clock.Alarm) {
 	f.t.Helper()
 	got, err := f.Get(f.t.Context(), a.Key)
@@ -124,24 +126,24 @@ func (f *fixture) want(a clock.Alarm) {
 	same(f.t, "alarm "+a.BusinessID, stored, a)
 }
 
-// pause does what the service's pause does, which has no call in the contract yet.
+// pause sets the state paused, for which the contract has no call yet.
 func (f *fixture) pause(id int64) {
 	f.exec("UPDATE alarm SET state = 7, next_try_time = NULL WHERE id = %d", id)
 }
 
-var claims atomic.Int64
+var claimCounter atomic.Int64
 
-// claimID returns a fresh one, of the length that claims have.
-func claimID() string { return fmt.Sprintf("c%025d", claims.Add(1)) }
+// claimID returns a new claim id with the length of real claim ids.
+func claimID() string { return fmt.Sprintf("c%025d", claimCounter.Add(1)) }
 
-// request asks for ids with room for all.
+// request returns a claim request for the ids, with room for all payloads.
 func (f *fixture) request(now clock.Instant, ids ...int64) store.ClaimRequest {
 	return store.ClaimRequest{IDs: ids, Now: now, ClaimID: claimID(), MaxBytes: 64 << 20, Lease: f.lease}
 }
 
-// tryClaim claims, and must be answered promptly.
+// tryClaim claims and checks that the claim has a Settler exactly if it has rings.
 func (f *fixture) tryClaim(r store.ClaimRequest) (*claim, error) {
-	ctx, stop := context.WithTimeout(f.t.Context(), 10*prompt)
+	ctx, stop := context.WithTimeout(f.t.Context(), hangTimeout)
 	defer stop()
 	c, err := f.Claim(ctx, r)
 	if err != nil {
@@ -150,7 +152,7 @@ func (f *fixture) tryClaim(r store.ClaimRequest) (*claim, error) {
 	if (c.Settler == nil) != (len(c.Rings) == 0) {
 		return nil, fmt.Errorf("a claim of %d rings has settler %v", len(c.Rings), c.Settler)
 	}
-	return &claim{f: f, Claim: c, request: r, open: c.Settler != nil}, nil
+	return &claim{f: f, Claim: c, request: r, unsettled: c.Settler != nil}, nil
 }
 
 func (f *fixture) claim(now clock.Instant, ids ...int64) *claim {
@@ -163,44 +165,44 @@ func (f *fixture) claimRequest(r store.ClaimRequest) *claim {
 	c, err := f.tryClaim(r)
 	ok(f.t, err, "claim")
 	f.t.Cleanup(func() {
-		if c.open { // so that a failed test leaves no lock behind
+		if c.unsettled { // a failed test must leave no lock behind
 			_ = c.Settler.Release(context.Background())
 		}
 	})
 	return c
 }
 
-// claim is a claim with the means to end it.
+// claim is a claim and its request.
 type claim struct {
 	*store.Claim
-	f       *fixture
-	request store.ClaimRequest
-	open    bool
+	f         *fixture
+	request   store.ClaimRequest
+	unsettled bool
 }
 
-// trySettle ends every ring with the outcome that of gives it.
-func (c *claim) trySettle(now clock.Instant, of func(r *clock.Ring) clock.Outcome) ([]clock.Fate, error) {
-	if !c.open {
+// trySettle settles every ring with the outcome that outcomeOf returns.
+func (c *claim) trySettle(now clock.Instant, outcomeOf func(r *clock.Ring) clock.Outcome) ([]clock.Fate, error) {
+	if !c.unsettled {
 		return nil, nil
 	}
-	c.open = false
+	c.unsettled = false
 	fates := make([]clock.Fate, len(c.Rings))
 	for i := range c.Rings {
-		fates[i] = clock.Settle(&c.Rings[i], of(&c.Rings[i]), now)
+		fates[i] = clock.Settle(&c.Rings[i], outcomeOf(&c.Rings[i]), now)
 	}
 	return fates, c.Settler.Settle(c.f.t.Context(), now, fates)
 }
 
-func (c *claim) settle(now clock.Instant, of func(r *clock.Ring) clock.Outcome) []clock.Fate {
+func (c *claim) settle(now clock.Instant, outcomeOf func(r *clock.Ring) clock.Outcome) []clock.Fate {
 	c.f.t.Helper()
-	fates, err := c.trySettle(now, of)
+	fates, err := c.trySettle(now, outcomeOf)
 	ok(c.f.t, err, "settle")
 	return fates
 }
 
 func (c *claim) release() {
 	c.f.t.Helper()
-	c.open = false
+	c.unsettled = false
 	ok(c.f.t, c.Settler.Release(c.f.t.Context()), "release")
 }
 
@@ -219,17 +221,17 @@ func (c *claim) ids() []int64 {
 	return ids
 }
 
-// all gives every ring the same outcome.
-func all(k clock.OutcomeKind) func(*clock.Ring) clock.Outcome {
+// everyRing returns a function that gives every ring the same outcome.
+func everyRing(k clock.OutcomeKind) func(*clock.Ring) clock.Outcome {
 	o := clock.Outcome{Kind: k}
-	if !silent(k) {
+	if !leavesNoAttempt(k) {
 		o.Reason = "the reason of " + k.String()
 	}
 	return func(*clock.Ring) clock.Outcome { return o }
 }
 
-// rung returns what a confirmed ring makes of alarm a, claimed at now.
-func rung(a clock.Alarm, c *claim) clock.Alarm {
+// afterConfirmedRing returns alarm a after claim c of its ring was confirmed.
+func afterConfirmedRing(a clock.Alarm, c *claim) clock.Alarm {
 	now := c.request.Now
 	a.State, a.NextTryTime, a.FinishedAt, a.RungAt = clock.Rung, clock.NoInstant, now, now
 	if a.AckTimeout > 0 {
@@ -240,9 +242,10 @@ func rung(a clock.Alarm, c *claim) clock.Alarm {
 	return a
 }
 
-// failed returns what an unconfirmed fate makes of alarm a, settled at now.
-func failed(a clock.Alarm, f clock.Fate, now clock.Instant) clock.Alarm {
-	if !unacknowledged(&a) || f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken { // which still waits for its answer
+// afterFailedRing returns alarm a after its ring was settled at now with a fate that is not confirmed.
+func afterFailedRing(a clock.Alarm, f clock.Fate, now clock.Instant) clock.Alarm {
+	// An unsent repetition leaves the first ring unacknowledged.
+	if !unacknowledged(&a) || f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken {
 		a.State = f.State
 	}
 	a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
@@ -253,12 +256,12 @@ func failed(a clock.Alarm, f clock.Fate, now clock.Instant) clock.Alarm {
 	return a
 }
 
-// unacknowledged reports whether the alarm is a confirmed ring that nobody answered.
+// unacknowledged reports whether the alarm is a confirmed ring without an answer.
 func unacknowledged(a *clock.Alarm) bool {
 	return a.State == clock.Ringing && a.RungAt != clock.NoInstant
 }
 
-// same demands that got equals want, and tells the fields that differ.
+// same demands that got equals want, and names the fields that differ.
 func same[T any](tb testing.TB, what string, got, want T) {
 	tb.Helper()
 	if d := diff(got, want); d != "" {
@@ -266,7 +269,7 @@ func same[T any](tb testing.TB, what string, got, want T) {
 	}
 }
 
-// diff tells where two values differ, "" where they do not. A nil slice is an empty one.
+// diff describes the differences of two values; "" means none. A nil slice equals an empty one.
 func diff(got, want any) string {
 	var b strings.Builder
 	diffValue(&b, "", reflect.ValueOf(got), reflect.ValueOf(want))
@@ -292,14 +295,14 @@ func diffValue(b *strings.Builder, path string, got, want reflect.Value) {
 	}
 }
 
-// sorted returns the ids in order.
+// sorted returns the ids in ascending order.
 func sorted(ids []int64) []int64 {
 	s := slices.Clone(ids)
 	slices.Sort(s)
 	return s
 }
 
-// names makes n business ids.
+// names returns n business ids with the prefix.
 func names(prefix string, n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -308,7 +311,7 @@ func names(prefix string, n int) []string {
 	return ids
 }
 
-// sets makes a set of each business id.
+// sets returns a set for each business id.
 func sets(ids []string, at clock.Instant, options ...func(*clock.Set)) []clock.Op {
 	ops := make([]clock.Op, len(ids))
 	for i, id := range ids {

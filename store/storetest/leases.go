@@ -10,16 +10,17 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Leases is a store.Leaser in memory: what the conformance suite demands of the engines, for tests of those who work with it.
+// Leases is a store.Leaser in memory that behaves as the suite demands. Tests of packages that use a Leaser work with it.
 type Leases struct {
-	mu     sync.Mutex
-	nodes  map[string]store.Node
-	leases []store.Lease
+	mu          sync.Mutex
+	oldestBuild int64 // oldest build level that may work
+	nodes       map[string]store.Node
+	leases      []store.Lease
 }
 
 var _ store.Leaser = (*Leases)(nil)
 
-// NewLeases returns that many shards, which nobody has.
+// NewLeases returns Leases with the given number of free shards.
 func NewLeases(shards int) *Leases {
 	l := &Leases{nodes: map[string]store.Node{}, leases: make([]store.Lease, shards)}
 	for i := range l.leases {
@@ -32,7 +33,7 @@ func NewLeases(shards int) *Leases {
 func (l *Leases) Cluster(context.Context) (store.Cluster, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := store.Cluster{Leases: slices.Clone(l.leases)}
+	c := store.Cluster{Leases: slices.Clone(l.leases), OldestBuild: l.oldestBuild}
 	for _, n := range l.nodes {
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -40,7 +41,14 @@ func (l *Leases) Cluster(context.Context) (store.Cluster, error) {
 	return c, nil
 }
 
-// Attend writes the node, renews its leases and forgets who expired before.
+// RequireBuildLevel sets the oldest build level that may work.
+func (l *Leases) RequireBuildLevel(oldest int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.oldestBuild = oldest
+}
+
+// Attend writes the node, renews its leases and deletes nodes that expired before forget.
 func (l *Leases) Attend(_ context.Context, n store.Node, forget clock.Instant) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,6 +56,9 @@ func (l *Leases) Attend(_ context.Context, n store.Node, forget clock.Instant) e
 		n.Started = known.Started
 	}
 	l.nodes[n.Incarnation] = n
+	if store.BuildLevel() < l.oldestBuild {
+		return nil
+	}
 	for i := range l.leases {
 		if l.leases[i].Incarnation == n.Incarnation {
 			l.leases[i].Expires = n.Expires
@@ -61,22 +72,22 @@ func (l *Leases) Attend(_ context.Context, n store.Node, forget clock.Instant) e
 	return nil
 }
 
-// Take gives n those of the shards that are free or expired.
+// Take gives n the free and expired shards among the given ones.
 func (l *Leases) Take(_ context.Context, n store.Node, now clock.Instant, shards []int) ([]int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var taken []int
 	for i := range l.leases {
-		has := &l.leases[i]
-		if slices.Contains(shards, i) && (has.Incarnation == "" || has.Expires <= now) {
-			*has = store.Lease{Shard: i, Owner: n.Name, Incarnation: n.Incarnation, Epoch: has.Epoch + 1, Expires: n.Expires}
+		lease := &l.leases[i]
+		if slices.Contains(shards, i) && (lease.Incarnation == "" || lease.Expires <= now) {
+			*lease = store.Lease{Shard: i, Owner: n.Name, Incarnation: n.Incarnation, Epoch: lease.Epoch + 1, Expires: n.Expires}
 			taken = append(taken, i)
 		}
 	}
 	return taken, nil
 }
 
-// Yield frees those of the shards that the incarnation has.
+// Yield frees the given shards that the incarnation owns.
 func (l *Leases) Yield(_ context.Context, incarnation string, shards []int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +95,7 @@ func (l *Leases) Yield(_ context.Context, incarnation string, shards []int) erro
 	return nil
 }
 
-// Leave frees all of the incarnation's shards and forgets it.
+// Leave frees all shards of the incarnation and deletes its node.
 func (l *Leases) Leave(_ context.Context, incarnation string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,10 +104,10 @@ func (l *Leases) Leave(_ context.Context, incarnation string) error {
 	return nil
 }
 
-func (l *Leases) free(incarnation string, which func(shard int) bool) {
+func (l *Leases) free(incarnation string, selected func(shard int) bool) {
 	for i := range l.leases {
-		if has := &l.leases[i]; has.Incarnation == incarnation && which(i) {
-			*has = store.Lease{Shard: i, Epoch: has.Epoch}
+		if lease := &l.leases[i]; lease.Incarnation == incarnation && selected(i) {
+			*lease = store.Lease{Shard: i, Epoch: lease.Epoch}
 		}
 	}
 }

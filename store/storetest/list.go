@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// list asks for alarms; what q leaves empty does not restrict.
+// list returns the alarms of q. It fills empty fields of q with values that do not filter.
 func (f *fixture) list(q clock.ListQuery) []clock.Alarm {
 	f.t.Helper()
 	if q.Application == "" {
@@ -20,9 +21,18 @@ func (f *fixture) list(q clock.ListQuery) []clock.Alarm {
 	if q.DueAfter == 0 && q.DueBefore == 0 {
 		q.DueAfter, q.DueBefore = clock.NoInstant, clock.NoInstant
 	}
-	alarms, err := f.List(f.t.Context(), q)
+	alarms, err := f.listAlarms(f.t.Context(), q)
 	ok(f.t, err, "list")
 	return alarms
+}
+
+// listAlarms returns the alarms that a list yields, up to its limit.
+func (f *fixture) listAlarms(ctx context.Context, q clock.ListQuery) (alarms []clock.Alarm, err error) {
+	err = f.List(ctx, q, func(a *clock.Alarm) bool {
+		alarms = append(alarms, *a)
+		return true
+	})
+	return alarms, err
 }
 
 func (f *fixture) wantList(what string, q clock.ListQuery, want ...string) {
@@ -34,14 +44,14 @@ func (f *fixture) wantList(what string, q clock.ListQuery, want ...string) {
 	same(f.t, what, got, append([]string{}, want...))
 }
 
-// testList pages through an application in bytewise order.
+// testList reads an application page by page in bytewise order.
 func testList(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for _, id := range businessIDs {
 		ops = append(ops, set(id, t0))
 	}
 	f.set(t0, ops...)
-	f.set(t0, set("other", t0, in("shoq")), set("other", t0, in("shop2")), set("other", t0, in("Shop")))
+	f.set(t0, set("other", t0, inApplication("shoq")), set("other", t0, inApplication("shop2")), set("other", t0, inApplication("Shop")))
 	want := slices.Sorted(slices.Values(businessIDs))
 	f.wantList("all", clock.ListQuery{}, want...)
 	for _, limit := range []int{1, 3, 10} {
@@ -58,19 +68,19 @@ func testList(t *testing.T, f *fixture) {
 		}
 		same(t, "all by pages", got, want)
 	}
-	f.wantList("nobody's", clock.ListQuery{Application: "nobody"})
-	for _, prefix := range []string{"a", "A", "%", "_", "a%", "a_", "x ", "\u00e9", "e", "--", "k", "\U0001f514", `back\`, "日", "nothing"} {
-		of := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !strings.HasPrefix(id, prefix) })
-		f.wantList("prefix "+prefix, clock.ListQuery{Prefix: prefix}, of...)
-		if len(of) > 1 {
-			f.wantList("after, with prefix "+prefix, clock.ListQuery{Prefix: prefix, After: of[0], Limit: 1}, of[1])
+	f.wantList("unknown application", clock.ListQuery{Application: "unknown"})
+	for _, prefix := range []string{"a", "A", "%", "_", "a%", "a_", "x ", "\u00e9", "e", "--", "k", "\U0001f514", `back\`, "日", "none"} {
+		matching := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !strings.HasPrefix(id, prefix) })
+		f.wantList("prefix "+prefix, clock.ListQuery{Prefix: prefix}, matching...)
+		if len(matching) > 1 {
+			f.wantList("after a business id with prefix "+prefix, clock.ListQuery{Prefix: prefix, After: matching[0], Limit: 1}, matching[1])
 		}
 	}
 	f.wantList("after the prefix's end", clock.ListQuery{Prefix: "a", After: "b"})
-	f.wantList("after something before the prefix", clock.ListQuery{Prefix: "日", After: "a"}, "日本語")
+	f.wantList("after a business id before the prefix", clock.ListQuery{Prefix: "日", After: "a"}, "日本語")
 }
 
-// testListFilters selects by state and by due time.
+// testListFilters lists by state and by due time.
 func testListFilters(t *testing.T, f *fixture) {
 	for _, state := range []string{"scheduled", "paused", "ringing", "rung", "expired", "dead", "cancelled"} {
 		f.arrange(state, state)

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of an adapter: the process runs in Europe/Oslo, and no goroutine outlives the tests.
+// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests.
 func Main(m *testing.M) {
 	oslo, err := time.LoadLocation("Europe/Oslo")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testModel runs random histories against the store and against a model that is a map, made of clock.Op.Decide and
-// clock.Settle alone, and compares every answer and, in the end, every row.
+// testModel runs random histories against the store and against a model. The model is a map that changes only by clock.Op.Decide and
+// clock.Settle. The test compares every result, and every row after each step.
 func testModel(t *testing.T, f *fixture) {
 	if checks := flag.Lookup("rapid.checks"); underRace && checks != nil && checks.Value.String() == checks.DefValue {
 		ok(t, checks.Value.Set("20"), "set -rapid.checks")
@@ -32,7 +32,7 @@ func testModel(t *testing.T, f *fixture) {
 			"claim":   m.claim,
 			"settle":  m.settle,
 			"release": m.release,
-			"forget":  m.forget,
+			"forget":  m.loseClaim,
 			"expire":  m.expire,
 			"purge":   m.purge,
 			"pause":   m.pause,
@@ -43,34 +43,34 @@ func testModel(t *testing.T, f *fixture) {
 	})
 }
 
-// model is what the store should hold.
+// model is the expected content of the store.
 type model struct {
-	f    *fixture
-	rt   *rapid.T
-	now  clock.Instant
-	rows map[clock.Key]*clock.Alarm
-	held map[clock.Key]bool // by a transactional claim: no one else can change or judge them
-	open []*modelClaim
-	last int64 // the greatest id ever given
+	f          *fixture
+	rt         *rapid.T
+	now        clock.Instant
+	rows       map[clock.Key]*clock.Alarm
+	held       map[clock.Key]bool // keys of held claims: no other call may change or decide them
+	openClaims []*modelClaim
+	lastID     int64 // highest id given so far
 }
 
-// modelClaim is a claim that is on its way.
+// modelClaim is an open claim.
 type modelClaim struct {
 	*store.Claim
-	before map[int64]clock.Alarm
-	end    clock.Instant // of a two-phase one
-	once   string        // the claim's id where it is of those that ring at most once
+	before      map[int64]clock.Alarm
+	end         clock.Instant // end of a two-phase claim
+	onceClaimID string        // claim id of an at-most-once claim; otherwise empty
 }
 
-// modelKeys are few, so that histories meet.
+// modelKeys are few, so that the steps of a history meet on the same keys.
 var modelKeys = []clock.Key{
 	key("a"), key("A"), key("b/%"), key("ü"), {Application: "bank", BusinessID: "a"}, {Application: "bank", BusinessID: "c"},
 }
 
-// drawn are the contents of sets: few, so that some are repeated.
+// drawSet returns a set of few possible contents, so that some sets repeat stored ones.
 func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
 	at := m.now + clock.Instant(rapid.IntRange(-2, 6).Draw(rt, "ring in")*500)
-	op := set(k.BusinessID, at, in(k.Application))
+	op := set(k.BusinessID, at, inApplication(k.Application))
 	s := op.Set
 	if rapid.IntRange(0, 3).Draw(rt, "bounded") == 0 {
 		s.LatestRingAt = at + clock.Instant(rapid.IntRange(0, 3).Draw(rt, "latest after")*500)
@@ -104,12 +104,12 @@ func (m *model) write(rt *rapid.T) {
 	if err != nil {
 		rt.Fatalf("write: %v", err)
 	}
-	known := m.last
+	known := m.lastID
 	for i, d := range got {
 		if d.Verdict == clock.Create && d.Alarm.ID <= known {
 			rt.Fatalf("id %d came after %d", d.Alarm.ID, known)
 		}
-		m.wrote(rt, ops[i], d)
+		m.checkDecision(rt, ops[i], d)
 	}
 }
 
@@ -128,9 +128,9 @@ func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
 	}
 }
 
-// drawAnswer answers the latest ring of the row, mostly.
+// drawAnswer returns an answer, mostly to the latest ring of the row.
 func (m *model) drawAnswer(rt *rapid.T, k clock.Key) clock.Op {
-	a := &clock.Answer{Key: k, Ring: clock.RingID{AlarmID: 1, Generation: 1, RingNo: 1}, Reason: "because", By: "someone"}
+	a := &clock.Answer{Key: k, Ring: clock.RingID{AlarmID: 1, Generation: 1, RingNo: 1}, Reason: "because", By: "10.0.0.7"}
 	if row := m.rows[k]; row != nil {
 		a.Ring = clock.RingID{AlarmID: row.ID, Generation: row.Generation, RingNo: row.RingNo + rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "ring")}
 	}
@@ -139,8 +139,8 @@ func (m *model) drawAnswer(rt *rapid.T, k clock.Key) clock.Op {
 	return clock.Op{Answer: a}
 }
 
-// wrote compares one decision with the model's and takes it over.
-func (m *model) wrote(rt *rapid.T, op clock.Op, got clock.Decision) {
+// checkDecision compares one decision with the model's decision and writes it to the model.
+func (m *model) checkDecision(rt *rapid.T, op clock.Op, got clock.Decision) {
 	k := op.Key()
 	row := m.rows[k]
 	if m.held[k] {
@@ -151,26 +151,26 @@ func (m *model) wrote(rt *rapid.T, op clock.Op, got clock.Decision) {
 	equal(rt, "verdict on "+k.BusinessID, got.Verdict, want.Verdict)
 	if want.Verdict == clock.Create {
 		want.Alarm.ID, want.Alarm.Shard = got.Alarm.ID, k.Shard(m.f.ShardCount())
-		m.last = max(m.last, got.Alarm.ID)
+		m.lastID = max(m.lastID, got.Alarm.ID)
 	}
 	wantRow := want.Alarm
 	wantRow.Attempts = nil
-	equal(rt, "answer on "+k.BusinessID, asked(op, got.Alarm), asked(op, wantRow))
+	equal(rt, "alarm in the result for "+k.BusinessID, askedFields(op, got.Alarm), askedFields(op, wantRow))
 	if want.Writes() {
 		a := want.Alarm
 		if row != nil {
 			a.Attempts = row.Attempts
 			if want.Attempt != nil {
-				a.Attempts = newest(append([]clock.Attempt{*want.Attempt}, a.Attempts...))
+				a.Attempts = newestAttempts(append([]clock.Attempt{*want.Attempt}, a.Attempts...))
 			}
 		}
 		m.rows[k] = &a
 	}
 }
 
-// claim asks for some of the alarms, and for one that does not exist.
+// claim claims some of the alarms, and an id that does not exist.
 func (m *model) claim(rt *rapid.T) {
-	if len(m.open) == 3 {
+	if len(m.openClaims) == 3 {
 		rt.Skip("enough claims")
 	}
 	ids := []int64{1 << 50}
@@ -181,64 +181,64 @@ func (m *model) claim(rt *rapid.T) {
 	}
 	r := m.f.request(m.now, ids...)
 	r.MaxBytes = rapid.SampledFrom([]int{1, 20, 1 << 20}).Draw(rt, "max bytes")
-	r.Once = rapid.Bool().Draw(rt, "once")
+	r.AtMostOnce = rapid.Bool().Draw(rt, "once")
 	c, err := m.f.tryClaim(r)
 	if err != nil {
 		rt.Fatalf("claim: %v", err)
 	}
-	m.claimed(rt, c)
+	m.checkClaim(rt, c)
 }
 
-// claimed compares a claim with what the model takes.
-func (m *model) claimed(rt *rapid.T, c *claim) {
+// checkClaim compares a claim with the rows that the model takes.
+func (m *model) checkClaim(rt *rapid.T, c *claim) {
 	r := c.request
-	mc := &modelClaim{Claim: c.Claim, before: make(map[int64]clock.Alarm), end: r.Now.Add(r.Lease)}
-	if r.Once {
-		mc.once = r.ClaimID
+	opened := &modelClaim{Claim: c.Claim, before: make(map[int64]clock.Alarm), end: r.Now.Add(r.Lease)}
+	if r.AtMostOnce {
+		opened.onceClaimID = r.ClaimID
 	}
 	if c.Settler != nil {
-		m.open = append(m.open, mc)
+		m.openClaims = append(m.openClaims, opened)
 	}
 	var rings []clock.Ring
-	ended, left, once := []store.Ended{}, []int64{}, []int64{}
+	ended, deferred, once := []store.EndedAlarm{}, []int64{}, []int64{}
 	size := 0
 	for _, row := range m.dueRows() {
 		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] {
 			continue
 		}
-		if e, over := m.end(row, true); over {
+		if e, ends := m.endRow(row, true); ends {
 			ended = append(ended, e)
 			continue
 		}
-		if (row.Delivery == clock.AtMostOnce) != r.Once {
-			if !r.Once {
+		if (row.Delivery == clock.AtMostOnce) != r.AtMostOnce {
+			if !r.AtMostOnce {
 				once = append(once, row.ID)
 			}
 			continue
 		}
-		if len(left) > 0 || len(rings) > 0 && size+len(row.Payload) > r.MaxBytes {
-			left = append(left, row.ID)
+		if len(deferred) > 0 || len(rings) > 0 && size+len(row.Payload) > r.MaxBytes {
+			deferred = append(deferred, row.ID)
 			continue
 		}
 		size += len(row.Payload)
-		mc.before[row.ID] = *row
-		rings = append(rings, m.take(row, c))
+		opened.before[row.ID] = *row
+		rings = append(rings, m.takeRow(row, c))
 	}
 	equal(rt, "rings", c.Rings, rings)
-	byID := func(a, b store.Ended) int { return cmp.Compare(a.ID, b.ID) }
+	byID := func(a, b store.EndedAlarm) int { return cmp.Compare(a.ID, b.ID) }
 	equal(rt, "ended", slices.SortedFunc(slices.Values(c.Ended), byID), slices.SortedFunc(slices.Values(ended), byID))
-	equal(rt, "once", c.Once, once)
-	equal(rt, "left", slices.Sorted(slices.Values(c.Left)), slices.Sorted(slices.Values(left)))
+	equal(rt, "at-most-once ids", c.AtMostOnce, once)
+	equal(rt, "deferred", slices.Sorted(slices.Values(c.Deferred)), slices.Sorted(slices.Values(deferred)))
 }
 
-// take writes the claim into the row and returns the ring.
-func (m *model) take(row *clock.Alarm, c *claim) clock.Ring {
+// takeRow writes the claim into the row and returns the ring.
+func (m *model) takeRow(row *clock.Alarm, c *claim) clock.Ring {
 	if row.Claimed() {
 		row.InDoubt = true
 	}
 	ring := ringOf(*row, c)
-	if c.request.Once {
-		*row = spent(*row, &c.request)
+	if c.request.AtMostOnce {
+		*row = afterOnceClaim(*row, &c.request)
 		return ring
 	}
 	if m.f.lease == 0 {
@@ -249,51 +249,52 @@ func (m *model) take(row *clock.Alarm, c *claim) clock.Ring {
 	return ring
 }
 
-// dueRows returns the rows that are due now, in order.
+// dueRows returns the due rows in due order.
 func (m *model) dueRows() []*clock.Alarm {
 	rows := slices.DeleteFunc(slices.Collect(maps.Values(m.rows)), func(a *clock.Alarm) bool {
 		return a.NextTryTime == clock.NoInstant || a.NextTryTime > m.now
 	})
-	slices.SortFunc(rows, func(a, b *clock.Alarm) int { return byPosition(dueOf(a), dueOf(b)) })
+	slices.SortFunc(rows, func(a, b *clock.Alarm) int { return comparePositions(dueRowOf(a), dueRowOf(b)) })
 	return rows
 }
 
-// end ends a due row that can ring no more, as expired or, where asked, as dead.
-func (m *model) end(row *clock.Alarm, dead bool) (store.Ended, bool) {
-	e := store.Ended{Key: row.Key, ID: row.ID}
+// endRow ends a due row that may not ring any more, as expired or, if dead is set, as dead.
+func (m *model) endRow(row *clock.Alarm, dead bool) (store.EndedAlarm, bool) {
+	e := store.EndedAlarm{Key: row.Key, ID: row.ID}
 	switch {
 	case row.LatestRingAt != clock.NoInstant && row.LatestRingAt < m.now:
-		e.State, e.Reason = clock.Expired, cmp.Or(row.LastError, "latest_ring_at passed before it could be rung")
+		e.State, e.Reason = clock.Expired, expiredReason(row)
 	case dead && unacknowledged(row) && row.RingNo >= row.MaxRings:
 		e.State, e.Reason = clock.Dead, fmt.Sprintf("not acknowledged after %d rings", row.RingNo)
 	default:
 		return e, false
 	}
 	if e.State == clock.Dead {
-		row.Attempts = newest(append([]clock.Attempt{unanswered(row, m.now)}, row.Attempts...))
+		row.Attempts = newestAttempts(append([]clock.Attempt{unansweredAttempt(row, m.now)}, row.Attempts...))
 	}
+	row.InDoubt = row.InDoubt || row.Claimed()
 	row.State, row.LastError, row.NextTryTime, row.FinishedAt = e.State, e.Reason, clock.NoInstant, m.now
 	return e, true
 }
 
-// pick takes one of the open claims out of the list.
-func (m *model) pick(rt *rapid.T) *modelClaim {
-	if len(m.open) == 0 {
+// pickClaim removes a random open claim from the list and returns it.
+func (m *model) pickClaim(rt *rapid.T) *modelClaim {
+	if len(m.openClaims) == 0 {
 		rt.Skip("no claim is open")
 	}
-	i := rapid.IntRange(0, len(m.open)-1).Draw(rt, "claim")
-	c := m.open[i]
-	m.open = slices.Delete(m.open, i, i+1)
+	i := rapid.IntRange(0, len(m.openClaims)-1).Draw(rt, "claim")
+	c := m.openClaims[i]
+	m.openClaims = slices.Delete(m.openClaims, i, i+1)
 	return c
 }
 
-// settle ends a claim, maybe after its time.
+// settle settles a claim, perhaps after the claim has ended.
 func (m *model) settle(rt *rapid.T) {
-	c := m.pick(rt)
+	c := m.pickClaim(rt)
 	fates := make([]clock.Fate, len(c.Rings))
 	for i := range fates {
 		k := rapid.SampledFrom(clock.OutcomeKinds()).Draw(rt, "outcome")
-		fates[i] = clock.Settle(&c.Rings[i], all(k)(nil), m.now)
+		fates[i] = clock.Settle(&c.Rings[i], everyRing(k)(nil), m.now)
 	}
 	if err := c.Settler.Settle(m.f.t.Context(), m.now, fates); err != nil {
 		rt.Fatalf("settle: %v", err)
@@ -301,15 +302,15 @@ func (m *model) settle(rt *rapid.T) {
 	for i := range fates {
 		r := &c.Rings[i]
 		if row := m.rows[r.Key]; m.owns(c, row, r) {
-			m.settled(c, row, r, fates[i])
+			m.settleRow(c, row, r, fates[i])
 		}
 	}
 }
 
-// owns reports whether the row is still the claim's.
+// owns reports whether the row still belongs to the claim.
 func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
-	if c.once != "" {
-		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == c.once
+	if c.onceClaimID != "" {
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == c.onceClaimID
 	}
 	if m.f.lease == 0 {
 		delete(m.held, r.Key)
@@ -318,25 +319,25 @@ func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
 	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.end
 }
 
-func (m *model) settled(c *modelClaim, row *clock.Alarm, r *clock.Ring, f clock.Fate) {
+func (m *model) settleRow(c *modelClaim, row *clock.Alarm, r *clock.Ring, f clock.Fate) {
 	attempts, before := row.Attempts, c.before[r.AlarmID]
-	*row = failed(before, f, m.now)
+	*row = afterFailedRing(before, f, m.now)
 	switch {
-	case c.once != "":
-		*row = settledOnce(before, &store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}, f, m.now)
+	case c.onceClaimID != "":
+		*row = afterOnceSettlement(before, &store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}, f, m.now)
 	case f.Outcome.Kind == clock.Confirmed:
-		*row = rung(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
+		*row = afterConfirmedRing(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
 	}
-	row.Attempts = newest(append(attemptsOf(&before, r, f, m.now), attempts...))
+	row.Attempts = newestAttempts(append(attemptsOf(&before, r, f, m.now), attempts...))
 }
 
-func newest(attempts []clock.Attempt) []clock.Attempt {
+func newestAttempts(attempts []clock.Attempt) []clock.Attempt {
 	return attempts[:min(len(attempts), clock.MaxAttempts)]
 }
 
-// release gives a claim back, maybe after its time.
+// release releases a claim, perhaps after the claim has ended.
 func (m *model) release(rt *rapid.T) {
-	c := m.pick(rt)
+	c := m.pickClaim(rt)
 	if err := c.Settler.Release(m.f.t.Context()); err != nil {
 		rt.Fatalf("release: %v", err)
 	}
@@ -350,26 +351,26 @@ func (m *model) release(rt *rapid.T) {
 	}
 }
 
-// forget is a claimer that dies: nobody will settle its two-phase claim.
-func (m *model) forget(rt *rapid.T) {
-	if m.f.lease == 0 && !slices.ContainsFunc(m.open, func(c *modelClaim) bool { return c.once != "" }) {
-		rt.Skip("the server would end it")
+// loseClaim simulates a node that dies: its two-phase claim is never settled.
+func (m *model) loseClaim(rt *rapid.T) {
+	if m.f.lease == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.onceClaimID != "" }) {
+		rt.Skip("the server would end the lost claim")
 	}
-	c := m.pick(rt)
-	if m.f.lease == 0 && c.once == "" {
-		m.open = append(m.open, c)
-		rt.Skip("the server would end it")
+	c := m.pickClaim(rt)
+	if m.f.lease == 0 && c.onceClaimID == "" {
+		m.openClaims = append(m.openClaims, c)
+		rt.Skip("the server would end the lost claim")
 	}
 }
 
 func (m *model) expire(rt *rapid.T) {
 	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
-	want := make(map[int64]store.Ended)
+	want := make(map[int64]store.EndedAlarm)
 	for _, row := range m.dueRows() {
 		if m.held[row.Key] {
 			continue
 		}
-		if e, over := m.end(row, false); over {
+		if e, expires := m.endRow(row, false); expires {
 			want[e.ID] = e
 		}
 	}
@@ -400,14 +401,14 @@ func (m *model) purge(rt *rapid.T) {
 			want++
 		}
 	}
-	n, err := m.f.Purge(m.f.t.Context(), before, 100)
+	n, err := m.f.Purge(m.f.t.Context(), before, before, 100)
 	if err != nil {
 		rt.Fatalf("purge: %v", err)
 	}
 	equal(rt, "purged", n, want)
 }
 
-// pause pauses a scheduled alarm with plain SQL, for there is no call yet.
+// pause pauses a scheduled alarm with plain SQL, because the contract has no call for it yet.
 func (m *model) pause(rt *rapid.T) {
 	k := rapid.SampledFrom(modelKeys).Draw(rt, "key")
 	row := m.rows[k]
@@ -418,11 +419,11 @@ func (m *model) pause(rt *rapid.T) {
 	row.State, row.NextTryTime = clock.Paused, clock.NoInstant
 }
 
-// due compares what the index holds; rows of a transactional claim stand there as before.
+// due compares the due index with the model. Rows of a held claim stay in the index.
 func (m *model) due(rt *rapid.T) {
 	var want []store.Due
 	for _, a := range m.dueRows() {
-		want = append(want, dueOf(a))
+		want = append(want, dueRowOf(a))
 	}
 	until := store.Position{Time: m.now + 1}
 	page, err := m.f.Due(m.f.t.Context(), store.DueQuery{Shards: m.f.shards(), Until: until, Limit: 100})
@@ -437,16 +438,16 @@ func (m *model) due(rt *rapid.T) {
 	equal(rt, "overdue", o.Count, len(want))
 }
 
-// wait lets time pass.
+// wait advances the time.
 func (m *model) wait(rt *rapid.T) {
 	m.now += clock.Instant(rapid.SampledFrom([]int{1, 500, 1000, 10_000}).Draw(rt, "milliseconds"))
 }
 
-// check compares all rows, after every step.
+// check compares all rows. It runs after every step.
 func (m *model) check(rt *rapid.T) {
 	stored := make(map[clock.Key]clock.Alarm)
 	for _, application := range []string{app, "bank"} {
-		alarms, err := m.f.List(m.f.t.Context(), clock.ListQuery{
+		alarms, err := m.f.listAlarms(m.f.t.Context(), clock.ListQuery{
 			Application: application, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 100,
 		})
 		if err != nil {
@@ -460,7 +461,7 @@ func (m *model) check(rt *rapid.T) {
 	for k, row := range m.rows {
 		got := stored[k]
 		want := *row
-		want.UpdateTime = got.UpdateTime // not always said
+		want.UpdateTime = got.UpdateTime // not every step gives it
 		want.Attempts = nil
 		equal(rt, "alarm "+k.BusinessID, got, want)
 		a, err := m.f.Get(m.f.t.Context(), k)
@@ -472,14 +473,14 @@ func (m *model) check(rt *rapid.T) {
 	}
 }
 
-// abandon frees what a history that ended has left open.
+// abandon releases the claims that a history has left open.
 func (m *model) abandon() {
-	for _, c := range m.open {
+	for _, c := range m.openClaims {
 		_ = c.Settler.Release(context.Background())
 	}
 }
 
-// equal is same within a history.
+// equal is same for the use within a history.
 func equal[T any](rt *rapid.T, what string, got, want T) {
 	if d := diff(got, want); d != "" {
 		rt.Fatalf("%s: %s", what, d)

@@ -9,70 +9,70 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// claimOnce claims what rings at most once.
+// claimOnce claims at-most-once alarms.
 func (f *fixture) claimOnce(now clock.Instant, ids ...int64) *claim {
 	f.t.Helper()
 	r := f.request(now, ids...)
-	r.Once = true
+	r.AtMostOnce = true
 	return f.claimRequest(r)
 }
 
-// spent returns what a claim makes of an alarm that rings at most once.
-func spent(a clock.Alarm, r *store.ClaimRequest) clock.Alarm {
+// afterOnceClaim returns at-most-once alarm a after its claim.
+func afterOnceClaim(a clock.Alarm, r *store.ClaimRequest) clock.Alarm {
 	a.State, a.NextTryTime, a.InDoubt, a.ClaimID = clock.Rung, clock.NoInstant, true, r.ClaimID
 	a.RungAt, a.FinishedAt, a.UpdateTime = r.Now, r.Now, r.Now
 	return a
 }
 
-// settledOnce returns what a fate makes of alarm a, which rings at most once.
-func settledOnce(a clock.Alarm, r *store.ClaimRequest, f clock.Fate, now clock.Instant) clock.Alarm {
+// afterOnceSettlement returns at-most-once alarm a after its claim was settled.
+func afterOnceSettlement(a clock.Alarm, r *store.ClaimRequest, f clock.Fate, now clock.Instant) clock.Alarm {
 	switch {
 	case f.Outcome.Kind == clock.Confirmed:
-		a = spent(a, r)
+		a = afterOnceClaim(a, r)
 		a.RingNo, a.InDoubt, a.UpdateTime = a.RingNo+1, false, now
 		return a
 	case f.State == clock.Rung:
-		a = spent(a, r)
+		a = afterOnceClaim(a, r)
 	}
-	return failed(a, f, now)
+	return afterFailedRing(a, f, now)
 }
 
-// testOnce mixes alarms that ring at most once with others: they come back from a claim, locked by nobody, and have a claim of
-// their own, which has said that they have rung before anything is delivered.
-func testOnce(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("often", t0), set("once", t0-1, atMostOnce, priority(4)), set("too late", t0-5, atMostOnce, latest(t0-1)),
-		set("once too", t0-2, atMostOnce), set("later", t0+1, atMostOnce), set("large", t0, atMostOnce, payload(make([]byte, 5000))))
+// testAtMostOnce claims at-most-once alarms together with others. A claim returns their ids without locking the rows. Their own claim
+// records that they have rung before their rings are handed over.
+func testAtMostOnce(t *testing.T, f *fixture) {
+	ids := f.set(t0-1000, set("often", t0), set("once", t0-1, atMostOnce, priority(4)), set("too late", t0-5, atMostOnce, latestRingAt(t0-1)),
+		set("also once", t0-2, atMostOnce), set("later", t0+1, atMostOnce), set("large", t0, atMostOnce, payload(make([]byte, 5000))))
 	before := *f.get("once")
 	c := f.claim(t0, ids...).wantRings(ids[0])
-	same(t, "once", c.Once, []int64{ids[3], ids[1], ids[5]})
+	same(t, "at-most-once ids", c.AtMostOnce, []int64{ids[3], ids[1], ids[5]})
 	same(t, "ended", len(c.Ended), 1)
 
-	// beside the first claim, which is still open
+	// The first claim is still open.
 	r := f.request(t0, ids[0], ids[1], ids[3], ids[4], ids[5])
-	r.Once, r.MaxBytes = true, 100
+	r.AtMostOnce, r.MaxBytes = true, 100
 	once := f.other().claimRequest(r).wantRings(ids[3], ids[1])
-	same(t, "left", once.Left, []int64{ids[5]})
+	same(t, "deferred", once.Deferred, []int64{ids[5]})
 	same(t, "ring", once.Rings[1], ringOf(before, once))
-	f.want(spent(before, &r))
+	f.want(afterOnceClaim(before, &r))
 	same(t, "due", len(f.claimOnce(t0.Add(time.Hour), ids[1], ids[3]).Rings), 0)
-	same(t, "due", len(f.claim(t0.Add(time.Hour), ids[1], ids[3]).Once), 0)
+	same(t, "due", len(f.claim(t0.Add(time.Hour), ids[1], ids[3]).AtMostOnce), 0)
 	for name, op := range map[string]clock.Op{"cancel": cancel("once"), "repeated set": set("once", t0-1, atMostOnce, priority(4))} {
 		row := f.get("once")
 		want := op.Decide(row, t0+9)
 		same(t, "verdict", want.Verdict == clock.Wait, false)
 		f.wantDecision(name+" beside its ring", op, want)
 	}
-	c.settle(t0, all(clock.Confirmed))
-	fates := once.settle(t0+7, all(clock.Confirmed))
-	f.want(settledOnce(before, &r, fates[1], t0+7))
+	c.settle(t0, everyRing(clock.Confirmed))
+	fates := once.settle(t0+7, everyRing(clock.Confirmed))
+	f.want(afterOnceSettlement(before, &r, fates[1], t0+7))
 	same(t, "attempts", len(f.get("once").Attempts), 0)
 }
 
-// testOnceOutcomes ends such rings with every outcome, 300 at once.
-func testOnceOutcomes(t *testing.T, f *fixture) {
+// testAtMostOnceOutcomes settles 300 at-most-once rings with all outcomes.
+func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 	const n = 300
-	ids := f.set(t0, sets(names("once", n), t0, atMostOnce, retries(1))...)
-	f.set(t0, set("once-00001", t0, atMostOnce, retries(0)), set("once-00002", t0, atMostOnce, latest(t0+1)))
+	ids := f.set(t0, sets(names("once", n), t0, atMostOnce, retryLimit(1))...)
+	f.set(t0, set("once-00001", t0, atMostOnce, retryLimit(0)), set("once-00002", t0, atMostOnce, latestRingAt(t0+1)))
 	before := make(map[int64]clock.Alarm, n)
 	for _, a := range f.list(clock.ListQuery{}) {
 		before[a.ID] = a
@@ -80,11 +80,11 @@ func testOnceOutcomes(t *testing.T, f *fixture) {
 	kinds := clock.OutcomeKinds()
 	c := f.claimOnce(t0, ids...)
 	same(t, "rings", len(c.Rings), n)
-	fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return all(kinds[int(r.AlarmID-ids[0])%len(kinds)])(r) })
+	fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[int(r.AlarmID-ids[0])%len(kinds)])(r) })
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]
-		f.want(settledOnce(a, &c.request, fate, t0+7))
+		f.want(afterOnceSettlement(a, &c.request, fate, t0+7))
 		f.wantAttempts(a.BusinessID, attemptsOf(&a, &r, fate, t0+7)...)
 		arrived := fate.Outcome.Kind == clock.Nacked || fate.Outcome.Kind == clock.Doubtful || fate.Outcome.Kind == clock.Refused
 		same(t, "in doubt after "+fate.Outcome.Kind.String(), f.get(a.BusinessID).InDoubt, arrived)
@@ -92,15 +92,15 @@ func testOnceOutcomes(t *testing.T, f *fixture) {
 	same(t, "dead", f.get("once-00001").State, clock.Dead)
 }
 
-// testOnceCrash leaves such a claim without an end: its rows have rung, in doubt, and are never due again.
-func testOnceCrash(t *testing.T, f *fixture) {
-	ids := f.set(t0, sets(names("lost", 5), t0, atMostOnce, latest(t0+10))...)
+// testAtMostOnceCrash never ends an at-most-once claim: its rows have rung, in doubt, and are never due again.
+func testAtMostOnceCrash(t *testing.T, f *fixture) {
+	ids := f.set(t0, sets(names("lost", 5), t0, atMostOnce, latestRingAt(t0+10))...)
 	other := f.other()
 	lost := other.claimOnce(t0, ids...)
-	lost.open = false
+	lost.unsettled = false
 	ok(t, other.Close(), "close")
 	later := t0.Add(24 * time.Hour)
-	same(t, "claimed again", len(f.claim(later, ids...).Once)+len(f.claimOnce(later, ids...).Rings), 0)
+	same(t, "claimed again", len(f.claim(later, ids...).AtMostOnce)+len(f.claimOnce(later, ids...).Rings), 0)
 	o, err := f.Overdue(t.Context(), later, f.shards(), 10)
 	ok(t, err, "overdue")
 	same(t, "overdue", o.Count, 0)
@@ -112,10 +112,10 @@ func testOnceCrash(t *testing.T, f *fixture) {
 	same(t, "report", f.report("SELECT COUNT(*) FROM retry_report WHERE in_doubt = 1 AND state = 'rung'"), [][]string{{"5"}})
 }
 
-// testOnceRelease gives such rings back as if they had not been claimed.
-func testOnceRelease(t *testing.T, f *fixture) {
+// testAtMostOnceRelease demands that a release restores at-most-once rows to their state before the claim.
+func testAtMostOnceRelease(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("fresh", t0, atMostOnce), set("failed", t0, atMostOnce))
-	f.claimOnce(t0, ids[1]).settle(t0, all(clock.Returned))
+	f.claimOnce(t0, ids[1]).settle(t0, everyRing(clock.Returned))
 	now := t0.Add(time.Hour)
 	before := []clock.Alarm{*f.get("fresh"), *f.get("failed")}
 	first := f.claimOnce(now, ids...)
@@ -130,19 +130,46 @@ func testOnceRelease(t *testing.T, f *fixture) {
 		same(t, "ring after the release", r, first.Rings[i])
 	}
 	held := *f.get("fresh")
-	ok(t, first.Settler.Release(t.Context()), "release again") // of a claim that has lost its rows
+	ok(t, first.Settler.Release(t.Context()), "release again") // the claim has lost its rows
 	f.want(held)
 }
 
-// testOnceAnew sets such an alarm anew between claim and settlement: the old ring has no say in the new generation.
-func testOnceAnew(t *testing.T, f *fixture) {
-	id := f.set(t0, set("anew", t0, atMostOnce))[0]
+// testAtMostOnceSetAgain sets an at-most-once alarm again between claim and settlement. The old ring does not change the new
+// generation.
+func testAtMostOnceSetAgain(t *testing.T, f *fixture) {
+	id := f.set(t0, set("set again", t0, atMostOnce))[0]
 	first := f.claimOnce(t0, id).wantRings(id)
-	same(t, "verdict", f.write(t0+1, set("anew", t0+5))[0].Verdict, clock.Rearm)
-	before := *f.get("anew")
-	first.settle(t0+2, all(clock.Doubtful))
+	same(t, "verdict", f.write(t0+1, set("set again", t0+5))[0].Verdict, clock.Rearm)
+	before := *f.get("set again")
+	first.settle(t0+2, everyRing(clock.Doubtful))
 	f.want(before)
-	same(t, "attempts", len(f.get("anew").Attempts), 0)
-	same(t, "of the new generation", len(f.claimOnce(t0+5, id).Rings), 0)
+	same(t, "attempts", len(f.get("set again").Attempts), 0)
+	same(t, "at-most-once rings of the new generation", len(f.claimOnce(t0+5, id).Rings), 0)
 	f.claim(t0+5, id).wantRings(id)
+}
+
+// testAtMostOncePurge purges finished alarms and alarms in doubt. An alarm whose claim may still be settled stays, whatever the
+// retention.
+func testAtMostOncePurge(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("returned", t0, atMostOnce), set("confirmed", t0, atMostOnce), set("lost", t0, atMostOnce), set("finished", t0))
+	f.set(t0, cancel("finished"))
+	c := f.claimOnce(t0, ids[:3]...)
+	same(t, "rings", len(c.Rings), 3)
+	purge := func(settled clock.Instant, want int) {
+		t.Helper()
+		n, err := f.Purge(t.Context(), t0+1, settled, 10)
+		ok(t, err, "purge")
+		same(t, "purged", n, want)
+	}
+	purge(t0, 1) // the cancelled alarm
+	fates := c.settle(t0, func(r *clock.Ring) clock.Outcome {
+		return everyRing(map[string]clock.OutcomeKind{"returned": clock.Returned, "confirmed": clock.Confirmed, "lost": clock.Doubtful}[r.BusinessID])(r)
+	})
+	same(t, "settled", len(fates), 3)
+	same(t, "returned", f.get("returned").State, clock.Scheduled)
+	same(t, "confirmed", fmt.Sprint(f.get("confirmed").RingNo, f.get("confirmed").InDoubt), fmt.Sprint(1, false))
+	purge(t0, 1) // the confirmed alarm
+	same(t, "in doubt", f.get("lost").InDoubt, true)
+	purge(t0+1, 1)
+	same(t, "alarms", f.count("alarm"), 1)
 }

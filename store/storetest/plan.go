@@ -18,7 +18,7 @@ const (
 	dueRows      = 1_000
 )
 
-// testPlans looks at the hot statements with a million finished alarms beside a thousand due ones.
+// testPlans runs the hot statements on a million finished alarms and a thousand due ones.
 func testPlans(t *testing.T, e Engine) {
 	if testing.Short() {
 		t.Skip("fills a database with a million rows")
@@ -32,30 +32,30 @@ func testPlans(t *testing.T, e Engine) {
 		finished /= 50
 	}
 	begin := time.Now()
-	f.fill(finished, 6, "NULL", fmt.Sprintf("%d + n", t0))
-	f.fill(dueRows, 1, fmt.Sprintf("%d + n", t0), "NULL")
+	f.insertRows(finished, 6, "NULL", fmt.Sprintf("%d + n", t0))
+	f.insertRows(dueRows, 1, fmt.Sprintf("%d + n", t0), "NULL")
 	t.Logf("%d rows in %s", finished+dueRows, time.Since(begin).Round(time.Millisecond))
 
-	f.quick("due", func() {
+	f.logDuration("due", func() {
 		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
 		ok(t, err, "due")
 		same(t, "due rows", len(page.Rows), dueRows)
 	})
-	f.quick("overdue", func() {
+	f.logDuration("overdue", func() {
 		o, err := f.Overdue(t.Context(), clock.MaxInstant, f.shards(), 5000)
 		ok(t, err, "overdue")
 		same(t, "overdue", o, store.Overdue{Count: dueRows, Oldest: t0})
 	})
-	f.quick("list", func() {
+	f.logDuration("list", func() {
 		a := f.list(clock.ListQuery{Application: "plan", Prefix: "s6-1001", Limit: 10})
 		same(t, "listed", len(a), 10)
 	})
-	f.quick("purge", func() {
-		n, err := f.Purge(t.Context(), t0+100, 100)
+	f.logDuration("purge", func() {
+		n, err := f.Purge(t.Context(), t0+100, t0+100, 100)
 		ok(t, err, "purge")
 		same(t, "purged", n, 100)
 	})
-	f.quick("claim", func() {
+	f.logDuration("claim", func() {
 		ids := make([]int64, 300)
 		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
 		ok(t, err, "due")
@@ -64,33 +64,25 @@ func testPlans(t *testing.T, e Engine) {
 		}
 		same(t, "rings", len(f.claim(t0+5000, ids...).Rings), len(ids))
 	})
-	f.quick("expire", func() {
+	f.logDuration("expire", func() {
 		same(t, "expired", len(f.expireAll(t0+5000, 5000)), 0)
 	})
 	e.Plans(t, db)
 }
 
-// quick demands that do takes no time in which a million rows could be worked through, on a busy machine too; Plans looks closer.
-func (f *fixture) quick(what string, do func()) {
+// logDuration runs do and logs its duration. Only Plans judges, because a duration means nothing on a busy machine.
+func (f *fixture) logDuration(what string, do func()) {
 	f.t.Helper()
-	limit := time.Second
-	if underRace {
-		limit *= 10
-	}
 	begin := time.Now()
 	do()
-	if took := time.Since(begin); took > limit {
-		f.t.Errorf("%s took %s beside a million finished alarms", what, took)
-	} else {
-		f.t.Logf("%s: %s", what, took.Round(10*time.Microsecond))
-	}
+	f.t.Logf("%s: %s", what, time.Since(begin).Round(10*time.Microsecond))
 }
 
-// fill inserts n rows of application "plan" in one state, in SQL that all engines understand: a row for each number that the
-// cross join of digits makes. The expressions may use n.
-func (f *fixture) fill(n, state int, nextTry, finished string) {
+// insertRows inserts n rows of application "plan" in one state, with SQL that all engines accept. A cross join of digits yields the
+// number n of each row. The expressions nextTry and finished may use n.
+func (f *fixture) insertRows(n, state int, nextTry, finished string) {
 	f.t.Helper()
-	empty := "''" // a blob: not the same literal everywhere
+	empty := "''" // literals of empty blobs differ between engines
 	if f.dialect == goose.DialectSQLite3 {
 		empty = "x''"
 	}
@@ -99,7 +91,7 @@ func (f *fixture) fill(n, state int, nextTry, finished string) {
 	digits := "(SELECT 0 AS d" + strings.Repeat(" UNION ALL SELECT %d", 9) + ")"
 	digits = fmt.Sprintf(digits, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	from := strings.Join(slices.Collect(func(yield func(string) bool) {
-		for i := 4; i >= 0; i-- { // the outermost first, so that n grows
+		for i := 4; i >= 0; i-- { // the outermost digit first, so that n grows
 			if !yield(fmt.Sprintf("%s AS d%d", digits, i)) {
 				return
 			}

@@ -8,81 +8,104 @@ import (
 	"testing"
 )
 
-// Proxy stands between a store and its server. Once it stalls it passes nothing on in either direction, reads nothing and
-// closes nothing: to the server, its client is a process that was stopped, or a host that vanished.
+// Proxy is a proxy between a store and its server. A stalled proxy passes nothing on in either direction, reads nothing and closes
+// nothing. To the server, its client is a stopped process or a vanished host. A proxy that cuts closes all connections. To the server,
+// its client is a killed process.
 type Proxy struct {
-	address string
-	server  string
-	done    chan struct{} // it was closed
-	close   func()
-	stalled chan struct{}
-	ends    sync.WaitGroup
+	address     string
+	server      string
+	done        chan struct{} // closed when all connections are cut
+	cutAndWait  func()        // cuts all connections and waits for their end
+	cutAll      func()
+	stalled     chan struct{}
+	connections sync.WaitGroup
 
-	mu      sync.Mutex
-	stall   bool
-	texts   []string // of the client, in lower case: one of them is held back, but for the first bytes from there
-	after   int
-	told    bool // one of texts was said
-	answers int  // bytes of the server that are still passed on; -1: all
+	mu               sync.Mutex
+	stalling         bool
+	stallTexts       []string // lower-case texts of the client that start the stall
+	bytesAfterText   int
+	textSeen         bool // the client has sent a text of stallTexts
+	serverBytesLeft  int  // bytes of the server to pass on before the stall; -1: no limit
+	clientWritesLeft int  // writes of the client to pass on before the cut; -1: no limit
+	cut              bool
 }
 
-// NewProxy returns a Proxy before a server's address.
+// NewProxy returns a Proxy for the server at the address. It is closed when the test ends.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
-	front, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(tb, err, "listen")
-	p := &Proxy{address: front.Addr().String(), server: server, done: make(chan struct{}), stalled: make(chan struct{}), answers: -1}
-	p.ends.Go(func() {
+	p := &Proxy{address: listener.Addr().String(), server: server, done: make(chan struct{}), stalled: make(chan struct{}), serverBytesLeft: -1, clientWritesLeft: -1}
+	p.connections.Go(func() {
 		for {
-			client, err := front.Accept()
+			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			p.ends.Go(func() { p.serve(client) })
+			p.connections.Go(func() { p.serve(client) })
 		}
 	})
-	p.close = sync.OnceFunc(func() {
-		_ = front.Close()
+	p.cutAll = sync.OnceFunc(func() {
+		_ = listener.Close()
 		close(p.done)
-		p.ends.Wait()
 	})
-	tb.Cleanup(p.close)
+	p.cutAndWait = func() {
+		p.cutAll()
+		p.connections.Wait()
+	}
+	tb.Cleanup(p.cutAndWait)
 	return p
 }
 
-// Close cuts all connections; the end of the test does too.
-func (p *Proxy) Close() { p.close() }
+// Close cuts all connections. The end of the test does so too.
+func (p *Proxy) Close() { p.cutAndWait() }
 
-// Address is where the store is to connect to.
+// Address returns the address for the store to connect to.
 func (p *Proxy) Address() string { return p.address }
 
-// Stalled is closed when the proxy stalls.
+// Stalled returns a channel that is closed when the proxy stalls.
 func (p *Proxy) Stalled() <-chan struct{} { return p.stalled }
 
-// Stall stalls now.
+// Stall stalls at once.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stop()
+	p.startStall()
 }
 
-// StallAt stalls when the client says one of the texts (in any case), after so many bytes more; 0: before what holds the text.
+// StallAt stalls when the client sends any of the texts, which must be lower-case. The case of the data does not
+// matter. It then passes on the first after bytes, counted from the beginning of the data that contains the text.
 func (p *Proxy) StallAt(after int, texts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.texts, p.after = texts, after
+	p.stallTexts, p.bytesAfterText = texts, after
 }
 
-// StallAnswer stalls when the server has said so many bytes more.
-func (p *Proxy) StallAnswer(after int) {
+// StallResult stalls when the server has sent that many more bytes.
+func (p *Proxy) StallResult(after int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answers = after
+	p.serverBytesLeft = after
 }
 
-func (p *Proxy) stop() {
-	if !p.stall {
-		p.stall = true
+// CutAfter cuts when the client has written that many more times, once the server has the last write. A client that waits for each
+// result writes one statement at a time.
+func (p *Proxy) CutAfter(writes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clientWritesLeft = writes
+}
+
+// Cut reports whether the proxy has cut.
+func (p *Proxy) Cut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut
+}
+
+func (p *Proxy) startStall() {
+	if !p.stalling {
+		p.stalling = true
 		close(p.stalled)
 	}
 }
@@ -94,36 +117,41 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(client, server, p.answered) })
-	both.Go(func() { p.copy(server, client, p.asked) })
+	both.Go(func() { p.copy(client, server, p.serverBytesToPass) })
+	both.Go(func() { p.copy(server, client, p.clientBytesToPass) })
 	both.Wait()
 }
 
-// copy passes on what may be, and closes both ends when one is closed; of a stalled proxy only when that is closed.
-func (p *Proxy) copy(to, from net.Conn, pass func(said []byte) int) {
+// copy passes on as many bytes as passable returns. When one end closes, copy closes the other end too. A stalled proxy closes its
+// connections only when it is closed itself.
+func (p *Proxy) copy(dst, src net.Conn, passable func(data []byte) int) {
 	defer func() {
 		if p.isStalled() {
 			<-p.done
 		}
-		_, _ = to.Close(), from.Close()
+		_, _ = dst.Close(), src.Close()
 	}()
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // so that Close does not wait for a silent connection
+	go func() { // Close must not wait for an idle connection
 		select {
 		case <-p.done:
-			_, _ = to.Close(), from.Close()
+			_, _ = dst.Close(), src.Close()
 		case <-stop:
 		}
 	}()
 	buffer := make([]byte, 1<<16)
 	for {
-		n, err := from.Read(buffer)
-		passed := pass(buffer[:n])
+		n, err := src.Read(buffer)
+		passed := passable(buffer[:n])
 		if passed > 0 {
-			if _, err := to.Write(buffer[:passed]); err != nil {
+			if _, err := dst.Write(buffer[:passed]); err != nil {
 				return
 			}
+		}
+		if p.Cut() {
+			p.cutAll()
+			return
 		}
 		if err != nil || passed < n || p.isStalled() {
 			return
@@ -134,47 +162,51 @@ func (p *Proxy) copy(to, from net.Conn, pass func(said []byte) int) {
 func (p *Proxy) isStalled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stall
+	return p.stalling
 }
 
-// asked returns how much of what the client says is passed on.
-func (p *Proxy) asked(said []byte) int {
+// clientBytesToPass returns how many bytes of the client's data to pass on.
+func (p *Proxy) clientBytesToPass(data []byte) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.stall:
+	case p.stalling || p.cut:
 		return 0
-	case !p.told && !p.tells(said):
-		return len(said)
+	case p.clientWritesLeft > 0 && len(data) > 0:
+		p.clientWritesLeft--
+		p.cut = p.clientWritesLeft == 0
+		return len(data)
+	case !p.textSeen && !p.containsStallText(data):
+		return len(data)
 	}
-	p.told = true
-	if p.after > len(said) {
-		p.after -= len(said)
-		return len(said)
+	p.textSeen = true
+	if p.bytesAfterText > len(data) {
+		p.bytesAfterText -= len(data)
+		return len(data)
 	}
-	p.stop()
-	return p.after
+	p.startStall()
+	return p.bytesAfterText
 }
 
-func (p *Proxy) tells(said []byte) bool {
-	said = bytes.ToLower(said)
-	return slices.ContainsFunc(p.texts, func(text string) bool { return bytes.Contains(said, []byte(text)) })
+func (p *Proxy) containsStallText(data []byte) bool {
+	data = bytes.ToLower(data)
+	return slices.ContainsFunc(p.stallTexts, func(text string) bool { return bytes.Contains(data, []byte(text)) })
 }
 
-// answered returns how much of what the server says is passed on.
-func (p *Proxy) answered(said []byte) int {
+// serverBytesToPass returns how many bytes of the server's data to pass on.
+func (p *Proxy) serverBytesToPass(data []byte) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.stall:
+	case p.stalling:
 		return 0
-	case p.answers < 0 || len(said) < p.answers:
-		if p.answers > 0 {
-			p.answers -= len(said)
+	case p.serverBytesLeft < 0 || len(data) < p.serverBytesLeft:
+		if p.serverBytesLeft > 0 {
+			p.serverBytesLeft -= len(data)
 		}
-		return len(said)
+		return len(data)
 	}
-	n := p.answers
-	p.stop()
+	n := p.serverBytesLeft
+	p.startStall()
 	return n
 }

@@ -2,5 +2,5 @@
 
 package storetest
 
-// underRace tells that the race detector watches, which makes an engine inside the process twenty times slower.
+// underRace reports that the race detector is on. It makes an engine inside the process about twenty times slower.
 const underRace = true

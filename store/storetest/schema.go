@@ -37,24 +37,24 @@ func testMigrate(t *testing.T, e Engine) {
 	}
 	wantSchema(t, e, db)
 
-	up := provider(t, e, db)
+	up := gooseProvider(t, e, db)
 	_, err := up.DownTo(t.Context(), 0)
 	ok(t, err, "migrate down")
-	if left := tablesOf(t, e, db); len(left) > 0 {
-		t.Fatalf("after the way down there is still %v", left)
+	if remaining := tablesOf(t, e, db); len(remaining) > 0 {
+		t.Fatalf("tables remain after migrate down: %v", remaining)
 	}
 	ok(t, stores[0].Migrate(t.Context()), "migrate up again")
 	ok(t, stores[0].Check(t.Context()), "check after down and up")
 	wantSchema(t, e, db)
-	ok(t, stores[1].Migrate(t.Context()), "migrate what is up to date")
+	ok(t, stores[1].Migrate(t.Context()), "migrate an up-to-date schema")
 }
 
-// testCheck meets a schema older and one newer than the build.
+// testCheck checks an older schema and a newer one. The build may work on the newer schema while its build level is allowed.
 func testCheck(t *testing.T, e Engine) {
 	db := e.New(t)
 	s := db.Open(t)
 	ok(t, s.Migrate(t.Context()), "migrate")
-	p := provider(t, e, db)
+	p := gooseProvider(t, e, db)
 	sources := p.ListSources()
 	newest := sources[len(sources)-1].Version
 	insert := "INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, %s)"
@@ -64,16 +64,22 @@ func testCheck(t *testing.T, e Engine) {
 	}
 	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf(insert, newest+5, truth))
 	ok(t, err, "pretend a newer schema")
-	wantCheck(t, s, fmt.Sprint(newest+5), fmt.Sprint(newest))
+	ok(t, s.Migrate(t.Context()), "migrate a newer schema")
+	ok(t, s.Check(t.Context()), "check of a newer schema")
+	_, err = db.SQL.ExecContext(t.Context(), "UPDATE build_level SET oldest = 1000")
+	ok(t, err, "raise the build level")
+	wantCheck(t, s, "too old", "1000", fmt.Sprint(store.BuildLevel()))
+	_, err = db.SQL.ExecContext(t.Context(), fmt.Sprintf("UPDATE build_level SET oldest = %d", store.BuildLevel()))
+	ok(t, err, "lower the build level")
 	_, err = db.SQL.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", newest))
-	ok(t, err, "forget it")
+	ok(t, err, "delete the newer version")
 	ok(t, s.Check(t.Context()), "check")
 	_, err = db.SQL.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id = %d", newest))
 	ok(t, err, "pretend an older schema")
 	wantCheck(t, s, "migrate", fmt.Sprint(newest))
 }
 
-// wantCheck demands that Check fails, definitely, in words that hold these.
+// wantCheck demands that Check fails with an error that contains the words and is not clock.ErrUnavailable.
 func wantCheck(t *testing.T, s store.Store, words ...string) {
 	t.Helper()
 	err := s.Check(t.Context())
@@ -87,14 +93,14 @@ func wantCheck(t *testing.T, s store.Store, words ...string) {
 	}
 }
 
-func provider(t *testing.T, e Engine, db *Database) *goose.Provider {
+func gooseProvider(t *testing.T, e Engine, db *Database) *goose.Provider {
 	t.Helper()
 	p, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations)
 	ok(t, err, "goose")
 	return p
 }
 
-// wantSchema compares tables and views with what all engines have.
+// wantSchema compares tables and views with the ones all engines must have.
 func wantSchema(t *testing.T, e Engine, db *Database) {
 	t.Helper()
 	for table, want := range tables {
@@ -109,7 +115,7 @@ func wantSchema(t *testing.T, e Engine, db *Database) {
 	}
 }
 
-// columnsOf asks the engine's catalogue.
+// columnsOf reads the columns of a table from the engine's catalogue.
 func columnsOf(t *testing.T, e Engine, db *Database, table string) []Column {
 	t.Helper()
 	query := `SELECT column_name, is_nullable = 'YES' FROM information_schema.columns
@@ -120,7 +126,7 @@ func columnsOf(t *testing.T, e Engine, db *Database, table string) []Column {
 	return scan(t, db, query, func(rows *sql.Rows) (c Column, err error) { return c, rows.Scan(&c.Name, &c.Nullable) })
 }
 
-// tablesOf returns which of ours exist.
+// tablesOf returns the tables and views of clockd that exist.
 func tablesOf(t *testing.T, e Engine, db *Database) []string {
 	t.Helper()
 	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = " + schemaName(e)
@@ -144,15 +150,15 @@ func schemaName(e Engine) string {
 	return "database()"
 }
 
-// scan reads all rows of a query.
-func scan[T any](tb testing.TB, db *Database, query string, one func(*sql.Rows) (T, error)) []T {
+// scan returns all rows of a query.
+func scan[T any](tb testing.TB, db *Database, query string, scanRow func(*sql.Rows) (T, error)) []T {
 	tb.Helper()
 	rows, err := db.SQL.QueryContext(tb.Context(), query)
 	ok(tb, err, query)
 	defer func() { _ = rows.Close() }()
 	var all []T
 	for rows.Next() {
-		v, err := one(rows)
+		v, err := scanRow(rows)
 		ok(tb, err, query)
 		all = append(all, v)
 	}
@@ -160,7 +166,7 @@ func scan[T any](tb testing.TB, db *Database, query string, one func(*sql.Rows) 
 	return all
 }
 
-// testTime demands microseconds UTC of the database's clock (here the same machine's), whatever the time zones.
+// testTime demands the database's time in microseconds UTC, whatever the time zones. The database runs on the same machine.
 func testTime(t *testing.T, f *fixture) {
 	last := int64(0)
 	for range 200 {
@@ -169,7 +175,7 @@ func testTime(t *testing.T, f *fixture) {
 		ok(t, err, "time")
 		// A clock that counts in milliseconds may be one behind.
 		if us < before.Add(-2*time.Millisecond).UnixMicro() || us > time.Now().Add(time.Millisecond).UnixMicro() {
-			t.Fatalf("the database's time is %s, ours %s", time.UnixMicro(us).UTC(), before.UTC())
+			t.Fatalf("the database's time is %s, the test's %s", time.UnixMicro(us).UTC(), before.UTC())
 		}
 		if us < last {
 			t.Fatalf("the database's time went back from %d to %d", last, us)
@@ -178,8 +184,8 @@ func testTime(t *testing.T, f *fixture) {
 	}
 }
 
-// testTimeout demands that a call without a deadline has one of its own: no store hangs for ever.
-func testTimeout(t *testing.T, e Engine) {
+// testCallsHaveDeadlines demands that a call without a deadline ends by itself.
+func testCallsHaveDeadlines(t *testing.T, e Engine) {
 	s := e.Unreachable(t)
 	ctx := context.WithoutCancel(t.Context())
 	done := make(chan error, 1)
@@ -192,7 +198,7 @@ func testTimeout(t *testing.T, e Engine) {
 		if !errors.Is(err, clock.ErrUnavailable) {
 			t.Fatal(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(hangTimeout):
 		t.Fatal("a call without a deadline hangs")
 	}
 }

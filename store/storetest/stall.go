@@ -13,11 +13,11 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// lockAge is how long locks may outlive a client that stopped.
-const lockAge = 10 * time.Second
+// maxLockAge is how long the locks of a stopped client may last.
+const maxLockAge = 10 * time.Second
 
-// stalls are the moments at which a client stops while it holds locks. begin leads up to the stall. What is locked is the first row, or
-// the node's.
+// stalls returns the moments at which a client stops while it holds locks. begin leads to that moment. The locked row is the first of
+// existingRows, or the node's row.
 func stalls() []stallCase {
 	big := payload([]byte(strings.Repeat("x", 4<<20)))
 	write := func(op clock.Op) func(*fixture, store.Store, *Proxy) {
@@ -32,71 +32,71 @@ func stalls() []stallCase {
 		}
 		c, err := s.Claim(f.t.Context(), r)
 		if err == nil && c.Settler != nil {
-			f.t.Cleanup(func() { _ = c.Settler.Release(context.Background()) }) // so that the store can be closed
+			f.t.Cleanup(func() { _ = c.Settler.Release(context.Background()) }) // without it the store could not be closed
 		}
 	}
 	return []stallCase{
 		{
-			name: "in a claim, while it rings", rows: []clock.Op{set("rings", t0)},
+			name: "in a claim, while it rings", existingRows: []clock.Op{set("rings", t0)},
 			begin: func(f *fixture, s store.Store, p *Proxy) {
 				claim(f, s, "rings")
 				p.Stall()
 			},
 		},
 		{
-			name: "in a claim, while it reads",
-			rows: []clock.Op{set("large 1", t0, big), set("large 2", t0, big), set("large 3", t0, big), set("large 4", t0, big), set("large 5", t0, big)},
+			name:         "in a claim, while it reads",
+			existingRows: []clock.Op{set("large 1", t0, big), set("large 2", t0, big), set("large 3", t0, big), set("large 4", t0, big), set("large 5", t0, big)},
 			begin: func(f *fixture, s store.Store, p *Proxy) {
-				p.StallAnswer(1 << 20)
+				p.StallResult(1 << 20)
 				claim(f, s, "large 1", "large 2", "large 3", "large 4", "large 5")
 			},
 		},
 		{
-			name: "in a write, before its commit", rows: []clock.Op{set("moves", t0)},
-			text: commits, begin: write(set("moves", t0+1)),
+			name: "in a write, before its commit", existingRows: []clock.Op{set("moves", t0)},
+			stallTexts: commitTexts, begin: write(set("moves", t0+1)),
 		},
 		{
-			name: "in a write, within a statement", rows: []clock.Op{set("grows", t0)},
-			text: []string{"rewritealarms"}, after: 1 << 20, begin: write(set("grows", t0+1, big)),
+			name: "in a write, within a statement", existingRows: []clock.Op{set("grows", t0)},
+			stallTexts: []string{"rewritealarms"}, bytesAfterText: 1 << 20, begin: write(set("grows", t0+1, big)),
 		},
 		{
-			name: "while it attends", text: commits,
+			name: "while it attends", stallTexts: commitTexts,
 			begin: func(f *fixture, s store.Store, _ *Proxy) { _ = s.Attend(f.t.Context(), node("stops", t0+3000), 0) },
 		},
 	}
 }
 
-// commits are COMMIT as PostgreSQL and MySQL get it, not the end of READ COMMITTED.
-var commits = []string{"commit\x00", "\x03commit"}
+// commitTexts are the bytes of COMMIT on PostgreSQL and on MySQL. They do not match the end of READ COMMITTED.
+var commitTexts = []string{"commit\x00", "\x03commit"}
 
 type stallCase struct {
-	name  string
-	rows  []clock.Op // that exist before
-	text  []string   // at which the proxy stalls, see Proxy.StallAt; nil: begin stalls it
-	after int
-	begin func(f *fixture, s store.Store, p *Proxy)
+	name           string
+	existingRows   []clock.Op // sets of the rows that exist before
+	stallTexts     []string   // texts at which the proxy stalls, see Proxy.StallAt; nil: begin stalls it
+	bytesAfterText int
+	begin          func(f *fixture, s store.Store, p *Proxy)
 }
 
-// testStalled stops clients that hold locks, all at once: the server frees the rows in time.
-func testStalled(t *testing.T, f *fixture) {
+// testStoppedClients stops several clients that hold locks: the server frees the rows in time.
+func testStoppedClients(t *testing.T, f *fixture) {
 	var g errgroup.Group
 	f.attend(node("stops", t0), 0)
 	for _, c := range stalls() {
-		locked := "node WHERE incarnation = 'stops'"
-		if len(c.rows) > 0 {
-			locked = fmt.Sprintf("alarm WHERE id = %d", f.set(t0, c.rows...)[0])
+		lockedRow := "node WHERE incarnation = 'stops'"
+		if len(c.existingRows) > 0 {
+			lockedRow = fmt.Sprintf("alarm WHERE id = %d", f.set(t0, c.existingRows...)[0])
 		}
 		p := NewProxy(t, f.db.Server)
 		s := f.db.Via(t, p.Address())
 		ok(t, s.Check(t.Context()), "check through a proxy")
-		p.StallAt(c.after, c.text...)
+		p.StallAt(c.bytesAfterText, c.stallTexts...)
 		g.Go(func() error {
 			c.begin(f, s, p)
 			return nil
 		})
 		g.Go(func() error {
 			defer p.Close()
-			age, err := f.age(locked, p)
+			age, err := f.measureLockAge(lockedRow, p)
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			} else {
@@ -108,15 +108,15 @@ func testStalled(t *testing.T, f *fixture) {
 	ok(t, g.Wait(), "a client that stopped")
 }
 
-// age waits for the lock of a row, and returns how long they outlived the stall.
-func (f *fixture) age(locked string, p *Proxy) (time.Duration, error) {
+// measureLockAge waits for the lock of a row. It returns how long the lock outlived the stall.
+func (f *fixture) measureLockAge(lockedRow string, p *Proxy) (time.Duration, error) {
 	select {
 	case <-p.Stalled():
-	case <-time.After(10 * prompt):
+	case <-time.After(hangTimeout):
 		return 0, fmt.Errorf("the proxy does not stall")
 	}
 	begin := time.Now()
-	ctx, stop := context.WithTimeout(f.t.Context(), 2*lockAge)
+	ctx, stop := context.WithTimeout(f.t.Context(), 2*maxLockAge)
 	defer stop()
 	tx, err := f.db.SQL.BeginTx(ctx, nil)
 	if err != nil {
@@ -124,12 +124,12 @@ func (f *fixture) age(locked string, p *Proxy) (time.Duration, error) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	var one int
-	err = tx.QueryRowContext(ctx, "SELECT 1 FROM "+locked+" FOR UPDATE").Scan(&one)
+	err = tx.QueryRowContext(ctx, "SELECT 1 FROM "+lockedRow+" FOR UPDATE").Scan(&one)
 	age := time.Since(begin)
 	switch {
 	case err != nil:
 		return age, fmt.Errorf("still locked after %s: %w", age, err)
-	case age > lockAge:
+	case age > maxLockAge:
 		return age, fmt.Errorf("locked for %s", age)
 	case age < time.Second:
 		return age, fmt.Errorf("was not locked: free after %s", age)

@@ -14,7 +14,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// testRoundTrip writes alarms at the edges of every field, with every key that looks dangerous, and reads them back.
+// testRoundTrip writes alarms with extreme values in every field and reads them back.
 func testRoundTrip(t *testing.T, f *fixture) {
 	policy := clock.RetryPolicy{Initial: 250 * time.Millisecond, Factor: 1.5, Cap: 24 * time.Hour, Limit: 7}
 	full := make([]byte, clock.DefaultMaxPayload)
@@ -32,7 +32,7 @@ func testRoundTrip(t *testing.T, f *fixture) {
 		"zeros":       payload(make([]byte, 100)),
 		"options": func(s *clock.Set) {
 			s.Retry, s.AckTimeout, s.MaxRings, s.Priority = policy, clock.MaxAckTimeout, clock.MaxRingsLimit, 9
-			s.Delivery = clock.AtMostOnce // no set has it with ack_timeout, but a store does not mind
+			s.Delivery = clock.AtMostOnce // no set combines it with ack_timeout, but a store accepts that
 			s.ContentType = strings.Repeat("x", clock.MaxContentType)
 			s.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 		},
@@ -46,19 +46,19 @@ func testRoundTrip(t *testing.T, f *fixture) {
 		same(t, "content of "+name, a.Content, s.Content)
 		same(t, "traceparent of "+name, a.Traceparent, s.Traceparent)
 		same(t, "instants of "+name, []clock.Instant{a.NextTryTime, a.CreateTime, a.UpdateTime, a.RungAt, a.FinishedAt},
-			[]clock.Instant{s.RingAt, t0, t0, clock.NoInstant, clock.NoInstant})
+			[]clock.Instant{max(s.RingAt, t0), t0, t0, clock.NoInstant, clock.NoInstant})
 		same(t, "shard of "+name, a.Shard, s.Key.Shard(f.ShardCount()))
 	}
 }
 
-// businessIDs are pairwise different bytewise; some are equal to others under every collation but a binary one.
+// businessIDs differ from each other bytewise. Some are equal under every collation except a binary one.
 var businessIDs = []string{
 	"a", "A", "ä", "á", "\u00e9", "e\u0301", "ss", "ß", "1", "01", "1.0", "x x", "x  x", "x", "a/b", "a%2Fb", "a%b", "a_b", "a+b", "a b",
 	"it's", `"quoted"`, `back\slash`, "`tick`", "$1", "?", ":name", "@p1", "--", "/*x*/", ";", "%", "_", "\U0001f514", "日本語", "İ", "i", "I", "ı",
 	"null", "NULL", "…", "x\u00a0y", "\u200b", "x\u200b", strings.Repeat("k", clock.MaxBusinessID), strings.Repeat("🔔", clock.MaxBusinessID/4),
 }
 
-// testKeys demands that keys are compared byte for byte, in single and in group writes, with any character.
+// testKeys demands that single and group writes compare keys byte for byte, with any character.
 func testKeys(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for _, id := range businessIDs {
@@ -79,18 +79,18 @@ func testKeys(t *testing.T, f *fixture) {
 	for _, id := range []string{"A", "e\u0301", "x x", "ä"} {
 		same(t, "state of "+id, f.get(id).State, clock.Scheduled)
 	}
-	one := f.set(t0, set("same", t0+5), set("same", t0+5, in("Shop")), set("same", t0+5, in("shop.")))
+	one := f.set(t0, set("same", t0+5), set("same", t0+5, inApplication("Shop")), set("same", t0+5, inApplication("shop.")))
 	if one[0] == one[1] || one[1] == one[2] {
-		t.Fatalf("applications are not told apart: ids %v", one)
+		t.Fatalf("two applications share an alarm: ids %v", one)
 	}
 	if _, err := f.Get(t.Context(), clock.Key{Application: "SHOP", BusinessID: "same"}); !errors.Is(err, clock.ErrNotFound) {
 		t.Fatalf("get of an application in other case: %v", err)
 	}
 }
 
-// testKeysOf finds keys by id: of more ids than a statement takes, in any order, also twice, of any state, and of none.
-func testKeysOf(t *testing.T, f *fixture) {
-	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, in("bank")), set(businessIDs[len(businessIDs)-1], t0))
+// testKeysByID finds keys by id: more ids than one statement takes, in any order, repeated, unknown, of any state, and none at all.
+func testKeysByID(t *testing.T, f *fixture) {
+	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, inApplication("bank")), set(businessIDs[len(businessIDs)-1], t0))
 	ids := f.set(t0, ops...)
 	f.set(t0, cancel("of-00007"))
 	want := make(map[int64]clock.Key, len(ids))
@@ -104,33 +104,33 @@ func testKeysOf(t *testing.T, f *fixture) {
 	ok(t, err, "keys")
 	same(t, "keys", keys, want)
 	keys, err = f.Keys(t.Context(), nil)
-	ok(t, err, "keys of nothing")
-	same(t, "keys of nothing", len(keys), 0)
+	ok(t, err, "keys without ids")
+	same(t, "keys without ids", len(keys), 0)
 }
 
-// arrange makes a row of the state under the business id and returns it; "" is no row.
+// arrange makes a row in the state under the business id and returns it. State "none" makes no row.
 func (f *fixture) arrange(id string, state string) clock.Alarm {
 	f.t.Helper()
 	switch state {
 	case "none":
 		return clock.Alarm{}
 	case "expired":
-		f.set(t0-1000, set(id, t0-500, latest(t0-500)))
+		f.set(t0-1000, set(id, t0-500, latestRingAt(t0-500)))
 		f.claim(t0, f.get(id).ID)
 	case "dead":
-		f.set(t0-1000, set(id, t0-500, retries(0)))
-		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Refused))
+		f.set(t0-1000, set(id, t0-500, retryLimit(0)))
+		f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Refused))
 	case "ringing":
-		f.set(t0-1000, set(id, t0-500, acknowledged(time.Hour, 3)))
-		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+		f.set(t0-1000, set(id, t0-500, acknowledgedWithin(time.Hour, 3)))
+		f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed))
 	case "doubtful":
 		f.set(t0-1000, set(id, t0-500))
-		f.claim(t0, f.get(id).ID).settle(t0, all(clock.Doubtful))
+		f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Doubtful))
 	default:
 		f.set(t0-1000, set(id, t0-500))
 		switch state {
 		case "rung":
-			f.claim(t0, f.get(id).ID).settle(t0, all(clock.Confirmed))
+			f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed))
 		case "cancelled":
 			f.set(t0, cancel(id))
 		case "paused":
@@ -144,8 +144,8 @@ func (f *fixture) arrange(id string, state string) clock.Alarm {
 	return *f.get(id)
 }
 
-// ops are what the table of decisions is tried with, by what they are.
-func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
+// decisionOps returns the ops for the table of decisions, by name.
+func (f *fixture) decisionOps(id string, row clock.Alarm) map[string]clock.Op {
 	row.Key = key(id)
 	repeat := set(id, row.RingAt, func(s *clock.Set) { s.Content = row.Content })
 	if row.ID == 0 {
@@ -162,21 +162,21 @@ func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
 		return func(s *clock.Set) { s.RingAt, s.LatestRingAt = s.RingAt+by, clock.NoInstant }
 	}
 	generation := func(g int64) clock.Condition { return clock.Condition{Kind: clock.AtGeneration, Generation: g} }
-	of := func(k clock.ConditionKind) func(*clock.Set) { return given(clock.Condition{Kind: k}) }
+	ifKind := func(k clock.ConditionKind) func(*clock.Set) { return onlyIf(clock.Condition{Kind: k}) }
 	return map[string]clock.Op{
 		"repeat":                 repeat,
 		"later":                  with(repeat, move(1)),
 		"other payload":          with(repeat, payload([]byte("other"))),
 		"other traceparent":      with(repeat, func(s *clock.Set) { s.Traceparent = "00-1-2-01" }),
-		"if absent":              with(repeat, of(clock.Absent)),
-		"if earlier, earlier":    with(repeat, move(-1), of(clock.Earlier)),
-		"if earlier, equal":      with(repeat, payload([]byte("x")), of(clock.Earlier)),
-		"if earlier, later":      with(repeat, move(1), of(clock.Earlier)),
-		"if later, later":        with(repeat, move(1), of(clock.Later)),
-		"if later, earlier":      with(repeat, move(-1), of(clock.Later)),
-		"if generation 1":        with(repeat, move(2), given(generation(1))),
-		"if generation 2":        with(repeat, move(2), given(generation(2))),
-		"if generation 0":        with(repeat, given(generation(0))),
+		"if absent":              with(repeat, ifKind(clock.Absent)),
+		"if earlier, earlier":    with(repeat, move(-1), ifKind(clock.Earlier)),
+		"if earlier, equal":      with(repeat, payload([]byte("x")), ifKind(clock.Earlier)),
+		"if earlier, later":      with(repeat, move(1), ifKind(clock.Earlier)),
+		"if later, later":        with(repeat, move(1), ifKind(clock.Later)),
+		"if later, earlier":      with(repeat, move(-1), ifKind(clock.Later)),
+		"if generation 1":        with(repeat, move(2), onlyIf(generation(1))),
+		"if generation 2":        with(repeat, move(2), onlyIf(generation(2))),
+		"if generation 0":        with(repeat, onlyIf(generation(0))),
 		"cancel":                 cancel(id),
 		"brief cancel":           {Cancel: &clock.Cancel{Key: key(id), Brief: true}},
 		"cancel of generation 1": {Cancel: &clock.Cancel{Key: key(id), If: generation(1)}},
@@ -190,16 +190,16 @@ func (f *fixture) ops(id string, row clock.Alarm) map[string]clock.Op {
 	}
 }
 
-// testDecisions tries every kind of op on a row of every state: the store does what Decide says, and nothing else.
+// testDecisions writes every kind of op on a row in every state: the store does exactly what Decide says.
 func testDecisions(t *testing.T, f *fixture) {
 	states := []string{
 		"none", "scheduled", "doubtful", "paused", "ringing", "rung", "expired", "dead", "cancelled", "claimed",
 	}
 	for _, state := range states {
-		for name := range f.ops("", clock.Alarm{}) {
+		for name := range f.decisionOps("", clock.Alarm{}) {
 			id := state + ": " + name
 			row := f.arrange(id, state)
-			op := f.ops(id, row)[name]
+			op := f.decisionOps(id, row)[name]
 			var want clock.Decision
 			if row.ID == 0 {
 				want = op.Decide(nil, t0+9)
@@ -212,24 +212,24 @@ func testDecisions(t *testing.T, f *fixture) {
 	}
 }
 
-// asked returns what the op wants to know of the alarm.
-func asked(op clock.Op, a clock.Alarm) clock.Alarm {
+// askedFields returns the fields of the alarm that the op asks for.
+func askedFields(op clock.Op, a clock.Alarm) clock.Alarm {
 	if op.Cancel != nil && op.Cancel.Brief {
 		return clock.Alarm{ID: a.ID, Key: a.Key, Shard: a.Shard, State: a.State, Generation: a.Generation}
 	}
 	return a
 }
 
-// wantDecision applies op at t0+9 and demands the decision, in the answer and in the row.
+// wantDecision applies op at t0+9 and demands that decision, in the result and in the row.
 func (f *fixture) wantDecision(what string, op clock.Op, want clock.Decision) {
 	f.t.Helper()
 	got := f.write(t0+9, op)[0]
 	if want.Verdict == clock.Create {
 		want.Alarm.ID, want.Alarm.Shard = got.Alarm.ID, want.Alarm.Key.Shard(f.ShardCount())
 	}
-	want.Alarm.Attempts = nil // a write does not read them
+	want.Alarm.Attempts = nil // writes do not return attempts
 	same(f.t, what+": verdict", got.Verdict, want.Verdict)
-	same(f.t, what+": alarm", asked(op, got.Alarm), asked(op, want.Alarm))
+	same(f.t, what+": alarm", askedFields(op, got.Alarm), askedFields(op, want.Alarm))
 	same(f.t, what+": error", got.Err != nil, want.Err != nil)
 	if want.Err != nil {
 		var g, w *clock.Error
@@ -242,14 +242,14 @@ func (f *fixture) wantDecision(what string, op clock.Op, want clock.Decision) {
 	}
 }
 
-// testNotFound demands the kind of a key that has no row.
+// testNotFound demands clock.ErrNotFound for a key without a row.
 func testNotFound(t *testing.T, f *fixture) {
-	if a, err := f.Get(t.Context(), key("nobody")); !errors.Is(err, clock.ErrNotFound) {
-		t.Fatalf("get of no alarm: %v, %v", a, err)
+	if a, err := f.Get(t.Context(), key("absent")); !errors.Is(err, clock.ErrNotFound) {
+		t.Fatalf("get of an absent alarm: %v, %v", a, err)
 	}
 }
 
-// testGroup writes groups that mix new and existing keys and cancels.
+// testGroup writes groups of cancels and of sets with new and existing keys.
 func testGroup(t *testing.T, f *fixture) {
 	ids := names("order", 400)
 	f.set(t0, sets(ids[:200], t0+5)...)
@@ -279,18 +279,17 @@ func testGroup(t *testing.T, f *fixture) {
 	for i, d := range f.write(t0+1, ops...) {
 		same(t, fmt.Sprintf("verdict of op %d on %s", i, ops[i].Key().BusinessID), d.Verdict, want[i])
 		if d.Alarm.ID != 0 {
-			same(t, "key of the answer", d.Alarm.Key, ops[i].Key())
+			same(t, "key of the decision", d.Alarm.Key, ops[i].Key())
 			f.want(d.Alarm)
 		}
 	}
 }
 
-// testGroupAtOnce writes the same keys in overlapping groups from many goroutines: each key is created once, and
-// the answers of all are true.
-func testGroupAtOnce(t *testing.T, f *fixture) {
+// testOverlappingGroups writes overlapping groups from several goroutines. Each key is created once, and all decisions are true.
+func testOverlappingGroups(t *testing.T, f *fixture) {
 	const writers, span, keys = 8, 60, 100
 	ids := names("k", keys)
-	created := make([][]clock.Decision, writers)
+	created, groups := make([][]clock.Decision, writers), make([][]clock.Op, writers)
 	var g errgroup.Group
 	for w := range writers {
 		g.Go(func() (err error) {
@@ -298,18 +297,24 @@ func testGroupAtOnce(t *testing.T, f *fixture) {
 			if w%2 == 1 {
 				slices.Reverse(group)
 			}
-			created[w], err = f.tryWrite(t0, sets(group, t0+5)...)
+			groups[w] = sets(group, t0+5)
+			created[w], err = f.tryWrite(t0, groups[w]...)
 			return err
 		})
 	}
 	ok(t, g.Wait(), "write")
 	count := make(map[clock.Key]int)
-	for _, ds := range created {
-		for _, d := range ds {
+	for w, ds := range created {
+		for i, d := range ds {
+			if d.Verdict == clock.Wait { // another group held the key and may have rolled back
+				var err error
+				d, err = f.writeUntilUnlocked(groups[w][i])
+				ok(t, err, "write a key that was held")
+			}
 			if d.Verdict == clock.Create {
 				count[d.Alarm.Key]++
 				f.want(d.Alarm)
-			} else if d.Verdict != clock.Keep && d.Verdict != clock.Wait {
+			} else if d.Verdict != clock.Keep {
 				t.Fatalf("%s of %s", d.Verdict, d.Alarm.BusinessID)
 			}
 		}
@@ -320,9 +325,9 @@ func testGroupAtOnce(t *testing.T, f *fixture) {
 	same(t, "keys created", len(count), 35+span+writers)
 }
 
-// testOneKeyAtOnce sets one key from 16 goroutines with different contents: one creates, the generations are one
-// chain, and the last stands.
-func testOneKeyAtOnce(t *testing.T, f *fixture) {
+// testRacingSetsOfOneKey sets one key from 16 goroutines with different contents. One set creates the alarm, each other one adds a
+// generation, and the last generation stays.
+func testRacingSetsOfOneKey(t *testing.T, f *fixture) {
 	const writers = 16
 	for round := range 5 {
 		id := fmt.Sprintf("round-%d", round)
@@ -330,7 +335,7 @@ func testOneKeyAtOnce(t *testing.T, f *fixture) {
 		var g errgroup.Group
 		for w := range writers {
 			g.Go(func() (err error) {
-				decisions[w], err = f.definite(set(id, t0+clock.Instant(w)))
+				decisions[w], err = f.writeUntilUnlocked(set(id, t0+clock.Instant(w)))
 				return err
 			})
 		}
@@ -350,11 +355,11 @@ func testOneKeyAtOnce(t *testing.T, f *fixture) {
 	}
 }
 
-// definite writes one op until its row is free.
-func (f *fixture) definite(op clock.Op) (clock.Decision, error) {
+// writeUntilUnlocked writes one op until its row is not locked.
+func (f *fixture) writeUntilUnlocked(op clock.Op) (clock.Decision, error) {
 	for {
-		ctx, stop := context.WithTimeout(f.t.Context(), 10*prompt)
-		d, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{op}, Wait: prompt})
+		ctx, stop := context.WithTimeout(f.t.Context(), hangTimeout)
+		d, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{op}, Wait: promptTimeout})
 		stop()
 		if err != nil {
 			return clock.Decision{}, err
@@ -365,11 +370,12 @@ func (f *fixture) definite(op clock.Op) (clock.Decision, error) {
 	}
 }
 
-// testHeldRow holds a row as a ring does: a group does not wait for it, one that asks to wait gets it afterwards.
+// testHeldRow writes while a claim holds a row. A group does not wait for the row. A write with WriteRequest.Wait gets it after the
+// claim.
 func testHeldRow(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("held", t0), set("free", t0), set("moved", t0))
 	held := f.claim(t0, ids[0]).wantRings(ids[0])
-	ctx, stop := context.WithTimeout(t.Context(), prompt)
+	ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 	defer stop()
 	ops := append(sets(names("new", 200), t0+5), set("held", t0+7), set("free", t0), cancel("moved"))
 	decisions, err := f.Write(ctx, clock.WriteRequest{Now: t0 + 1, Ops: ops})
@@ -385,35 +391,35 @@ func testHeldRow(t *testing.T, f *fixture) {
 		var waited clock.Decision
 		var g errgroup.Group
 		g.Go(func() (err error) {
-			waited, err = f.definite(set("held", t0+7))
+			waited, err = f.writeUntilUnlocked(set("held", t0+7))
 			return err
 		})
 		g.Go(func() error {
-			_, err := held.trySettle(t0, all(clock.Confirmed))
+			_, err := held.trySettle(t0, everyRing(clock.Confirmed))
 			return err
 		})
 		ok(t, g.Wait(), "wait for a held row")
 		same(t, "verdict after the wait", waited.Verdict, clock.Rearm)
 		return
 	}
-	held.settle(t0, all(clock.Confirmed))
+	held.settle(t0, everyRing(clock.Confirmed))
 	same(t, "verdict after the claim", f.write(t0+2, set("held", t0+7))[0].Verdict, clock.Rearm)
 }
 
-// testWaitEnds demands that a write that waits for a held row gives up at its time, without an error.
+// testWaitEnds demands that a write stops waiting for a locked row after WriteRequest.Wait, without an error.
 func testWaitEnds(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("held", t0))
 	f.claim(t0, ids...).wantRings(ids...)
-	ctx, stop := context.WithTimeout(t.Context(), 10*prompt)
+	ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 	defer stop()
 	r := clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("held")}, Wait: 50 * time.Millisecond}
 	d, err := f.Write(ctx, r)
-	ok(t, err, "write that waits in vain")
+	ok(t, err, "write that gives up")
 	same(t, "verdict", d[0].Verdict, clock.Wait)
 	same(t, "state", f.get("held").Claimed(), f.lease > 0)
 }
 
-// testLargeGroup writes what a group may hold at most.
+// testLargeGroup writes a group of the largest size.
 func testLargeGroup(t *testing.T, f *fixture) {
 	body := make([]byte, clock.DefaultMaxPayload)
 	for i := range body {

@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Reasons of expired alarms.
+const (
+	reasonNotRung        = "latest_ring_at passed before it could be rung"
+	reasonInDoubt        = "in doubt: a ring was handed over and its outcome is unknown, then latest_ring_at passed"
+	reasonUnacknowledged = "latest_ring_at passed before a ring was acknowledged"
+)
+
+// expiredReason returns the last_error that the alarm gets when it expires.
+func expiredReason(a *clock.Alarm) string {
+	switch {
+	case (a.InDoubt || a.Claimed()) && a.LastError != "":
+		return reasonInDoubt + "; last error: " + a.LastError
+	case a.InDoubt || a.Claimed():
+		return reasonInDoubt
+	case unacknowledged(a):
+		return reasonUnacknowledged
+	}
+	return cmp.Or(a.LastError, reasonNotRung)
+}
+
+// expiryCase is an alarm that expires: its preparation, and its reason and doubt afterwards.
+type expiryCase struct {
+	name    string
+	reason  string
+	inDoubt bool
+	prepare func(f *fixture, id int64)
+}
+
+func expiryCases(f *fixture) []expiryCase {
+	lose := func(f *fixture, id int64) { f.claim(t0, id).wantRings(id).unsettled = false } // the claim's node dies
+	fail := func(kind clock.OutcomeKind, reason string) func(f *fixture, id int64) {
+		return func(f *fixture, id int64) {
+			f.claim(t0, id).wantRings(id).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: kind, Reason: reason} })
+			f.exec("UPDATE alarm SET next_try_time = %d WHERE id = %d", t0, id)
+		}
+	}
+	all := []expiryCase{
+		{"never claimed", reasonNotRung, false, func(*fixture, int64) {}},
+		{"failed", "full", false, fail(clock.Nacked, "full")},
+		{"not sent", reasonNotRung, false, fail(clock.Unsent, "")},
+		{"in doubt", reasonInDoubt, true, fail(clock.Doubtful, "")},
+		{"in doubt with a reason", reasonInDoubt + "; last error: größer ✗", true, fail(clock.Doubtful, "größer ✗")},
+		{"unacknowledged", reasonUnacknowledged, false, fail(clock.Confirmed, "")},
+		{"failed and unacknowledged", reasonUnacknowledged, false, func(f *fixture, id int64) {
+			fail(clock.Nacked, "full")(f, id)
+			fail(clock.Confirmed, "")(f, id)
+		}},
+	}
+	if f.lease == 0 {
+		return all
+	}
+	return append(all,
+		expiryCase{"lost", reasonInDoubt, true, lose},
+		expiryCase{"failed, then lost", reasonInDoubt + "; last error: full", true, func(f *fixture, id int64) {
+			fail(clock.Nacked, "full")(f, id)
+			lose(f, id)
+		}},
+		expiryCase{"unacknowledged, then lost", reasonInDoubt, true, func(f *fixture, id int64) {
+			fail(clock.Confirmed, "")(f, id)
+			lose(f, id)
+		}},
+	)
+}
+
+// testExpiredReasons expires alarms in a claim and in Expire. The reason tells whether a ring may have arrived.
+func testExpiredReasons(t *testing.T, f *fixture) {
+	end := t0.Add(time.Hour)
+	for _, by := range []string{"claim", "Expire"} {
+		for _, e := range expiryCases(f) {
+			name := by + ": " + e.name
+			id := f.set(t0, set(name, t0, latestRingAt(t0+5), acknowledgedWithin(time.Minute, 5)))[0]
+			e.prepare(f, id)
+			before := f.get(name)
+			var reason string
+			if by == "claim" {
+				c := f.claim(end, id).wantRings()
+				same(t, name+": ended", len(c.Ended), 1)
+				same(t, name+": state", c.Ended[0].State, clock.Expired)
+				reason = c.Ended[0].Reason
+			} else {
+				reason = f.expireAll(end, 10)[name]
+			}
+			same(t, name+": reason", reason, e.reason)
+			want := *before
+			want.State, want.NextTryTime, want.FinishedAt, want.UpdateTime = clock.Expired, clock.NoInstant, end, end
+			want.LastError, want.InDoubt = e.reason, e.inDoubt
+			f.want(want)
+			shown := f.report(fmt.Sprintf("SELECT state, in_doubt FROM retry_report WHERE id = %d AND in_doubt = 1", id))
+			same(t, name+": in retry_report", len(shown) == 1, e.inDoubt)
+		}
+	}
+}

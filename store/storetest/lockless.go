@@ -1,0 +1,207 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// lockStripper is a proxy between a store and its server. It removes the row locks of claims: the server reads SKIP LOCKED statements
+// without FOR UPDATE, as TiDB runs them. It holds back the first statement that decides a claim.
+type lockStripper struct {
+	address         string
+	reachedDecision chan struct{} // receives when a claim is about to decide
+	mayDecide       chan struct{} // closed: the claim may decide
+}
+
+// Names of the statements that decide a claim.
+var decidingStatements = [][]byte{
+	[]byte("-- name: TakeAlarms "), []byte("-- name: LeaseAlarms "), []byte("-- name: TakeOnce "),
+	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: BuryAlarm "),
+}
+
+func newLockStripper(tb testing.TB, server string) *lockStripper {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(tb, err, "listen")
+	l := &lockStripper{address: listener.Addr().String(), reachedDecision: make(chan struct{}), mayDecide: make(chan struct{})}
+	var connections errgroup.Group
+	connections.Go(func() error {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return nil //nolint:nilerr // closed when the test ends
+			}
+			upstream, err := net.Dial("tcp", server)
+			if err != nil {
+				return err
+			}
+			connections.Go(func() error { return l.copyData(upstream, client, l.strip) })
+			connections.Go(func() error { return l.copyData(client, upstream, func([]byte) {}) })
+		}
+	})
+	tb.Cleanup(func() { // runs after the store behind the proxy is closed
+		_ = listener.Close()
+		ok(tb, connections.Wait(), "proxy")
+	})
+	return l
+}
+
+// copyData copies until one side closes. change sees the data before it is passed on.
+func (l *lockStripper) copyData(dst, src net.Conn, change func(data []byte)) error {
+	defer func() { _, _ = dst.Close(), src.Close() }()
+	buffer := make([]byte, 1<<20)
+	for {
+		n, err := src.Read(buffer)
+		change(buffer[:n])
+		if _, failed := dst.Write(buffer[:n]); failed != nil || err != nil {
+			return nil // one side has closed the connection
+		}
+	}
+}
+
+// strip overwrites the locking clause with blanks, because the length must stay the same.
+func (l *lockStripper) strip(data []byte) {
+	for clause := []byte("FOR UPDATE SKIP LOCKED"); ; {
+		offset := bytes.Index(data, clause)
+		if offset < 0 {
+			break
+		}
+		copy(data[offset:], bytes.Repeat([]byte(" "), len(clause)))
+	}
+	for _, name := range decidingStatements {
+		if bytes.Contains(data, name) {
+			select {
+			case <-l.mayDecide: // an earlier statement was held back
+			default:
+				l.reachedDecision <- struct{}{}
+				<-l.mayDecide
+			}
+			return
+		}
+	}
+}
+
+// concurrentChange is a change of a row between the read and the decision of a claim.
+type concurrentChange struct {
+	name    string
+	once    bool // the alarm rings at most once
+	options []func(*clock.Set)
+	change  func(f *fixture, id string)
+}
+
+func concurrentChanges() []concurrentChange {
+	setAgain := func(options ...func(*clock.Set)) func(f *fixture, id string) {
+		return func(f *fixture, id string) {
+			f.set(t0, set(id, t0, append(options, payload([]byte("the new one")))...))
+		}
+	}
+	return []concurrentChange{
+		{name: "set again", change: setAgain()},
+		{name: "set to later", change: func(f *fixture, id string) { f.set(t0, set(id, t0+1000)) }},
+		{name: "set to ring at most once", change: setAgain(atMostOnce)},
+		{name: "at most once, set again", once: true, change: setAgain(atMostOnce)},
+		{name: "at most once, set to ring at least once", once: true, change: setAgain()},
+		{name: "cancelled", change: func(f *fixture, id string) { f.set(t0, cancel(id)) }},
+		{name: "tried by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Doubtful)) }},
+		{name: "rung by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed)) }},
+		{name: "expiring, set again", options: []func(*clock.Set){latestRingAt(t0 - 1)}, change: setAgain()},
+	}
+}
+
+// testRowVersion changes a row between the read and the decision of a claim, on a server that does not lock. The claim must ring the
+// row version that its UPDATE changed, and no change may be lost. The rows are new, or were tried before.
+func testRowVersion(t *testing.T, f *fixture) {
+	for _, m := range concurrentChanges() {
+		for _, tried := range []bool{false, true} {
+			name := m.name
+			if tried {
+				name += ", tried before"
+			}
+			t.Run(name, func(t *testing.T) { f.rowVersion(t, name, m, tried) })
+		}
+	}
+}
+
+func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange, tried bool) {
+	options := append([]func(*clock.Set){payload([]byte("the old one"))}, change.options...)
+	if change.once {
+		options = append(options, atMostOnce)
+	}
+	changed, other := name+": changed", name+": other"
+	ids := f.set(t0, set(changed, t0-1, options...), set(other, t0, options...))
+	if tried {
+		f.exec("UPDATE alarm SET retry_times = 1, update_time = update_time + 1 WHERE id IN (%d, %d)", ids[0], ids[1])
+	}
+	proxy := newLockStripper(t, f.db.Server)
+	via := &fixture{t: t, db: f.db, lease: f.lease, Store: f.db.Via(t, proxy.address)}
+	ok(t, via.Check(t.Context()), "check")
+
+	var c *claim
+	claimed := make(chan struct{})
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		defer close(claimed)
+		r := via.request(t0, ids...)
+		r.AtMostOnce = change.once
+		c, err = via.tryClaim(r)
+		return err
+	})
+	readsFirst := false // whether the claim reads and decides in two statements
+	select {
+	case <-proxy.reachedDecision:
+		readsFirst = true
+		change.change(f, changed)
+	case <-claimed:
+	case <-time.After(hangTimeout):
+		t.Fatal("the claim neither decides nor ends")
+	}
+	close(proxy.mayDecide)
+	ok(t, g.Wait(), "claim")
+	t.Cleanup(func() {
+		if c.unsettled { // a failed test must leave no lock behind
+			_ = c.Settler.Release(context.Background())
+		}
+	})
+	for _, r := range c.Rings {
+		a := f.get(r.BusinessID)
+		same(t, "ring of "+r.BusinessID, fmt.Sprint(r.Generation, string(r.Payload), r.RingNo, r.Delivery),
+			fmt.Sprint(a.Generation, string(a.Payload), a.RingNo+1, a.Delivery))
+		if f.lease == 0 && !change.once { // otherwise the claim has written in_doubt
+			same(t, "in doubt", r.InDoubt, a.InDoubt)
+		}
+		same(t, "at most once", r.Delivery == clock.AtMostOnce, change.once)
+	}
+	c.settle(t0, everyRing(clock.Confirmed))
+	f.ringRest(t, ids)
+	a := f.get(changed)
+	want := fmt.Sprint(clock.Rung, 2, 1, "the new one")
+	switch {
+	case !readsFirst:
+		want = fmt.Sprint(clock.Rung, 1, 1, "the old one")
+	case change.name == "set to later":
+		want = fmt.Sprint(clock.Scheduled, 2, 0, string(a.Payload))
+	case change.name == "cancelled":
+		want = fmt.Sprint(clock.Cancelled, 1, 0, "the old one")
+	case change.name == "tried by another", change.name == "rung by another":
+		want = fmt.Sprint(clock.Rung, 1, 1, "the old one")
+	}
+	same(t, changed, fmt.Sprint(a.State, a.Generation, a.RingNo, string(a.Payload)), want)
+}
+
+// ringRest rings the due alarms among the ids, with either delivery.
+func (f *fixture) ringRest(t *testing.T, ids []int64) {
+	t.Helper()
+	c := f.claim(t0, ids...)
+	c.settle(t0, everyRing(clock.Confirmed))
+	if len(c.AtMostOnce) > 0 {
+		f.claimOnce(t0, c.AtMostOnce...).settle(t0, everyRing(clock.Confirmed))
+	}
+}
