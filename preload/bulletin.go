@@ -4,69 +4,66 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// Bulletin is a Courier through the database: a node posts its wake-ups for all to read, several in one notice, and who
-// rings a shard heeds what is of it.
+// Bulletin is a Courier through the database. A node posts its wake-ups as notices, several wake-ups in one notice. All nodes hear all
+// notices, and each node uses the wake-ups of the shards that it loads.
 type Bulletin struct {
 	notifier store.Notifier
-	heard    func(body []byte)
-	missed   func()
+	heard    func(body []byte) // takes a wake-up
+	missed   func()            // called when wake-ups may have been lost
 	log      *slog.Logger
 	dropped  prometheus.Counter
 	errors   prometheus.Counter
-	wake     chan struct{} // capacity 1: something is waiting
+	wake     chan struct{} // capacity 1; signalled when wake-ups wait
 
 	mu      sync.Mutex
-	waiting [][]byte
-	bytes   int
+	waiting [][]byte // wake-ups to post
+	bytes   int      // their size; at most maxWaitingBytes
 }
 
 var _ Courier = (*Bulletin)(nil)
 
 const (
-	// maxPosted bounds what waits to be posted, in bytes.
-	maxPosted = 1 << 20
-	// maxNotices is how many notices are posted in one call, at most.
+	// maxWaitingBytes bounds the size of the wake-ups that wait to be posted.
+	maxWaitingBytes = 1 << 20
+	// maxNotices is the largest number of notices in one Notify call.
 	maxNotices = 32
 )
 
-// NewBulletin returns a Bulletin, which needs its Run. heard gets each wake-up that any node posts, this one included. missed is
-// called when wake-ups may have been lost and all are heard from now on: at the beginning, and after a connection was lost.
+// NewBulletin returns a Bulletin. It posts and hears nothing before Run. It calls heard with each wake-up of any node, this node
+// included. It calls missed when it begins to listen, at first and after each lost connection: earlier wake-ups may be lost.
 func NewBulletin(n store.Notifier, heard func(body []byte), missed func(), log *slog.Logger, reg prometheus.Registerer) *Bulletin {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_preload_" + name, Help: help})
 	}
 	b := &Bulletin{
 		notifier: n, heard: heard, missed: missed, log: log, wake: make(chan struct{}, 1),
-		dropped: counter("notices_dropped_total", "Wake-ups that the database did not take in time; the sweep finds their alarms."),
-		errors:  counter("notice_errors_total", "Wake-ups' connections to the database that failed, and posts."),
+		dropped: counter("notices_dropped_total", "Wake-ups that could not be posted to the database, or had no room in the queue. Sweeps find their alarms."),
+		errors:  counter("notice_errors_total", "Failed posts of wake-ups, and failed connections that listen for them."),
 	}
 	reg.MustRegister(b.dropped, b.errors)
 	return b
 }
 
-// Send queues a wake-up. What has no room is dropped and counted.
+// Send queues a wake-up. It drops and counts a wake-up for which the queue has no room.
 func (b *Bulletin) Send(_ int, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bytes+len(body) > maxPosted {
+	if b.bytes+len(body) > maxWaitingBytes {
 		b.dropped.Inc()
 		return
 	}
 	b.waiting, b.bytes = append(b.waiting, body), b.bytes+len(body)
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	clock.Signal(b.wake)
 }
 
 // Run posts and listens until ctx ends.
@@ -78,7 +75,7 @@ func (b *Bulletin) Run(ctx context.Context) error {
 	return nil
 }
 
-// post posts what is sent. A post that fails is dropped, and the next one waits.
+// post posts queued wake-ups until ctx ends. When a post fails, it drops the wake-ups in hand and waits before the next post.
 func (b *Bulletin) post(ctx context.Context) {
 	failures := 0
 	for {
@@ -96,14 +93,14 @@ func (b *Bulletin) post(ctx context.Context) {
 				b.errors.Inc()
 				b.log.Warn("could not post wake-ups", "err", err)
 			}
-			b.lost(notices)
+			b.countDropped(notices)
 			b.pause(ctx, &failures)
 			break
 		}
 	}
 }
 
-// take returns what is waiting as notices of one or more lines, each a wake-up.
+// take empties the queue and returns its wake-ups as notices. Each line of a notice is a wake-up.
 func (b *Bulletin) take() (notices []string) {
 	b.mu.Lock()
 	waiting := b.waiting
@@ -121,14 +118,14 @@ func (b *Bulletin) take() (notices []string) {
 	return notices
 }
 
-// lost counts the wake-ups of notices.
-func (b *Bulletin) lost(notices []string) {
+// countDropped counts the wake-ups in notices as dropped.
+func (b *Bulletin) countDropped(notices []string) {
 	for _, n := range notices {
 		b.dropped.Add(float64(1 + strings.Count(n, "\n")))
 	}
 }
 
-// listen hears what is posted, and connects again when the connection is lost.
+// listen hears notices until ctx ends. It connects again when it loses the connection.
 func (b *Bulletin) listen(ctx context.Context) {
 	failures := 0
 	ready := func() {
@@ -136,7 +133,7 @@ func (b *Bulletin) listen(ctx context.Context) {
 		b.missed()
 	}
 	for ctx.Err() == nil {
-		if err := b.notifier.Listen(ctx, ready, b.read); err != nil && ctx.Err() == nil {
+		if err := b.notifier.Listen(ctx, ready, b.deliver); err != nil && ctx.Err() == nil {
 			b.errors.Inc()
 			b.log.Warn("could not hear other nodes' wake-ups", "err", err)
 		}
@@ -144,19 +141,19 @@ func (b *Bulletin) listen(ctx context.Context) {
 	}
 }
 
-func (b *Bulletin) read(notice string) {
+// deliver passes each wake-up of a notice on.
+func (b *Bulletin) deliver(notice string) {
 	for line := range strings.SplitSeq(notice, "\n") {
 		b.heard([]byte(line))
 	}
 }
 
-// pause waits after a failure, longer each time, or until ctx ends.
+// pause waits after a failure, longer after each further failure, or until ctx ends.
 func (b *Bulletin) pause(ctx context.Context, failures *int) {
-	const first, last = 100 * time.Millisecond, 5 * time.Second
-	pause := min(last, first<<min(*failures, 10))
+	wait := readBackoff.Wait(*failures)
 	*failures++
 	select {
 	case <-ctx.Done():
-	case <-time.After(pause/2 + rand.N(pause/2)):
+	case <-time.After(wait):
 	}
 }

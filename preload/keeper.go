@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -16,114 +15,105 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// KeeperConfig says who the node is and how its leases are kept.
-type KeeperConfig struct {
-	Name        string        // for people
-	Incarnation string        // of this process alone
-	Version     string        // for people
-	Streams     bool          // rings go to subscribers of this node's streams, not to a broker
-	TTL         time.Duration // how long a lease lasts; default 1.5s
-	Renew       time.Duration // how often it is renewed; default 500ms
-	Look        time.Duration // how often is looked who else is there; default 250ms
-	Grace       time.Duration // how long a shard that was given up is rung on; default 1s
-}
-
-// DefaultKeeperConfig returns the defaults that each field names.
-func DefaultKeeperConfig() KeeperConfig {
-	return KeeperConfig{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond, Grace: time.Second}
-}
-
-// Validate returns all reasons against the configuration, joined, or nil.
-func (c KeeperConfig) Validate() error {
-	var errs []error
-	check := func(ok bool, reason string) {
-		if !ok {
-			errs = append(errs, errors.New(reason))
-		}
-	}
-	check(c.Name != "" && len(c.Name) <= maxNodeName, "the node's name must have from 1 to 128 bytes")
-	check(c.Incarnation != "", "a node needs an incarnation")
-	check(c.Look >= 10*time.Millisecond && c.Look <= c.Renew, "leases must be looked at at least as often as they are renewed")
-	check(c.TTL >= 2*c.Renew, "a lease must last at least twice as long as until it is renewed, or one slow answer loses it")
-	check(c.TTL <= time.Minute, "a lease must last at most 1m: so long nobody rings what a dead node had")
-	check(c.Grace >= 0 && c.Grace <= c.TTL, "the grace of a shard that was given up must be at most a lease's time")
-	return errors.Join(errs...)
-}
-
 const (
-	// maxNodeName is what the column owner holds.
-	maxNodeName = 128
-	// nodeMemory is how long a dead node is shown.
+	// nodeMemory is how long the row of a dead node stays in the database.
 	nodeMemory = time.Minute
-	// keeperTimeout bounds one look with all that follows from it.
+	// subscribedPause is the least time between two writes of the node's row that a change of subscribers causes, and between two such
+	// looks. The first change after a quiet second is written at once.
+	subscribedPause = time.Second
+	// keeperTimeout bounds one look and its writes.
 	keeperTimeout = 2 * time.Second
 )
 
-// KeeperDeps is what a Keeper works with.
+// KeeperDeps are the dependencies of a Keeper.
 type KeeperDeps struct {
-	Leaser     store.Leaser
-	Time       Time
-	Address    func() string // where this node's HTTP listens, "" as long as it does not
-	Streams    Streams       // nil unless KeeperConfig.Streams
+	Leaser  store.Leaser
+	Time    Time
+	Address func() string // address of this node's HTTP server; "" until it listens
+	Streams Streams       // nil without KeeperConfig.Streams
+	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
+	// that the process always has all of them.
+	Lacks      func() []string
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
 // Streams knows the subscribers of this node.
 type Streams interface {
-	// Applications returns those with a subscriber, sorted.
+	// Applications returns the applications with a subscriber, sorted.
 	Applications() []string
-	// Subscribed returns a channel of capacity 1 that is signalled when Applications answers differently.
+	// Subscribed returns a channel of capacity 1. It is signalled when the result of Applications changes.
 	Subscribed() <-chan struct{}
 }
 
 var _ Ownership = (*Keeper)(nil)
 
-// Keeper keeps this node's leases and knows the others': it is the Ownership of a node among others.
+// Keeper is the Ownership of a node in a cluster. It renews this node's leases, and takes and gives up shards so that the nodes
+// have even shares. At each look it reads the nodes and leases of the cluster.
 type Keeper struct {
 	cfg     KeeperConfig
 	leaser  store.Leaser
 	time    Time
 	address func() string
 	streams Streams
+	lacks   func() []string
 	log     *slog.Logger
 	metrics keeperMetrics
 
 	// owned by the goroutine of Run
-	started    clock.Instant
-	attended   time.Time                // when the node's row was last written
-	subscribed []string                 // as it was written
-	given      map[int]time.Time        // what was given up, and when
-	patient    time.Time                // until then nothing is taken from those that seem dead
-	namesakes  map[string]clock.Instant // by incarnation, of those that are shown: until when it was to live when it was first seen
-	failures   int
+	started             clock.Instant // database time of the first write of the node's row; clock.NoInstant: none yet
+	lastHeartbeat       time.Time     // last write of the node's row, which renews its leases; zero: none yet
+	writtenApplications []string      // applications with a subscriber, as last written to the node's row; sorted
+	lastSubscriberWrite time.Time     // last write of the row because the subscribers changed
+	lastSubscriberLook  time.Time     // last look because the subscribers changed
+	abilities           abilities
+	renewals            renewalWatch
+	writtenLacks        []string                 // missing abilities, as last written to the node's row; sorted
+	yieldsFor           []string                 // missing abilities for which the node yields its shards, as of the last look; sorted
+	yieldedAt           map[int]time.Time        // by shard, when this node gave it up; entries go when the node stops ringing the shard
+	noTakeoverBefore    time.Time                // until then only free shards are taken, none with an expired lease; zero: no such pause
+	namesakes           map[string]clock.Instant // by incarnation with this node's name: its Expires when this node first saw it
+	failures            int                      // failed looks since the last successful look
 
-	mu      sync.Mutex
-	picture *picture
-	changed chan struct{}
-	shared  bool // another living node has our name
+	mu         sync.Mutex
+	membership *membership   // as of the last look
+	changed    chan struct{} // closed when membership changes, and then replaced
+	nameShared bool          // another living node has this node's name
+	limited    []Limited     // living nodes that lack abilities, as of the last look
+	gains      gains
+	refused    error // why the database refuses this build; nil while it accepts the build
 }
 
-// NewKeeper returns a Keeper that has nothing before Run.
+// NewKeeper returns a Keeper. It owns no shard before Run.
 func NewKeeper(cfg KeeperConfig, deps KeeperDeps) (*Keeper, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if deps.Lacks == nil {
+		deps.Lacks = func() []string { return nil }
+	}
 	return &Keeper{
-		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, log: deps.Log,
-		metrics: newKeeperMetrics(deps.Registerer), started: clock.NoInstant, given: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
-		picture: &picture{self: cfg.Incarnation}, changed: make(chan struct{}),
+		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, log: deps.Log,
+		metrics: newKeeperMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
+		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}),
 	}, nil
 }
 
-// Run keeps the leases until ctx ends, then gives them up and returns when others have taken them, or after a grace.
+// Run keeps the leases until ctx ends. Then it gives them up, and returns nil when other nodes have taken them or after Grace.
+// When the database demands a newer build, Run gives the leases up likewise and returns store.ErrOldBuild. The process must then
+// drain.
 func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		timer.Reset(k.step(ctx))
+		if err := k.Refused(); err != nil {
+			k.log.Error("the database demands a newer build: this node drains", "err", err)
+			k.leave(context.WithoutCancel(ctx))
+			return err
+		}
 		var subscribed <-chan struct{}
-		if k.streams != nil && k.failures == 0 { // nothing shortens the pause after an error
+		if k.streams != nil && k.failures == 0 && time.Since(k.lastSubscriberLook) >= subscribedPause { // nothing shortens the pause after an error
 			subscribed = k.streams.Subscribed()
 		}
 		select {
@@ -131,12 +121,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 			k.leave(context.WithoutCancel(ctx))
 			return nil
 		case <-subscribed:
+			k.lastSubscriberLook = time.Now()
 		case <-timer.C:
 		}
 	}
 }
 
-// step looks once and returns how long to wait for the next time.
+// step looks once and returns how long to wait before the next look.
 func (k *Keeper) step(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
@@ -145,23 +136,24 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		k.failures = 0
 		return k.cfg.Look
 	}
+	k.abilities.restart(time.Now())
 	k.metrics.errors.Inc()
-	level := slog.LevelDebug // the same trouble again
+	level := slog.LevelDebug // of repeated failures only the first is a warning
 	if k.failures == 0 {
 		level = slog.LevelWarn
 	}
 	k.log.Log(ctx, level, "could not keep the leases", "err", err)
 	k.failures++
-	pause := min(k.cfg.Renew, k.cfg.Look<<min(k.failures, 10))
-	return pause/2 + rand.N(pause/2)
+	return clock.Backoff{First: k.cfg.Look, Last: k.cfg.Renew}.Wait(k.failures)
 }
 
-// look renews where it is time to, reads who has what, and takes or gives up what the shares demand.
+// look renews the leases if it is time to, reads the nodes and leases, and takes or yields shards to even the shares.
 func (k *Keeper) look(ctx context.Context) error {
 	now, err := k.time.Now()
 	if err != nil {
 		return err
 	}
+	k.updateAbilities()
 	if err := k.attend(ctx, now); err != nil {
 		return err
 	}
@@ -169,19 +161,24 @@ func (k *Keeper) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = k.share(ctx, &c, now)
-	k.show(c, now)
+	if err := store.CheckBuild(c.OldestBuild); err != nil {
+		k.refuse(err)
+		return nil
+	}
+	takeableUntil := k.renewals.expire(&c, k.cfg.Incarnation, now, time.Now(), 2*k.cfg.TTL)
+	err = k.balance(ctx, &c, now, takeableUntil)
+	k.updateMembership(c, now)
 	return err
 }
 
-// share takes or gives up what the shares demand, and notes it in c.
-func (k *Keeper) share(ctx context.Context, c *store.Cluster, now clock.Instant) error {
-	take, yield := plan(*c, k.cfg.Incarnation, now)
-	if time.Now().Before(k.patient) {
+// balance takes or yields shards as planned, and changes c accordingly. Leases that end at takeableUntil or before may be taken.
+func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUntil clock.Instant) error {
+	take, yield := k.planMoves(*c, now)
+	if time.Now().Before(k.noTakeoverBefore) {
 		take = slices.DeleteFunc(take, func(shard int) bool { return c.Leases[shard].Incarnation != "" })
 	}
 	if len(take) > 0 {
-		taken, err := k.leaser.Take(ctx, k.node(now), now, take)
+		taken, err := k.leaser.Take(ctx, k.node(now), takeableUntil, take)
 		if err != nil {
 			return err
 		}
@@ -191,7 +188,7 @@ func (k *Keeper) share(ctx context.Context, c *store.Cluster, now clock.Instant)
 	}
 	if len(yield) > 0 {
 		for _, shard := range yield {
-			k.given[shard] = time.Now()
+			k.yieldedAt[shard] = time.Now()
 		}
 		if err := k.leaser.Yield(ctx, k.cfg.Incarnation, yield); err != nil {
 			return err
@@ -203,12 +200,13 @@ func (k *Keeper) share(ctx context.Context, c *store.Cluster, now clock.Instant)
 	return nil
 }
 
-// attend writes the node's row where it is time to, which renews its leases. When that comes after the leases' end, the
-// others' may have ended for the same reason, a database that failed for all: they get the time to come back.
+// attend writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end may mean that
+// the database failed for all nodes. Then the other nodes get time to renew before this node takes their shards.
 func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
-	subscribed := k.applications()
-	if !k.attended.IsZero() && time.Since(k.attended) < k.cfg.Renew && slices.Equal(subscribed, k.subscribed) {
-		return nil
+	subscribed, announced := k.applications(), k.abilities.announced()
+	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) && time.Since(k.lastSubscriberWrite) >= subscribedPause
+	if !k.lastHeartbeat.IsZero() && time.Since(k.lastHeartbeat) < k.cfg.Renew && !subscribersChanged && slices.Equal(announced, k.writtenLacks) {
+		return nil // within subscribedPause, changed subscribers wait for the next renewal
 	}
 	if k.started == clock.NoInstant {
 		k.started = now
@@ -217,10 +215,13 @@ func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	if err := k.leaser.Attend(ctx, k.node(now), max(0, now-clock.Instant(nodeMemory.Milliseconds()))); err != nil {
 		return err
 	}
-	if !k.attended.IsZero() && begun.Sub(k.attended) >= k.cfg.TTL {
-		k.patient = time.Now().Add(k.cfg.Renew + 2*k.cfg.Look)
+	if !k.lastHeartbeat.IsZero() && begun.Sub(k.lastHeartbeat) >= k.cfg.TTL {
+		k.noTakeoverBefore = time.Now().Add(k.cfg.Renew + 2*k.cfg.Look)
 	}
-	k.attended, k.subscribed = begun, subscribed
+	if subscribersChanged {
+		k.lastSubscriberWrite = begun
+	}
+	k.lastHeartbeat, k.writtenApplications, k.writtenLacks = begun, subscribed, announced
 	return nil
 }
 
@@ -231,107 +232,109 @@ func (k *Keeper) applications() []string {
 	return k.streams.Applications()
 }
 
-// node is the row to be written.
+// node returns the node's row as it is now.
 func (k *Keeper) node(now clock.Instant) store.Node {
 	return store.Node{
 		Incarnation: k.cfg.Incarnation, Name: k.cfg.Name, Address: k.address(), Version: k.cfg.Version,
 		Started: k.started, Expires: now.Add(k.cfg.TTL), Applications: k.applications(),
+		Lacks: k.abilities.announced(),
 	}
 }
 
-// show makes what was seen the node's picture.
-func (k *Keeper) show(c store.Cluster, now clock.Instant) {
-	before := k.seen()
-	p := draw(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.holds(c, before.held), now)
-	nodes := len(living(c, k.cfg.Incarnation, now))
-	k.note(before, p, nodes)
-	shared := k.sharesName(c, now)
+// updateMembership derives the node's membership from c, logs what changed, and closes the changed channel if anything did.
+func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
+	before := k.currentMembership()
+	after := newMembership(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.servingShards(c, before.serving), now)
+	nodes := len(living(c, k.cfg.Incarnation, nil, now))
+	k.reportChanges(before, after, nodes)
+	nameShared := k.sharesName(c, now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.shared = shared
-	if !p.same(before) {
-		k.picture = p
+	k.nameShared, k.limited = nameShared, limitedNodes(c, now)
+	if !after.equal(before) {
+		k.gains.add(before, after)
+		k.membership = after
 		close(k.changed)
 		k.changed = make(chan struct{})
 	}
 }
 
-// holds returns which shards this node rings: its own, and of those that it rang before what nobody else has yet, or was given
-// up a moment ago, so that who takes it has the time to load.
-func (k *Keeper) holds(c store.Cluster, before []int) []int {
-	var held []int
+// servingShards returns the shards that this node serves. It serves the shards that it owns. Of the shards that it served before, it
+// also serves free shards, and shards that it yielded less than Grace ago. Grace gives the new owner time to load.
+func (k *Keeper) servingShards(c store.Cluster, before []int) (serving []int) {
 	for _, l := range c.Leases {
-		given, isGiven := k.given[l.Shard]
-		_, had := slices.BinarySearch(before, l.Shard)
+		yieldedAt, yielded := k.yieldedAt[l.Shard]
+		_, served := slices.BinarySearch(before, l.Shard)
 		switch {
 		case l.Incarnation == k.cfg.Incarnation:
-			held = append(held, l.Shard)
-			delete(k.given, l.Shard)
-		case had && (l.Incarnation == "" || isGiven && time.Since(given) < k.cfg.Grace):
-			held = append(held, l.Shard)
+			serving = append(serving, l.Shard)
+			delete(k.yieldedAt, l.Shard)
+		case served && (l.Incarnation == "" || yielded && time.Since(yieldedAt) < k.cfg.Grace):
+			serving = append(serving, l.Shard)
 		default:
-			delete(k.given, l.Shard)
+			delete(k.yieldedAt, l.Shard)
 		}
 	}
-	return held
+	return serving
 }
 
-// note counts and logs what changed hands.
-func (k *Keeper) note(before, p *picture, nodes int) {
-	taken, given, lost := len(without(p.own, before.own)), 0, 0
-	for _, shard := range without(before.own, p.own) {
-		if _, isGiven := k.given[shard]; isGiven {
+// reportChanges counts and logs the shards that this node took, yielded and lost.
+func (k *Keeper) reportChanges(before, after *membership, nodes int) {
+	taken, given, lost := len(without(after.owned, before.owned)), 0, 0
+	for _, shard := range without(before.owned, after.owned) {
+		if _, yielded := k.yieldedAt[shard]; yielded {
 			given++
 		} else {
 			lost++
 		}
 	}
-	k.metrics.saw(len(p.own), nodes, taken, given, lost)
+	k.metrics.observe(len(after.owned), nodes, taken, given, lost)
 	if taken+given+lost > 0 {
-		k.log.Info("shards changed hands", "count", len(p.own), "taken", taken, "given", given, "lost", lost, "nodes", nodes)
+		k.log.Info("shards changed hands", "count", len(after.owned), "taken", taken, "given", given, "lost", lost, "nodes", nodes)
 	}
 }
 
-// without returns the shards of a that are not in b, which is sorted.
-func without(a, b []int) (rest []int) {
-	for _, shard := range a {
-		if _, found := slices.BinarySearch(b, shard); !found {
+// without returns the shards that are not in excluded, in their order. excluded is sorted.
+func without(shards, excluded []int) (rest []int) {
+	for _, shard := range shards {
+		if _, found := slices.BinarySearch(excluded, shard); !found {
 			rest = append(rest, shard)
 		}
 	}
 	return rest
 }
 
-// sharesName reports whether another living node has our name, and warns when that begins. One that was not seen to renew its
-// leases is taken for our predecessor, which died.
+// sharesName reports whether another living node has this node's name, and warns when that begins. It ignores a node that has not renewed
+// its leases since it was first seen: that node may be this node's predecessor, which died.
 func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
 	maps.DeleteFunc(k.namesakes, func(incarnation string, _ clock.Instant) bool {
 		return !slices.ContainsFunc(c.Nodes, func(n store.Node) bool { return n.Incarnation == incarnation })
 	})
-	shared := false
+	nameShared := false
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if n.Name != k.cfg.Name || n.Incarnation == k.cfg.Incarnation || !n.Alive(now) {
 			continue
 		}
-		first, known := k.namesakes[n.Incarnation]
+		firstExpires, known := k.namesakes[n.Incarnation]
 		if !known {
 			k.namesakes[n.Incarnation] = n.Expires
 		}
-		shared = shared || known && n.Expires > first
+		nameShared = nameShared || known && n.Expires > firstExpires
 	}
-	if shared && !k.NameShared() {
+	if nameShared && !k.NameShared() {
 		k.log.Warn("another node has this node's name: give each its own", "node", k.cfg.Name)
 	}
-	return shared
+	return nameShared
 }
 
-// leave gives all leases up, while the node rings on, and waits until others have them.
+// leave gives all leases up and waits until other nodes have taken them, Grace at most. A node that is alone does not wait. Meanwhile
+// the node goes on ringing.
 func (k *Keeper) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	if err := k.leaser.Leave(ctx, k.cfg.Incarnation); err != nil {
-		k.log.Warn("could not give the leases up: others take them when they expire", "err", err)
+		k.log.Warn("could not give the leases up: other nodes take them when they expire", "err", err)
 		return
 	}
 	const pause = 100 * time.Millisecond
@@ -348,31 +351,51 @@ func (k *Keeper) leave(ctx context.Context) {
 		if alone {
 			return
 		}
-		time.Sleep(pause) // who has taken them has begun to load by then
+		time.Sleep(pause) // also gives the nodes that took the shards time to begin to load
 		if taken {
 			return
 		}
 	}
 }
 
-// handedOver reports whether nobody else lives, and whether others have all shards.
+// handedOver reports whether no other node lives, and whether other nodes have all shards.
 func handedOver(c store.Cluster, self string, now clock.Instant) (alone, taken bool) {
 	taken = !slices.ContainsFunc(c.Leases, func(l store.Lease) bool { return l.Incarnation == "" || l.Incarnation == self })
-	return len(living(c, self, now)) == 1, taken
+	return len(living(c, self, nil, now)) == 1, taken
 }
 
-// Shards returns the shards to be loaded, sorted and not to be changed.
-func (k *Keeper) Shards() []int { return k.seen().load }
-
-// Owned returns the shards that this node has, as far as it knows, sorted and not to be changed.
-func (k *Keeper) Owned() []int { return k.seen().own }
-
-// Wanted reports whether this node rings the application's alarms of the shard.
-func (k *Keeper) Wanted(shard int, application string) bool {
-	return k.seen().wanted(shard, application)
+// Refused returns why the database refuses this build (a store.ErrOldBuild); nil while it accepts the build.
+func (k *Keeper) Refused() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused
 }
 
-// Changed returns a channel that is closed when Shards, Owned or Wanted answers differently.
+func (k *Keeper) refuse(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused = err
+}
+
+// Shards returns the shards that this node loads, sorted. The caller must not change the slice.
+func (k *Keeper) Shards() []int { return k.currentMembership().loaded }
+
+// Owned returns the shards that this node owned at its last look, sorted. The caller must not change the slice.
+func (k *Keeper) Owned() []int { return k.currentMembership().owned }
+
+// Rings reports whether this node rings the application's alarms of the shard.
+func (k *Keeper) Rings(shard int, application string) bool {
+	return k.currentMembership().rings(shard, application)
+}
+
+// Gained returns the shards and applications that this node rings since the last call, both sorted. The loaders must read them.
+func (k *Keeper) Gained() (shards []int, applications []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gains.take()
+}
+
+// Changed returns a channel that is closed when Shards, Owned or Rings changes.
 func (k *Keeper) Changed() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -383,53 +406,12 @@ func (k *Keeper) Changed() <-chan struct{} {
 func (k *Keeper) NameShared() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.shared
+	return k.nameShared
 }
 
-func (k *Keeper) seen() *picture {
+// currentMembership returns the membership as of the last look.
+func (k *Keeper) currentMembership() *membership {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.picture
-}
-
-// What changes a share, as metrics name it.
-const (
-	changeTaken = "taken"
-	changeGiven = "given"
-	changeLost  = "lost" // taken by another after it expired
-)
-
-type keeperMetrics struct {
-	shards, nodes prometheus.Gauge
-	changes       *prometheus.CounterVec
-	errors        prometheus.Counter
-}
-
-func newKeeperMetrics(reg prometheus.Registerer) keeperMetrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
-	}
-	m := keeperMetrics{
-		shards: gauge("shards", "Shards that this node has."),
-		nodes:  gauge("nodes", "Nodes that live, this one included."),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_preload_lease_changes_total", Help: "Shards taken, given up to even the shares, and lost to others because they were not renewed in time.",
-		}, []string{"change"}),
-		errors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_preload_lease_errors_total", Help: "Rounds of keeping the leases that failed.",
-		}),
-	}
-	for _, c := range []string{changeTaken, changeGiven, changeLost} {
-		m.changes.WithLabelValues(c)
-	}
-	reg.MustRegister(m.shards, m.nodes, m.changes, m.errors)
-	return m
-}
-
-func (m *keeperMetrics) saw(shards, nodes, taken, given, lost int) {
-	m.shards.Set(float64(shards))
-	m.nodes.Set(float64(nodes))
-	m.changes.WithLabelValues(changeTaken).Add(float64(taken))
-	m.changes.WithLabelValues(changeGiven).Add(float64(given))
-	m.changes.WithLabelValues(changeLost).Add(float64(lost))
+	return k.membership
 }

@@ -19,10 +19,11 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// bubbleTime is the database's clock: the bubble's, a while apart.
+// bubbleTime is the database's clock: 26 hours ahead of the synctest bubble's clock.
 type bubbleTime struct {
 	mu      sync.Mutex
 	unknown bool
+	back    time.Duration // by which the clock was set back
 }
 
 func (b *bubbleTime) Now() (clock.Instant, error) {
@@ -31,25 +32,25 @@ func (b *bubbleTime) Now() (clock.Instant, error) {
 	if b.unknown {
 		return clock.NoInstant, &clock.Error{Kind: clock.ErrUnavailable}
 	}
-	return clock.InstantOf(time.Now().Add(26 * time.Hour)), nil
+	return clock.InstantOf(time.Now().Add(26*time.Hour - b.back)), nil
 }
 
-// access is one node's way to the leases: it may be cut.
-type access struct {
+// leaserLink is one node's connection to the leases. While it is cut, its calls fail.
+type leaserLink struct {
 	store.Leaser
 	mu  sync.Mutex
 	cut bool
 }
 
-var errCut = errors.New("no way to the database")
+var errCut = errors.New("the connection to the database is cut")
 
-func (a *access) set(cut bool) {
+func (a *leaserLink) setCut(cut bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cut = cut
 }
 
-func (a *access) Cluster(ctx context.Context) (store.Cluster, error) {
+func (a *leaserLink) Cluster(ctx context.Context) (store.Cluster, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cut {
@@ -58,7 +59,7 @@ func (a *access) Cluster(ctx context.Context) (store.Cluster, error) {
 	return a.Leaser.Cluster(ctx)
 }
 
-func (a *access) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
+func (a *leaserLink) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cut {
@@ -67,7 +68,7 @@ func (a *access) Attend(ctx context.Context, n store.Node, forget clock.Instant)
 	return a.Leaser.Attend(ctx, n, forget)
 }
 
-func (a *access) Leave(ctx context.Context, incarnation string) error {
+func (a *leaserLink) Leave(ctx context.Context, incarnation string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cut {
@@ -76,30 +77,33 @@ func (a *access) Leave(ctx context.Context, incarnation string) error {
 	return a.Leaser.Leave(ctx, incarnation)
 }
 
-// member is a Keeper that runs until leave.
+// member is a Keeper that runs until leave, and its dependencies.
 type member struct {
 	*Keeper
-	access *access
-	time   *bubbleTime
-	reg    *prometheus.Registry
-	log    *strings.Builder
-	leave  func() // and wait
+	link  *leaserLink
+	time  *bubbleTime
+	reg   *prometheus.Registry
+	log   *strings.Builder
+	leave func() // ends Run and waits for it
+	ended error  // result of Run, after leave
 
 	mu         sync.Mutex
 	subscribed []string
 	signal     chan struct{}
+	lacks      func() []string
 }
 
+// join starts a Keeper with the given name and incarnation.
 func join(t *testing.T, leases store.Leaser, name, incarnation string, streams bool, subscribed ...string) *member {
 	t.Helper()
 	m := &member{
-		access: &access{Leaser: leases}, time: &bubbleTime{}, reg: prometheus.NewRegistry(), log: &strings.Builder{},
-		subscribed: subscribed, signal: make(chan struct{}, 1),
+		link: &leaserLink{Leaser: leases}, time: &bubbleTime{}, reg: prometheus.NewRegistry(), log: &strings.Builder{},
+		subscribed: subscribed, signal: make(chan struct{}, 1), lacks: func() []string { return nil },
 	}
 	cfg := DefaultKeeperConfig()
 	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
 	deps := KeeperDeps{
-		Leaser: m.access, Time: m.time, Address: func() string { return "" }, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: m.reg,
+		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: m.reg,
 	}
 	if streams {
 		deps.Streams = m
@@ -110,7 +114,7 @@ func join(t *testing.T, leases store.Leaser, name, incarnation string, streams b
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = m.Run(ctx) })
+	running.Go(func() { m.ended = m.Run(ctx) })
 	m.leave = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -118,7 +122,7 @@ func join(t *testing.T, leases store.Leaser, name, incarnation string, streams b
 	return m
 }
 
-// Applications and Subscribed are the node's Streams.
+// Applications and Subscribed implement Streams.
 func (m *member) Applications() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,11 +135,32 @@ func (m *member) subscribe(applications ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.subscribed = applications
-	m.signal <- struct{}{}
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
 }
 
-// shares returns how many shards each owns, and fails where two own one.
-func shares(t *testing.T, members ...*member) (n []int) {
+// lacksNow returns the abilities that the node lacks now.
+func (m *member) lacksNow() []string {
+	m.mu.Lock()
+	lacks := m.lacks
+	m.mu.Unlock()
+	return lacks()
+}
+
+// lackWhile sets the func that returns the abilities that the node lacks.
+func (m *member) lackWhile(lacks func() []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lacks = lacks
+}
+
+// lack sets the abilities that the node lacks.
+func (m *member) lack(abilities ...string) { m.lackWhile(func() []string { return abilities }) }
+
+// shardCounts returns the number of shards that each member owns. The test fails if two members own the same shard.
+func shardCounts(t *testing.T, members ...*member) (n []int) {
 	t.Helper()
 	owner := map[int]string{}
 	for _, m := range members {
@@ -150,16 +175,16 @@ func shares(t *testing.T, members ...*member) (n []int) {
 	return n
 }
 
-func wantShares(t *testing.T, what string, want []int, members ...*member) {
+func wantShardCounts(t *testing.T, what string, want []int, members ...*member) {
 	t.Helper()
 	synctest.Wait()
-	if got := shares(t, members...); !slices.Equal(got, want) {
+	if got := shardCounts(t, members...); !slices.Equal(got, want) {
 		t.Errorf("%s: shares %v, want %v", what, got, want)
 	}
 }
 
-// unrung returns shards that no member has in its Shards.
-func unrung(members ...*member) (shards []int) {
+// unloadedShards returns the shards that no member loads.
+func unloadedShards(members ...*member) (shards []int) {
 	for shard := range 64 {
 		if !slices.ContainsFunc(members, func(m *member) bool { return slices.Contains(m.Shards(), shard) }) {
 			shards = append(shards, shard)
@@ -168,37 +193,37 @@ func unrung(members ...*member) (shards []int) {
 	return shards
 }
 
-// inCluster runs a test over 64 shards in a bubble.
+// inCluster runs a test with the leases of 64 shards in a synctest bubble.
 func inCluster(t *testing.T, test func(t *testing.T, leases *storetest.Leases)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, storetest.NewLeases(64)) })
 }
 
-// TestJoinAndLeave: shares are even half a second after a node has come or gone, and at every moment somebody rings each shard.
-func TestJoinAndLeave(t *testing.T) {
+// Shares are even 600 ms after a node has joined or left. At every moment a node rings each shard.
+func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a := join(t, leases, "a", "a", false)
-		wantShares(t, "alone, at once", []int{64}, a)
+		wantShardCounts(t, "alone, at once", []int{64}, a)
 		b := join(t, leases, "b", "b", false)
 		all := []*member{a, b}
 		settle := func(what string, want ...int) {
 			t.Helper()
 			for range 600 {
 				synctest.Wait()
-				if missing := unrung(a, b); len(all) == 2 && missing != nil {
-					t.Fatalf("%s: nobody rings %v", what, missing)
+				if missing := unloadedShards(a, b); len(all) == 2 && missing != nil {
+					t.Fatalf("%s: no node rings shards %v", what, missing)
 				}
 				time.Sleep(time.Millisecond)
 			}
-			wantShares(t, what, want, all...)
+			wantShardCounts(t, what, want, all...)
 		}
 		settle("two", 32, 32)
 		time.Sleep(time.Second)
-		c := join(t, leases, "c", "0", false) // the first of all in order: the remainder becomes its own
+		c := join(t, leases, "c", "0", false) // sorts before a and b, so it gets the remaining shard
 		all = append(all, c)
 		settle("three", 21, 21, 22)
 		if n := len(a.Shards()); n != 32 {
-			t.Errorf("a gave up shards and rings %d at once", n)
+			t.Errorf("a yielded shards and at once rings only %d", n)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -209,10 +234,10 @@ func TestJoinAndLeave(t *testing.T) {
 		c.leave()
 		t.Logf("c left within %s", time.Since(begun))
 		if took := time.Since(begun); took < 100*time.Millisecond || took > 600*time.Millisecond {
-			t.Errorf("it took %s to leave", took)
+			t.Errorf("c took %s to leave", took)
 		}
-		if missing := unrung(a, b); missing != nil {
-			t.Errorf("when c stops nobody rings %v", missing)
+		if missing := unloadedShards(a, b); missing != nil {
+			t.Errorf("when c stops, no node rings shards %v", missing)
 		}
 		all = all[:2]
 		settle("two again", 32, 32)
@@ -220,10 +245,10 @@ func TestJoinAndLeave(t *testing.T) {
 		begun = time.Now()
 		a.leave()
 		if took := time.Since(begun); took != 0 {
-			t.Errorf("alone it took %s to leave", took)
+			t.Errorf("a took %s to leave, although it is alone", took)
 		}
 		if n := counter(t, a.reg, "clockd_preload_lease_errors_total"); n != 0 {
-			t.Errorf("%v rounds failed", n)
+			t.Errorf("%v looks failed", n)
 		}
 		if log := a.log.String(); strings.Count(log, "shards changed hands") > 12 || !strings.Contains(log, "given=32") {
 			t.Errorf("a logged\n%s", log)
@@ -231,13 +256,41 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
-// TestDeath: what a node has that does not leave is taken within 2 s; nobody waits longer than Grace for a node that cannot take.
-func TestDeath(t *testing.T) {
+// The database demands a newer build than this one. The node logs that once, gives its shards up, and ends with store.ErrOldBuild.
+func TestRefusedBuildLeaves(t *testing.T) {
+	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
+		m := join(t, leases, "a", "a", false)
+		time.Sleep(2 * time.Second)
+		if err := m.Refused(); err != nil {
+			t.Fatalf("refused before: %v", err)
+		}
+		leases.RequireBuildLevel(store.BuildLevel() + 1)
+		time.Sleep(2 * time.Second)
+		c, err := leases.Cluster(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Nodes) != 0 || slices.ContainsFunc(c.Leases, func(l store.Lease) bool { return l.Incarnation != "" }) {
+			t.Errorf("the node has not left: %+v", c)
+		}
+		m.leave()
+		if !errors.Is(m.ended, store.ErrOldBuild) || !errors.Is(m.Refused(), store.ErrOldBuild) {
+			t.Errorf("ended with %v, refused: %v", m.ended, m.Refused())
+		}
+		if n := strings.Count(m.log.String(), "demands a newer build"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, m.log)
+		}
+	})
+}
+
+// The shards of a node that dies without leaving are taken within 2 s. A node that leaves waits at most Grace for a dead node to take its
+// shards.
+func TestShardsOfDeadNodeAreTaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
 		time.Sleep(1900 * time.Millisecond)
-		wantShares(t, "two", []int{32, 32}, a, b)
-		b.access.set(true)
+		wantShardCounts(t, "two", []int{32, 32}, a, b)
+		b.link.setCut(true)
 		died := time.Now()
 		for len(a.Owned()) < 64 && time.Since(died) < time.Minute {
 			time.Sleep(time.Millisecond)
@@ -247,74 +300,74 @@ func TestDeath(t *testing.T) {
 			t.Errorf("taken after %s", since)
 		}
 		if len(b.Shards()) != 32 {
-			t.Errorf("b, which does not know, dropped shards: %v", b.Shards())
+			t.Errorf("b does not know that a took its shards, but dropped shards: it rings %v", b.Shards())
 		}
-		b.access.set(false)
+		b.link.setCut(false)
 		time.Sleep(3 * time.Second)
-		wantShares(t, "it comes back", []int{32, 32}, a, b)
-		b.access.set(true)
+		wantShardCounts(t, "b comes back", []int{32, 32}, a, b)
+		b.link.setCut(true)
 		begun := time.Now()
 		a.leave()
 		if took := time.Since(begun); took != time.Second {
-			t.Errorf("nobody takes, and it took %s to leave", took)
+			t.Errorf("no node takes the shards, and a took %s to leave", took)
 		}
 		b.leave()
 	})
 }
 
-// TestFrozen: a node that could not renew in time keeps what it rings until it sees that others have it; then it drops that at
-// once, and gets its share again.
-func TestFrozen(t *testing.T) {
+// A node that could not renew its leases in time rings its shards until it sees that other nodes have them. Then it drops them at once,
+// and gets its share back.
+func TestCutOffNodeKeepsShardsUntilItSeesTheirNewOwner(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
 		time.Sleep(2 * time.Second)
-		a.access.set(true)
+		a.link.setCut(true)
 		time.Sleep(10 * time.Second)
-		wantShares(t, "b has all", []int{64}, b)
+		wantShardCounts(t, "b has all", []int{64}, b)
 		if n := len(a.Shards()); n != 32 {
 			t.Errorf("a rings %d shards while it sees nothing", n)
 		}
-		a.access.set(false)
-		time.Sleep(501 * time.Millisecond) // its longest pause
+		a.link.setCut(false)
+		time.Sleep(501 * time.Millisecond) // the longest pause between its looks
 		synctest.Wait()
 		if n := counterOf(t, a.reg, "clockd_preload_lease_changes_total", "lost"); n != 32 {
-			t.Errorf("%v were lost", n)
+			t.Errorf("a lost %v shards", n)
 		}
 		time.Sleep(2 * time.Second)
-		wantShares(t, "back", []int{32, 32}, a, b)
+		wantShardCounts(t, "back", []int{32, 32}, a, b)
 		a.leave()
 		b.leave()
 	})
 }
 
-// TestOutage: when the database fails for all, longer than leases last, all keep what they ring, and nobody takes the others'
-// shards before they had the time to come back.
-func TestOutage(t *testing.T) {
+// The database fails for all nodes, longer than leases last. All nodes keep the shards that they ring. Afterwards each node gives the
+// others time to renew before it takes shards, so no shard moves.
+func TestDatabaseOutageMovesNoShard(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		var all []*member
 		for i := range 4 {
 			all = append(all, join(t, leases, fmt.Sprint(i), fmt.Sprint(i), false))
 		}
 		time.Sleep(3 * time.Second)
-		wantShares(t, "before", []int{16, 16, 16, 16}, all...)
+		wantShardCounts(t, "before", []int{16, 16, 16, 16}, all...)
 		for _, m := range all {
-			m.access.set(true)
+			m.link.setCut(true)
 		}
 		time.Sleep(20 * time.Second)
-		if missing := unrung(all...); missing != nil {
-			t.Errorf("during the outage nobody rings %v", missing)
+		if missing := unloadedShards(all...); missing != nil {
+			t.Errorf("during the outage no node rings shards %v", missing)
 		}
 		for _, m := range all {
-			m.access.set(false)
+			m.link.setCut(false)
 		}
 		time.Sleep(5 * time.Second)
-		wantShares(t, "after", []int{16, 16, 16, 16}, all...)
+		wantShardCounts(t, "after", []int{16, 16, 16, 16}, all...)
 		for _, m := range all {
 			if n := counterOf(t, m.reg, "clockd_preload_lease_changes_total", "lost"); n != 0 {
 				t.Errorf("%s lost %v shards", m.cfg.Name, n)
 			}
 			if n := counter(t, m.reg, "clockd_preload_lease_errors_total"); n < 10 || n > 60 {
-				t.Errorf("%v rounds failed in 20 s", n)
+				t.Errorf("%v looks failed in 20 s", n)
 			}
 		}
 		for _, m := range all {
@@ -323,8 +376,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestTimeUnknown: without the database's time nothing is renewed or taken.
-func TestTimeUnknown(t *testing.T) {
+// A node that does not know the database's time neither renews its leases nor takes free shards.
+func TestNodeWithoutTimeNeitherRenewsNorTakes(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
 		time.Sleep(2 * time.Second)
@@ -332,7 +385,7 @@ func TestTimeUnknown(t *testing.T) {
 		a.time.unknown = true
 		a.time.mu.Unlock()
 		time.Sleep(4 * time.Second)
-		wantShares(t, "b has all", []int{64}, b)
+		wantShardCounts(t, "b has all", []int{64}, b)
 		b.leave()
 		time.Sleep(4 * time.Second)
 		if c, _ := leases.Cluster(t.Context()); len(c.Nodes) != 1 || c.Leases[0].Incarnation != "" {
@@ -342,13 +395,13 @@ func TestTimeUnknown(t *testing.T) {
 	})
 }
 
-// TestNameShared: two processes with one name share the shards like any others, and say so; a predecessor that died is none.
-func TestNameShared(t *testing.T) {
+// Two processes with one name share the shards like other nodes, and both report the shared name. A dead predecessor is not reported.
+func TestLivingNamesakeIsReported(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		first := join(t, leases, "a", "1", false)
 		time.Sleep(2 * time.Second)
-		first.access.set(true)
-		first.leave() // not graceful: it could not
+		first.link.setCut(true)
+		first.leave() // without giving its leases up, because its link is cut
 		second := join(t, leases, "a", "2", false)
 		time.Sleep(10 * time.Second)
 		if second.NameShared() {
@@ -356,7 +409,7 @@ func TestNameShared(t *testing.T) {
 		}
 		third := join(t, leases, "a", "3", false)
 		time.Sleep(2 * time.Second)
-		wantShares(t, "two of one name", []int{32, 32}, second, third)
+		wantShardCounts(t, "two of one name", []int{32, 32}, second, third)
 		if !second.NameShared() || !third.NameShared() {
 			t.Errorf("name shared: %t, %t", second.NameShared(), third.NameShared())
 		}
@@ -372,9 +425,9 @@ func TestNameShared(t *testing.T) {
 	})
 }
 
-// TestSubscribers: of each application and shard exactly one node that has a subscriber rings, the owner where it has one; and
-// what nobody has a subscriber for, the owner.
-func TestSubscribers(t *testing.T) {
+// Exactly one node rings each application of a shard: the owner if it has a subscriber, else another node with a subscriber. The owner
+// rings applications without a subscriber.
+func TestOneNodeRingsEachApplicationOfAShard(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a := join(t, leases, "a", "a", true, "shop", "both")
 		b := join(t, leases, "b", "b", true, "both")
@@ -385,36 +438,36 @@ func TestSubscribers(t *testing.T) {
 			synctest.Wait()
 			n = make([]int, len(all))
 			for shard := range 64 {
-				var here []int
+				var ringing []int
 				for i, m := range all {
-					if m.Wanted(shard, application) && slices.Contains(m.Shards(), shard) {
-						here = append(here, i)
+					if m.Rings(shard, application) && slices.Contains(m.Shards(), shard) {
+						ringing = append(ringing, i)
 					}
 				}
-				if len(here) != 1 {
-					t.Fatalf("shard %d of %s is rung by %v", shard, application, here)
+				if len(ringing) != 1 {
+					t.Fatalf("%[2]s in shard %[1]d is rung by the nodes %[3]v", shard, application, ringing)
 				}
-				n[here[0]]++
+				n[ringing[0]]++
 			}
 			return n
 		}
 		time.Sleep(3 * time.Second)
-		wantShares(t, "three", []int{22, 21, 21}, all...)
-		if n := rings("nobody"); !slices.Equal(n, []int{22, 21, 21}) {
-			t.Errorf("what nobody subscribed: %v", n)
+		wantShardCounts(t, "three", []int{22, 21, 21}, all...)
+		if n := rings("unsubscribed"); !slices.Equal(n, []int{22, 21, 21}) {
+			t.Errorf("without a subscriber: %v shards", n)
 		}
 		if n := rings("shop"); !slices.Equal(n, []int{64, 0, 0}) {
-			t.Errorf("what a alone subscribed: %v", n)
+			t.Errorf("with a subscriber at a: %v shards", n)
 		}
 		n := rings("both")
-		t.Logf("what a and b subscribed: %v", n)
+		t.Logf("with subscribers at a and b: %v shards", n)
 		if n[0] < 25 || n[1] < 25 || n[2] != 0 {
-			t.Errorf("what a and b subscribed: %v", n)
+			t.Errorf("with subscribers at a and b: %v shards", n)
 		}
 		for _, m := range []*member{a, b} {
 			for _, shard := range m.Owned() {
-				if !m.Wanted(shard, "both") {
-					t.Errorf("%s has shard %d and a subscriber, and does not ring", m.cfg.Name, shard)
+				if !m.Rings(shard, "both") {
+					t.Errorf("%s owns shard %d and has a subscriber, but does not ring", m.cfg.Name, shard)
 				}
 			}
 		}
@@ -425,22 +478,22 @@ func TestSubscribers(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("a was not told of b's subscriber")
+			t.Error("a does not see b's new subscriber")
 		}
 		if n := rings("shop"); n[1] < 21 || n[0] < 22 {
-			t.Errorf("what both subscribed: %v", n)
+			t.Errorf("with a new subscriber at b: %v shards", n)
 		}
-		b.access.set(true) // it dies
+		b.link.setCut(true) // it dies
 		time.Sleep(4 * time.Second)
 		all = []*member{a, c}
 		if n := rings("both"); !slices.Equal(n, []int{64, 0}) {
-			t.Errorf("after b's death: %v", n)
+			t.Errorf("after b's death: %v shards", n)
 		}
 		changed = a.Changed()
 		time.Sleep(10 * time.Second)
 		select {
 		case <-changed:
-			t.Error("a says that something changed when nothing has")
+			t.Error("a signals a change, but nothing changed")
 		default:
 		}
 		for _, m := range []*member{a, b, c} {

@@ -3,7 +3,6 @@ package preload
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -11,56 +10,58 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// loader reads ahead for its part of the shards into its share of the heap.
+// loader reads the due alarms of its shards into its share of the heap.
 type loader struct {
 	cfg     Config
-	number  int
+	number  int // of the loader and of its share of the heap
 	source  store.Loader
 	heap    Heap
 	time    Time
-	wanted  func(shard int, application string) bool // rung here; may change, then rewind
+	rings   func(shard int, application string) bool // this node rings the application's alarms of the shard
 	log     *slog.Logger
 	metrics *metrics
-	wake    chan struct{} // capacity 1: there is more to read than the last step knew
+	wake    chan struct{} // capacity 1; signalled when there may be more to read than the last step knew
 
-	// owned by the goroutine of run
-	sweepFrom store.Position // where the sweep goes on
-	sweptTo   clock.Instant  // what is due later came due since the last sweep
-	swept     time.Time
-	failures  int
+	// owned by run's goroutine
+	sparse     map[string]bool // by kind of read: most rows of the last read were useless, so the next read is filtered
+	sweepState sweepState
+	lastSweep  time.Time // zero: none yet
+	failures   int       // failed steps since the last successful step
+	credit     int       // rows that pages for some applications may still read; see affords
 
 	progress progress
 }
 
-// assign gives the loader its shards: entries of others are dropped, and everything is read from the beginning.
-func (l *loader) assign(shards []int) {
-	l.progress.assign(shards, func() {
-		l.heap.Keep(l.number, func(shard int) bool { return slices.Contains(shards, shard) })
+// assign sets the loader's shards. It drops the heap entries of lost shards. The loader reads gained shards and applications from the
+// beginning.
+func (l *loader) assign(a assignment) {
+	l.progress.assign(a, func() {
+		l.heap.KeepShards(l.number, func(shard int) bool { return slices.Contains(a.shards, shard) })
 	})
 	l.poke()
 }
 
-// run steps until ctx ends.
+// run repeats step until ctx ends.
 func (l *loader) run(ctx context.Context) {
 	timer := time.NewTimer(l.step(ctx))
 	defer timer.Stop()
 	for {
-		wake, drained := l.wake, l.heap.Drained(l.number)
+		wake, heapWake := l.wake, l.heap.LoaderWake(l.number)
 		if l.failures > 0 { // nothing shortens the pause after an error
-			wake, drained = nil, nil
+			wake, heapWake = nil, nil
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-wake:
-		case <-drained:
+		case <-heapWake:
 		case <-timer.C:
 		}
 		timer.Reset(l.step(ctx))
 	}
 }
 
-// step reads all there is to read now and returns how long there is nothing.
+// step reads pages until there is nothing more to read. It returns how long to wait before the next step.
 func (l *loader) step(ctx context.Context) time.Duration {
 	for ctx.Err() == nil {
 		more, err := l.read(ctx)
@@ -70,49 +71,62 @@ func (l *loader) step(ctx context.Context) time.Duration {
 			return l.failed(err)
 		case !more:
 			l.failures = 0
-			return max(minPause, l.cfg.Sweep-time.Since(l.swept))
+			return max(minPause, l.cfg.Sweep-time.Since(l.lastSweep))
 		}
 	}
 	return l.cfg.Sweep
 }
 
-// minPause is how long a loader waits at least when there is nothing to read.
+// minPause is the shortest wait of a loader that has nothing to read.
 const minPause = time.Millisecond
 
-// failed returns how long to wait after an error.
+// readBackoff is the wait of a loader, and of the listener for wake-ups, after failures in a row.
+var readBackoff = clock.Backoff{First: 100 * time.Millisecond, Last: 5 * time.Second}
+
+// failed logs and counts a failed read, and returns how long to wait before the next step.
 func (l *loader) failed(err error) time.Duration {
-	const first, last = 100 * time.Millisecond, 5 * time.Second
-	pause := min(last, first<<min(l.failures, 10))
+	wait := readBackoff.Wait(l.failures)
 	l.failures++
 	l.metrics.errors.Inc()
-	l.log.Warn("could not read what is due", "loader", l.number, "attempt", l.failures, "err", err)
-	return pause/2 + rand.N(pause/2)
+	l.log.Warn("could not read due alarms", "loader", l.number, "attempt", l.failures, "err", err)
+	return wait
 }
 
-// read sweeps when it is time to, then reads a page of what was left out and one ahead, where there is
-// something to read; more reports that there may be another.
+// read sweeps if the last sweep is older than cfg.Sweep. Then it reads a page of each other kind that has something to read. more
+// reports whether there may be a further page.
 func (l *loader) read(ctx context.Context) (more bool, err error) {
-	if len(l.progress.owned()) == 0 {
-		l.swept = time.Now()
+	if len(l.progress.assigned()) == 0 {
+		l.lastSweep = time.Now()
 		return false, nil
 	}
 	now, err := l.time.Now()
 	if err != nil {
 		return false, err
 	}
-	if time.Since(l.swept) >= l.cfg.Sweep {
+	l.progress.start(recentFrom(now))
+	sweep := time.Since(l.lastSweep) >= l.cfg.Sweep
+	if sweep {
 		if err := l.sweep(ctx, now); err != nil {
 			return false, err
 		}
-		l.swept = time.Now()
+		l.lastSweep = time.Now()
 	}
-	l.progress.leaveOut(l.heap.Offer(l.number, nil)) // what the heap has left out since
-	behind, err := l.catchUp(ctx)
+	l.progress.markAllBehind(l.heap.Offer(l.number, nil)) // rows that the heap left out since the last offer
+	return l.pages(ctx, now, sweep)
+}
+
+// pages reads one page each ahead, for applications that are behind, and from the gaps.
+func (l *loader) pages(ctx context.Context, now clock.Instant, sweep bool) (more bool, err error) {
+	ahead, err := l.ahead(ctx, now)
 	if err != nil {
 		return false, err
 	}
-	ahead, err := l.ahead(ctx, now)
-	return behind || ahead, err
+	behind, err := l.catchUp(ctx, sweep)
+	if err != nil {
+		return false, err
+	}
+	backlog, err := l.backlog(ctx, now)
+	return ahead || behind || backlog, err
 }
 
 // ahead reads the next page up to the horizon.
@@ -122,82 +136,129 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 	if !ok {
 		return false, nil
 	}
-	page, err := l.due(ctx, from, horizon, l.cfg.Page)
+	page, err := l.readPage(ctx, readAhead, l.exclude(readAhead, store.DueQuery{From: from, Until: horizon, Limit: l.cfg.Page}))
 	if err != nil {
 		l.progress.failPage(from)
 		return false, err
 	}
-	l.metrics.rows.Add(float64(len(page.Rows)))
-	l.progress.endPage(page, l.offer)
-	return page.Complete.Before(horizon), nil
+	l.learn(readAhead, page, l.progress.endPage(from, page.DuePage, l.offer))
+	return page.CompleteUntil.Before(horizon), nil
 }
 
-// catchUp reads the next page for applications of which something was left out and that the heap has use for now.
-func (l *loader) catchUp(ctx context.Context) (more bool, err error) {
-	wants := func(application string, from store.Position) bool { return l.heap.Wants(l.number, application, from) }
-	b, ok := l.progress.beginBehind(wants)
+// catchUp reads the next page for applications that are behind and for which the heap has room now. After a sweep it asks the heap about
+// all of them, because the room for an application also depends on the other applications' entries.
+func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error) {
+	rechecks, all := l.heap.TakeRechecks(l.number)
+	l.progress.noteRechecks(rechecks)
+	if !l.affords(all, sweep) {
+		return false, nil
+	}
+	b, ok := l.progress.beginBehind(all || sweep, func(application string, from store.Position) bool {
+		return l.heap.HasRoomFor(l.number, application, from)
+	})
 	if !ok {
 		return false, nil
 	}
-	page, err := l.due(ctx, b.from, b.until, l.cfg.Page)
+	q := store.DueQuery{From: b.from, Until: b.until, Limit: l.cfg.Page}
+	if l.sparse[readBehind] && len(b.applications) <= store.MaxDueNames {
+		q.Only = b.names()
+	}
+	page, err := l.readPage(ctx, readBehind, q)
 	if err != nil {
 		l.progress.failBehind(b)
 		return false, err
 	}
-	l.metrics.rows.Add(float64(len(page.Rows)))
-	l.progress.endBehind(b, page, l.offer)
+	useful := l.progress.endBehind(b, page.DuePage, l.offer)
+	l.credit += maxRowsPerUseful*useful - len(page.Rows)
+	if page.filtered { // the database also read past other applications' rows
+		l.credit -= page.maxRows / 2
+	}
+	l.learn(readBehind, page, useful)
 	return true, nil
 }
 
-// sweep reads a page of what is overdue below the watermark from where the last sweep ended, and where that does not reach
-// the end, what came due since: a backlog must not hide what was missed just now.
-func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
-	until := l.progress.before(store.Position{Time: now})
-	if !l.sweepFrom.Before(until) {
-		l.sweepFrom = store.Position{}
+// maxRowsPerUseful is the number of rows that pages for some applications may bring for each useful row, on average.
+const maxRowsPerUseful = 3
+
+// affords reports whether catchUp may read a page now. A page for all applications that are behind is always allowed. Pages for some
+// applications use up credit, and their useful rows earn credit. Without this bound thousands of applications would cost one page each
+// for a few rows, because each of them runs low at another moment. Each sweep allows one page. Pages for gained applications have no
+// bound: such applications are few, and their subscribers wait.
+func (l *loader) affords(all, sweep bool) bool {
+	page := l.cfg.Page * len(l.progress.assigned())
+	l.credit = max(-page, min(l.credit, page))
+	if sweep {
+		l.credit = max(l.credit, 1)
 	}
-	end, err := l.sweepPage(ctx, l.sweepFrom, until)
+	return all || l.credit > 0 || l.progress.hasGained()
+}
+
+// backlog reads the next page of the gaps.
+func (l *loader) backlog(ctx context.Context, now clock.Instant) (more bool, err error) {
+	g, ok := l.progress.beginGap(now)
+	if !ok {
+		return false, nil
+	}
+	q := l.exclude(readBacklog, store.DueQuery{Shards: g.shards, From: g.from, Until: g.until, Limit: l.cfg.Page})
+	page, err := l.readPage(ctx, readBacklog, q)
 	if err != nil {
-		return err
+		l.progress.failGap(g)
+		return false, err
 	}
-	if l.sweepFrom = end; !end.Before(until) {
-		l.sweepFrom = store.Position{} // all round
-	}
-	if recent := (store.Position{Time: l.sweptTo}); end.Before(recent) {
-		if _, err := l.sweepPage(ctx, recent, until); err != nil {
-			return err
-		}
-	}
-	l.sweptTo = now
-	return nil
+	l.learn(readBacklog, page, l.progress.endGap(g, page.DuePage, l.offer))
+	return true, nil
 }
 
-func (l *loader) sweepPage(ctx context.Context, from, until store.Position) (end store.Position, err error) {
-	if !from.Before(until) {
-		return until, nil
+// exclude adds the applications whose rows the database is to skip: others, and the frequent applications that are behind. It adds none
+// if there are no others and most rows of the kind's last read were useful.
+func (l *loader) exclude(kind string, q store.DueQuery, others ...string) store.DueQuery {
+	if l.sparse[kind] || len(others) > 0 {
+		names := append(l.progress.frequentFrom(q.From), others...)
+		q.Except = names[:min(len(names), store.MaxDueNames)]
 	}
-	l.progress.beginSweep()
-	page, err := l.due(ctx, from, until, l.cfg.Page/4)
-	if err != nil {
-		l.progress.failSweep()
-		return from, err
-	}
-	l.metrics.swept.Add(float64(len(page.Rows)))
-	l.progress.endSweep(page, l.offer)
-	return page.Complete, nil
+	return q
 }
 
-func (l *loader) due(ctx context.Context, from, until store.Position, limit int) (store.DuePage, error) {
-	shards := l.progress.owned()
-	if len(shards) == 0 { // since the read was begun: it counts for nothing
-		return store.DuePage{Complete: until}, nil
-	}
-	return l.source.Due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: limit})
+// duePage is a page of due rows, and the query's limits.
+type duePage struct {
+	store.DuePage
+	filtered bool // the query named applications, so the database read past other rows
+	maxRows  int  // the largest number of rows that the page may have
 }
 
-// take offers committed rows as far as they are to be in the heap, and removes others from it.
-func (l *loader) take(rows []store.Due, gone []int64) {
-	l.progress.take(rows, gone, func(rows []store.Due) []store.Due {
+// scanFactor is the number of index entries that a filtered read may go past for each row that it may bring.
+const scanFactor = 16
+
+// readPage reads a page from the due index, in all shards of the loader if the query names none.
+func (l *loader) readPage(ctx context.Context, kind string, q store.DueQuery) (duePage, error) {
+	if q.Shards == nil {
+		q.Shards = l.progress.assigned()
+	}
+	if len(q.Shards) == 0 { // the loader lost its shards after the read began
+		return duePage{DuePage: store.DuePage{CompleteUntil: q.Until}}, nil
+	}
+	q.ScanLimit = scanFactor * q.Limit
+	page, err := l.source.Due(ctx, q)
+	if err == nil {
+		l.metrics.page(kind, len(page.Rows))
+	}
+	return duePage{page, q.Filtered(), q.Limit * len(q.Shards)}, err
+}
+
+// learn notes whether the next read of the kind should be filtered. A filter costs the database a second look at the index. It pays off
+// when most rows are useless.
+func (l *loader) learn(kind string, page duePage, useful int) {
+	switch {
+	case !page.filtered && len(page.Rows) > 0:
+		l.sparse[kind] = 2*useful < len(page.Rows)
+	case page.filtered && 2*len(page.Rows) >= page.maxRows:
+		l.sparse[kind] = false // useful rows are dense
+	}
+}
+
+// takeCommitted removes the gone ids from the heap, and offers the committed rows before the watermark.
+func (l *loader) takeCommitted(rows []store.Due, gone []int64) {
+	l.progress.takeCommitted(rows, gone, func(rows []store.Due) []store.Due {
 		if len(gone) > 0 {
 			l.heap.Remove(l.number, gone)
 		}
@@ -205,25 +266,23 @@ func (l *loader) take(rows []store.Due, gone []int64) {
 	})
 }
 
-// offer puts the rows that are rung here into the heap and returns what it has no room for.
+// offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each application the first such
+// row.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
-	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.wanted(d.Shard, d.Application) })
+	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.rings(d.Shard, d.Application) })
 	if len(rows) == 0 {
 		return nil
 	}
 	return l.heap.Offer(l.number, rows)
 }
 
-// rewind has everything read once more.
+// rewind lets the loader read all rows once more.
 func (l *loader) rewind() {
 	l.progress.rewind()
 	l.poke()
 }
 
-// poke has the loader look at once whether there is something to read.
+// poke wakes the loader.
 func (l *loader) poke() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	clock.Signal(l.wake)
 }

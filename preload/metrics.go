@@ -6,12 +6,22 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// Kinds of reads of the due index: values of the label read of clockd_preload_pages_total.
+const (
+	readAhead   = "ahead"   // alarms from the watermark on
+	readBehind  = "behind"  // alarms of applications that are behind
+	readBacklog = "backlog" // alarms in gaps: due before the node had their shard
+	readSweep   = "sweep"   // overdue alarms that other reads and wake-ups missed
+	readRecent  = "recent"  // the same, recent ones only, when a sweep does not reach them behind a backlog
+)
+
 type metrics struct {
-	rows   prometheus.Counter
+	rows   prometheus.Counter // without sweeps
 	swept  prometheus.Counter
 	errors prometheus.Counter
+	pages  *prometheus.CounterVec
 
-	wakesSent, wakesDropped, wakesReceived prometheus.Counter // in rows
+	wakesSent, wakesDropped, wakesReceived prometheus.Counter // count rows
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -19,38 +29,63 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_preload_" + name, Help: help})
 	}
 	m := &metrics{
-		rows:   counter("rows_total", "Rows read ahead."),
-		swept:  counter("swept_rows_total", "Overdue rows that a sweep read."),
-		errors: counter("errors_total", "Reads that failed."),
+		rows:   counter("rows_total", "Rows that loaders read, without the rows of sweeps."),
+		swept:  counter("swept_rows_total", "Overdue rows that sweeps read."),
+		errors: counter("errors_total", "Failed reads of due alarms."),
+		pages: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_preload_pages_total", Help: "Pages read from the due index, by the kind of read.",
+		}, []string{"read"}),
 
-		wakesSent:     counter("wakes_sent_total", "Alarms due soon of which another node was told."),
-		wakesDropped:  counter("wakes_dropped_total", "Alarms of which another node was not told, because too many waited; its sweep finds them."),
-		wakesReceived: counter("wakes_received_total", "Alarms due soon of which another node told this one."),
+		wakesSent:     counter("wakes_sent_total", "Alarms due soon that this node announced to another node with a wake-up."),
+		wakesDropped:  counter("wakes_dropped_total", "Alarms due soon that this node did not announce, because too many wake-ups waited. The owner's sweep finds them."),
+		wakesReceived: counter("wakes_received_total", "Alarms due soon that another node announced to this node with a wake-up."),
 	}
-	reg.MustRegister(m.rows, m.swept, m.errors, m.wakesSent, m.wakesDropped, m.wakesReceived)
+	for _, kind := range []string{readAhead, readBehind, readBacklog, readSweep, readRecent} {
+		m.pages.WithLabelValues(kind)
+	}
+	reg.MustRegister(m.rows, m.swept, m.errors, m.pages, m.wakesSent, m.wakesDropped, m.wakesReceived)
 	return m
 }
 
-// watch exports how far the loaders have read.
+// page counts a page and its rows.
+func (m *metrics) page(kind string, rows int) {
+	m.pages.WithLabelValues(kind).Inc()
+	if kind == readSweep || kind == readRecent {
+		m.swept.Add(float64(rows))
+	} else {
+		m.rows.Add(float64(rows))
+	}
+}
+
+// watch registers the gauges of how far the loaders have read.
 func (m *metrics) watch(reg prometheus.Registerer, loaders []*loader, tm Time) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_preload_window_seconds",
-		Help: "How far ahead of now everything was read, by the loader that is furthest behind; negative: behind now.",
+		Help: "How far ahead of now the slowest loader's watermark is. Negative: behind now.",
 	}, func() float64 {
 		now, err := tm.Now()
 		if err != nil {
 			return 0
 		}
-		return behind(loaders).Sub(now).Seconds()
+		return furthestBehind(loaders).Sub(now).Seconds()
+	}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "clockd_preload_backlog_shards",
+		Help: "Shards whose backlog from before this node had them is not read to its end yet.",
+	}, func() float64 {
+		unread := 0
+		for _, l := range loaders {
+			unread += l.progress.shardsWithGaps()
+		}
+		return float64(unread)
 	}))
 }
 
-// behind returns the earliest watermark of the loaders that have shards.
-func behind(loaders []*loader) clock.Instant {
+// furthestBehind returns the earliest watermark of the loaders that have shards.
+func furthestBehind(loaders []*loader) clock.Instant {
 	first := clock.MaxInstant
 	for _, l := range loaders {
-		if mark, some := l.progress.read(); some {
-			first = min(first, mark.Time)
+		if watermark, hasShards := l.progress.currentWatermark(); hasShards {
+			first = min(first, watermark.Time)
 		}
 	}
 	return first

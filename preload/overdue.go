@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	overdueInterval = 10 * time.Second
-	overdueLimit    = 100_000 // counted no further
-	overdueGrace    = time.Second
+	overdueInterval = 10 * time.Second // between two counts
+	overdueLimit    = 100_000          // alarms at which counting stops
+	overdueGrace    = time.Second      // an alarm counts when it has been due for longer
 )
 
-// Overdue watches what is due in the database and not rung: the one figure that tells, from outside of all of the machinery,
-// whether it does its work.
+// Overdue counts the overdue alarms in the database. The count does not depend on loaders, heap or wake-ups, so it shows whether they
+// do their work.
 type Overdue struct {
-	gauge     store.Gauge
+	gauge     store.OverdueCounter
 	ownership Ownership
 	time      Time
 	log       *slog.Logger
@@ -28,27 +28,27 @@ type Overdue struct {
 	oldest    prometheus.Gauge
 }
 
-// NewOverdue returns an Overdue; nothing is read before Run.
-func NewOverdue(g store.Gauge, o Ownership, tm Time, log *slog.Logger, reg prometheus.Registerer) *Overdue {
+// NewOverdue returns an Overdue. It reads nothing before Run.
+func NewOverdue(g store.OverdueCounter, o Ownership, tm Time, log *slog.Logger, reg prometheus.Registerer) *Overdue {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
 	}
 	w := &Overdue{
 		gauge: g, ownership: o, time: tm, log: log,
-		alarms: gauge("overdue_alarms", "Alarms due for more than a second and not rung, in this node's shards, counted up to 100000, every 10 s."),
-		oldest: gauge("overdue_oldest_seconds", "How long the oldest of them has been due."),
+		alarms: gauge("overdue_alarms", "Alarms in this node's shards that have been due for more than a second and have not rung. Counted every 10 s, up to 100000."),
+		oldest: gauge("overdue_oldest_seconds", "How long the oldest overdue alarm in this node's shards has been due; 0 without one."),
 	}
 	reg.MustRegister(w.alarms, w.oldest)
 	return w
 }
 
-// Run looks every 10 s until ctx ends.
+// Run counts every 10 s until ctx ends.
 func (w *Overdue) Run(ctx context.Context) error {
 	ticker := time.NewTicker(overdueInterval)
 	defer ticker.Stop()
 	for {
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.log.Debug("could not count what is overdue", "err", err)
+		if err := w.count(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug("could not count overdue alarms", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -58,15 +58,15 @@ func (w *Overdue) Run(ctx context.Context) error {
 	}
 }
 
-func (w *Overdue) look(ctx context.Context) error {
+func (w *Overdue) count(ctx context.Context) error {
 	now, err := w.time.Now()
 	if err != nil {
 		return err
 	}
-	late := max(0, now-clock.Instant(overdueGrace.Milliseconds()))
+	dueUntil := max(0, now-clock.Instant(overdueGrace.Milliseconds()))
 	var o store.Overdue
 	if owned := w.ownership.Owned(); len(owned) > 0 {
-		if o, err = w.gauge.Overdue(ctx, late, owned, overdueLimit); err != nil {
+		if o, err = w.gauge.Overdue(ctx, dueUntil, owned, overdueLimit); err != nil {
 			return err
 		}
 	}

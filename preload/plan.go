@@ -7,27 +7,33 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// plan returns which shards a node should take and which it should give up, so that the shares of all nodes that live at now
-// become even: in the order of their incarnations the first (shards mod nodes) have one more than the others. The node
-// itself lives, whatever its row says. Targets depend on who lives alone, and nobody passes its own: so it comes to rest. Nodes that
-// see the same ask for different shards.
-func plan(c store.Cluster, self string, now clock.Instant) (take, yield []int) {
-	nodes := living(c, self, now)
-	owned, free := map[string][]int{}, []int(nil)
+// plan returns the shards that a node should take and the shards that it should yield. The ablest living nodes share all shards
+// evenly: in the order of their incarnations the first (shards mod nodes) have one more than the others. The other living nodes
+// have none. A node is among the ablest unless another living node lacks a strict subset of the abilities that it lacks. Nodes that
+// lack different abilities do not give each other shards.
+//
+// The node itself counts as living, whatever its row says, and lacks the given abilities. A node's target depends on the living nodes
+// alone, and no node exceeds its target: so the shares come to rest. Nodes that see the same cluster take different shards.
+func plan(c store.Cluster, self string, lacks []string, now clock.Instant) (take, yield []int) {
+	if outdone(c, self, lacks, now) {
+		return nil, owned(c, self)
+	}
+	nodes := ablest(living(c, self, lacks, now))
+	leased, free := map[string][]int{}, []int(nil)
 	for _, l := range c.Leases {
-		if l.Incarnation == "" || l.Expires <= now && l.Incarnation != self { // its own it has only to renew
+		if l.Incarnation == "" || l.Expires <= now && l.Incarnation != self { // a node only has to renew its own expired leases
 			free = append(free, l.Shard)
 		} else {
-			owned[l.Incarnation] = append(owned[l.Incarnation], l.Shard)
+			leased[l.Incarnation] = append(leased[l.Incarnation], l.Shard)
 		}
 	}
 	for i, node := range nodes {
-		target, own := len(c.Leases)/len(nodes), owned[node]
+		target, own := len(c.Leases)/len(nodes), leased[node.incarnation]
 		if i < len(c.Leases)%len(nodes) {
 			target++
 		}
 		short := min(max(0, target-len(own)), len(free))
-		if node == self {
+		if node.incarnation == self {
 			return free[:short], own[min(target, len(own)):]
 		}
 		free = free[short:]
@@ -35,14 +41,56 @@ func plan(c store.Cluster, self string, now clock.Instant) (take, yield []int) {
 	return nil, nil
 }
 
-// living returns the incarnations of the nodes that live, sorted, self in any case.
-func living(c store.Cluster, self string, now clock.Instant) []string {
-	nodes := []string{self}
-	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Incarnation != self && n.Alive(now) {
-			nodes = append(nodes, n.Incarnation)
+// outdone reports whether a living node can do strictly more than the node itself, which lacks the given abilities.
+func outdone(c store.Cluster, self string, lacks []string, now clock.Instant) bool {
+	return slices.ContainsFunc(living(c, self, lacks, now), func(n candidate) bool { return outdoes(n.lacks, lacks) })
+}
+
+// owned returns the shards whose lease the node has, expired or not.
+func owned(c store.Cluster, incarnation string) (shards []int) {
+	for _, l := range c.Leases {
+		if l.Incarnation == incarnation {
+			shards = append(shards, l.Shard)
 		}
 	}
-	slices.Sort(nodes)
+	return shards
+}
+
+// candidate is a living node and the abilities that it lacks.
+type candidate struct {
+	incarnation string
+	lacks       []string // sorted
+}
+
+// living returns the living nodes, sorted by incarnation. The node itself counts as living and lacks the given abilities.
+func living(c store.Cluster, self string, lacks []string, now clock.Instant) []candidate {
+	nodes := []candidate{{self, lacks}}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Incarnation != self && n.Alive(now) {
+			nodes = append(nodes, candidate{n.Incarnation, n.Lacks})
+		}
+	}
+	slices.SortFunc(nodes, func(a, b candidate) int {
+		if a.incarnation < b.incarnation {
+			return -1
+		}
+		return 1
+	})
 	return nodes
+}
+
+// ablest returns the nodes that no other node outdoes, in the order of nodes. It returns at least one node.
+func ablest(nodes []candidate) (able []candidate) {
+	for _, n := range nodes {
+		if !slices.ContainsFunc(nodes, func(other candidate) bool { return outdoes(other.lacks, n.lacks) }) {
+			able = append(able, n)
+		}
+	}
+	return able
+}
+
+// outdoes reports whether a node can do strictly more than another node: it lacks a strict subset of the abilities that the other
+// lacks.
+func outdoes(lacks, otherLacks []string) bool {
+	return len(lacks) < len(otherLacks) && !slices.ContainsFunc(lacks, func(ability string) bool { return !slices.Contains(otherLacks, ability) })
 }

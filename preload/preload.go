@@ -14,17 +14,23 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Heap is where alarms go that are due soon. Shares are numbered from 0, one a loader.
+// Heap holds alarms that are due soon. Each loader has one share of it. shareIndex counts from 0.
 type Heap interface {
-	// Offer takes rows and returns what has no place, of these or of what was offered before: the first row of each
-	// application of which something is missing.
-	Offer(to int, rows []store.Due) (missing []store.Due)
-	Remove(from int, ids []int64)
-	Keep(in int, wanted func(shard int) bool)
-	// Wants reports whether the share has use for an application's rows from a position on that had no place.
-	Wants(of int, application string, from store.Position) bool
-	// Drained is signalled when Wants may have become true or something is missing that Offer has not told.
-	Drained(of int) <-chan struct{}
+	// Offer adds rows to the share. It returns the first missing row of each application: the first row that found no room or lost its
+	// room, in this call or since the last one.
+	Offer(shareIndex int, rows []store.Due) (missing []store.Due)
+	// Remove drops the entries with these ids from the share.
+	Remove(shareIndex int, ids []int64)
+	// KeepShards drops the share's entries of shards for which wanted is false.
+	KeepShards(shareIndex int, wanted func(shard int) bool)
+	// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call. all means that it may be true
+	// for every application.
+	TakeRechecks(shareIndex int) (applications []string, all bool)
+	// HasRoomFor reports whether the share has room for an application's missing rows, which begin at a position. After false,
+	// TakeRechecks returns the application once the result may have changed.
+	HasRoomFor(shareIndex int, application string, from store.Position) bool
+	// LoaderWake returns a channel that is signalled when TakeRechecks has applications to return, or Offer has missing rows to return.
+	LoaderWake(shareIndex int) <-chan struct{}
 }
 
 // Time is a lower bound of the database's clock.
@@ -32,12 +38,12 @@ type Time interface {
 	Now() (clock.Instant, error)
 }
 
-// Config says how far and how often is read ahead.
+// Config sets how far ahead the loaders read, and how often they sweep.
 type Config struct {
-	Loaders int           // goroutines, each with its part of the shards and of the heap; default 4
-	Window  time.Duration // how far ahead is read; default 30s
-	Page    int           // rows a shard and page, at most; default 256
-	Sweep   time.Duration // between two looks for what was missed; default 1s
+	Loaders int           // number of loaders, each with its shards and its share of the heap; default 4
+	Window  time.Duration // time ahead of now up to which loaders read; default 30s
+	Page    int           // rows of each shard in a page, at most; default 256
+	Sweep   time.Duration // time between two sweeps of a loader; default 1s
 }
 
 // DefaultConfig returns the defaults that each field names.
@@ -45,7 +51,7 @@ func DefaultConfig() Config {
 	return Config{Loaders: 4, Window: 30 * time.Second, Page: 256, Sweep: time.Second}
 }
 
-// Validate returns all reasons against the configuration, joined, or nil.
+// Validate returns the reasons why the configuration is invalid, joined; nil if it is valid.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, reason string) {
@@ -54,13 +60,13 @@ func (c Config) Validate() error {
 		}
 	}
 	check(c.Loaders >= 1 && c.Loaders <= 64, "preload loaders must be from 1 to 64")
-	check(c.Window >= 2*time.Second && c.Window <= time.Hour, "preload window must be from 2s to 1h: what is due within half of it must be in memory")
+	check(c.Window >= 2*time.Second && c.Window <= time.Hour, "preload window must be from 2s to 1h: alarms due within half of it must be in memory")
 	check(c.Page >= 16 && c.Page <= 10_000, "preload page must be from 16 to 10000 rows a shard")
 	check(c.Sweep >= 100*time.Millisecond && c.Sweep <= time.Minute, "preload sweep must be from 100ms to 1m")
 	return errors.Join(errs...)
 }
 
-// Deps is what the Preloader works with.
+// Deps are the dependencies of a Preloader.
 type Deps struct {
 	Loader     store.Loader
 	Heap       Heap
@@ -70,17 +76,17 @@ type Deps struct {
 	Registerer prometheus.Registerer
 }
 
-// Preloader runs the loaders and takes wake-ups from those who commit.
+// Preloader runs the loaders. It also takes newly committed rows: from this node's writes and rings, and from other nodes' wake-ups.
 type Preloader struct {
 	cfg       Config
 	ownership Ownership
 	time      Time
 	loaders   []*loader
 	metrics   *metrics
-	sender    *sender // nil: other nodes are not told
+	sender    *sender // nil: this node sends no wake-ups
 }
 
-// New returns a Preloader; nothing is read before Run.
+// New returns a Preloader. It reads nothing before Run.
 func New(cfg Config, deps Deps) (*Preloader, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -90,22 +96,23 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
-			wanted: deps.Ownership.Wanted,
-			wake:   make(chan struct{}, 1),
+			rings: deps.Ownership.Rings,
+			wake:  make(chan struct{}, 1), sparse: map[string]bool{},
 		})
 	}
 	m.watch(deps.Registerer, p.loaders, deps.Time)
 	return p, nil
 }
 
-// SendBy has the courier tell other nodes what is committed here and is theirs to ring. To be called before Run; without it
-// they find it by their sweeps.
+// SendBy sets the courier of this node's wake-ups. Call it before Run. Without a courier, other nodes find rows that this node commits
+// by their sweeps.
 func (p *Preloader) SendBy(c Courier) { p.sender = newSender(c, p.metrics) }
 
 // Run reads ahead until ctx ends.
 func (p *Preloader) Run(ctx context.Context) error {
+	var assigned assigner
 	changed := p.ownership.Changed()
-	p.assign(p.ownership.Shards())
+	assigned.step(p)
 	var running sync.WaitGroup
 	for _, l := range p.loaders {
 		running.Go(func() { l.run(ctx) })
@@ -119,28 +126,62 @@ func (p *Preloader) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+			changed = p.ownership.Changed()
+		case <-assigned.timer:
 		}
-		changed = p.ownership.Changed()
-		p.assign(p.ownership.Shards())
+		assigned.step(p)
 	}
 }
 
-// assign gives every loader its part of the shards, and has it read from the beginning: what is wanted of them may have changed.
-func (p *Preloader) assign(shards []int) {
+// gainPause is the least time between two assignments of gained applications. Each such assignment costs a read through the due index.
+const gainPause = time.Second
+
+// assigner gives loaders their shards, and gained applications at most once every gainPause. Run's goroutine owns it.
+type assigner struct {
+	pending   []string         // gained applications that the loaders were not given yet
+	lastGiven time.Time        // when the loaders were last given applications
+	timer     <-chan time.Time // signalled when the loaders may be given pending; nil while pending is empty
+}
+
+// step gives the loaders their shards, and the gained applications if gainPause has passed.
+func (a *assigner) step(p *Preloader) {
+	gained, applications := p.ownership.Gained() // called before Shards, so that Shards has all gained shards
+	a.pending = append(a.pending, applications...)
+	var given []string
+	if wait := gainPause - time.Since(a.lastGiven); len(a.pending) > 0 && wait > 0 {
+		a.timer = time.After(wait)
+	} else {
+		slices.Sort(a.pending)
+		given, a.pending, a.timer = slices.Compact(a.pending), nil, nil
+	}
+	if len(given) > 0 {
+		a.lastGiven = time.Now()
+	}
+	p.assign(assignment{shards: p.ownership.Shards(), gained: gained, applications: given})
+}
+
+// assign gives every loader its part of the assignment.
+func (p *Preloader) assign(a assignment) {
+	shards, gained := p.byLoader(a.shards), p.byLoader(a.gained)
+	for i, l := range p.loaders {
+		l.assign(assignment{shards: shards[i], gained: gained[i], applications: a.applications})
+	}
+}
+
+// byLoader divides shards among the loaders.
+func (p *Preloader) byLoader(shards []int) [][]int {
 	parts := make([][]int, len(p.loaders))
 	for _, s := range shards {
 		parts[s%len(parts)] = append(parts[s%len(parts)], s)
 	}
-	for i, l := range p.loaders {
-		l.assign(parts[i])
-	}
+	return parts
 }
 
-// Owned returns the shards that this node looks after.
+// Owned returns the shards that this node owns.
 func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
-// Wake takes what was just committed: it offers what lies before the watermarks, drops what moved away, and tells other
-// nodes what is theirs to ring.
+// Wake takes newly committed decisions. It removes the changed alarms from the heap, offers their new rows before the watermarks, and
+// sends wake-ups for the rows that other nodes ring.
 func (p *Preloader) Wake(written []clock.Decision) {
 	due := make([]store.Due, 0, len(written))
 	gone := make([][]int64, len(p.loaders))
@@ -150,8 +191,8 @@ func (p *Preloader) Wake(written []clock.Decision) {
 			continue
 		}
 		if d.Verdict != clock.Create {
-			part := d.Alarm.Shard % len(p.loaders)
-			gone[part] = append(gone[part], d.Alarm.ID)
+			number := d.Alarm.Shard % len(p.loaders)
+			gone[number] = append(gone[number], d.Alarm.ID)
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
 			due = append(due, store.Due{
@@ -161,45 +202,46 @@ func (p *Preloader) Wake(written []clock.Decision) {
 		}
 	}
 	p.take(due, gone)
-	p.tell(due)
+	p.wakeOthers(due)
 }
 
-// Offer takes rows that are due again, and tells other nodes of those that are theirs to ring.
+// Offer takes rows that are due again: it offers them to the heap, and sends wake-ups for the rows that other nodes ring.
 func (p *Preloader) Offer(rows []store.Due) {
 	p.take(rows, make([][]int64, len(p.loaders)))
-	p.tell(rows)
+	p.wakeOthers(rows)
 }
 
-// Receive takes a wake-up that another node sent: it offers the rows that are rung here. An error says that it was none.
+// Receive takes a wake-up from another node and offers the rows that this node rings. It returns an error if body is not a wake-up.
 func (p *Preloader) Receive(body []byte) error {
 	rows, err := decodeWake(body)
 	if err != nil {
 		return err
 	}
-	if _, here := slices.BinarySearch(p.ownership.Shards(), rows[0].Shard); here {
+	if _, loaded := slices.BinarySearch(p.ownership.Shards(), rows[0].Shard); loaded {
 		p.metrics.wakesReceived.Add(float64(len(rows)))
 		p.take(rows, make([][]int64, len(p.loaders)))
 	}
 	return nil
 }
 
-// take gives each loader its part.
+// take gives each loader the committed rows and removed ids of its shards. gone has one element for each loader.
 func (p *Preloader) take(rows []store.Due, gone [][]int64) {
 	due := make([][]store.Due, len(p.loaders))
 	for _, d := range rows {
-		part := d.Shard % len(p.loaders)
-		due[part] = append(due[part], d)
+		number := d.Shard % len(p.loaders)
+		due[number] = append(due[number], d)
 	}
 	for i, l := range p.loaders {
-		l.take(due[i], gone[i])
+		l.takeCommitted(due[i], gone[i])
 	}
 }
 
-// wakeMargin is by how much other nodes' watermarks may be further than this one's window: they know the time better, or later.
+// wakeMargin is how far another node's watermark may lie past this node's window: the other node may know a tighter bound of the
+// database's clock, or a newer one.
 const wakeMargin = time.Second
 
-// tell has the sender tell other nodes of the rows that they ring and may have read past.
-func (p *Preloader) tell(rows []store.Due) {
+// wakeOthers queues wake-ups for rows that other nodes ring and whose position these nodes may have read past.
+func (p *Preloader) wakeOthers(rows []store.Due) {
 	if p.sender == nil || len(rows) == 0 {
 		return
 	}
@@ -208,19 +250,34 @@ func (p *Preloader) tell(rows []store.Due) {
 		return
 	}
 	horizon, owned := now.Add(p.cfg.Window+wakeMargin), p.ownership.Owned()
-	var others []store.Due
+	var elsewhere []store.Due
 	for _, d := range rows {
-		_, own := slices.BinarySearch(owned, d.Shard)
-		if here := own && p.ownership.Wanted(d.Shard, d.Application); !here && d.NextTryTime < horizon {
-			others = append(others, d)
+		_, owns := slices.BinarySearch(owned, d.Shard)
+		if ringsHere := owns && p.ownership.Rings(d.Shard, d.Application); !ringsHere && d.NextTryTime < horizon {
+			elsewhere = append(elsewhere, d)
 		}
 	}
-	p.sender.push(others)
+	p.sender.push(elsewhere)
 }
 
-// Rewind has everything that is due read once more, for when wake-ups may have been lost.
+// Rewind lets the loaders read all due alarms once more. It is for events after which the heap may miss any alarm, for example when the
+// database's clock was set back.
 func (p *Preloader) Rewind() {
 	for _, l := range p.loaders {
 		l.rewind()
+	}
+}
+
+// Refresh lets the loaders read the recent and the coming alarms once more. It is for moments when wake-ups may have been lost. Lost
+// wake-ups with older alarms need no read: the sweeps have found these alarms.
+func (p *Preloader) Refresh() {
+	now, err := p.time.Now()
+	if err != nil {
+		p.Rewind()
+		return
+	}
+	for _, l := range p.loaders {
+		l.progress.refresh(recentFrom(now))
+		l.poke()
 	}
 }

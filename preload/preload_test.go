@@ -24,19 +24,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTable is what is due, in memory. Between what a read sees and its answer, meanwhile is called.
+// fakeTable is a store.Loader with its rows in memory. Each read calls meanwhile after it has taken its rows and before it returns them.
 type fakeTable struct {
-	meanwhile func()
+	meanwhile func() // nil: nothing
 
-	mu    sync.Mutex
-	rows  map[int64]store.Due
-	fail  bool
-	reads int
+	mu       sync.Mutex
+	rows     map[int64]store.Due
+	fail     bool // reads fail
+	reads    int
+	asked    []store.DueQuery // queries of the reads
+	rowsRead int
 }
 
 func (f *fakeTable) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	f.mu.Lock()
 	f.reads++
+	f.asked = append(f.asked, q)
 	var rows []store.Due
 	for _, d := range f.rows {
 		if slices.Contains(q.Shards, d.Shard) && !d.Position().Before(q.From) && d.Position().Before(q.Until) {
@@ -46,36 +49,55 @@ func (f *fakeTable) Due(ctx context.Context, q store.DueQuery) (store.DuePage, e
 	fail := f.fail
 	f.mu.Unlock()
 	sortDue(rows)
+	rows = scanned(&q, rows)
 	count := map[int]int{}
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { count[d.Shard]++; return count[d.Shard] > q.Limit })
+	f.mu.Lock()
+	f.rowsRead += len(rows)
+	f.mu.Unlock()
 	if f.meanwhile != nil {
 		f.meanwhile()
 	}
 	if fail {
-		return store.DuePage{}, errors.New("the table fails")
+		return store.DuePage{}, errors.New("the read fails")
 	}
 	return store.NewDuePage(q, rows), ctx.Err()
 }
 
+// scanned returns the rows that a filtered read lets through. Beyond the query's scan limit it ends the query earlier, like a store.
+func scanned(q *store.DueQuery, rows []store.Due) []store.Due {
+	if !q.Filtered() {
+		return rows
+	}
+	count := map[int]int{}
+	for _, d := range rows {
+		if count[d.Shard]++; count[d.Shard] == q.ScanLimit+1 {
+			q.EndBefore([]store.Due{d})
+		}
+	}
+	return slices.DeleteFunc(rows, func(d store.Due) bool { return !q.Admits(d.Application) || !d.Position().Before(q.Until) })
+}
+
+// sortDue sorts rows in the order of the due index.
 func sortDue(rows []store.Due) {
 	slices.SortFunc(rows, func(a, b store.Due) int {
 		return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// fakeHeap takes rows until it is full, but for applications that are held.
+// fakeHeap is a Heap that takes rows until it is full. It leaves out the rows of restricted applications.
 type fakeHeap struct {
-	capacity int
-	loaders  int
-	drained  chan struct{}
+	capacity   int
+	loaders    int
+	loaderWake chan struct{}
 
-	mu   sync.Mutex
-	rows map[int64]store.Due
-	held map[string]bool
+	mu         sync.Mutex
+	rows       map[int64]store.Due
+	restricted map[string]bool
 }
 
 func newFakeHeap(capacity int) *fakeHeap {
-	return &fakeHeap{capacity: capacity, drained: make(chan struct{}, 1), rows: map[int64]store.Due{}, held: map[string]bool{}}
+	return &fakeHeap{capacity: capacity, loaderWake: make(chan struct{}, 1), rows: map[int64]store.Due{}, restricted: map[string]bool{}}
 }
 
 func (h *fakeHeap) Offer(_ int, rows []store.Due) []store.Due {
@@ -84,7 +106,7 @@ func (h *fakeHeap) Offer(_ int, rows []store.Due) []store.Due {
 	missing := map[string]store.Due{}
 	for _, d := range rows {
 		_, known := h.rows[d.ID]
-		if known || len(h.rows) < h.capacity && !h.held[d.Application] {
+		if known || len(h.rows) < h.capacity && !h.restricted[d.Application] {
 			h.rows[d.ID] = d
 		} else if m, ok := missing[d.Application]; !ok || d.Position().Before(m.Position()) {
 			missing[d.Application] = d
@@ -105,23 +127,25 @@ func (h *fakeHeap) Remove(_ int, ids []int64) {
 	}
 }
 
-func (h *fakeHeap) Keep(in int, wanted func(int) bool) {
+func (h *fakeHeap) KeepShards(shareIndex int, wanted func(int) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, d := range h.rows {
-		if d.Shard%h.loaders == in && !wanted(d.Shard) {
+		if d.Shard%h.loaders == shareIndex && !wanted(d.Shard) {
 			delete(h.rows, id)
 		}
 	}
 }
 
-func (h *fakeHeap) Wants(_ int, application string, _ store.Position) bool {
+func (*fakeHeap) TakeRechecks(int) (applications []string, all bool) { return nil, true }
+
+func (h *fakeHeap) HasRoomFor(_ int, application string, _ store.Position) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.held[application] && len(h.rows) <= h.capacity/2
+	return !h.restricted[application] && len(h.rows) <= h.capacity/2
 }
 
-func (h *fakeHeap) Drained(int) <-chan struct{} { return h.drained }
+func (h *fakeHeap) LoaderWake(int) <-chan struct{} { return h.loaderWake }
 
 func (h *fakeHeap) get(id int64) (store.Due, bool) {
 	h.mu.Lock()
@@ -130,8 +154,8 @@ func (h *fakeHeap) get(id int64) (store.Due, bool) {
 	return d, ok
 }
 
-// of returns what is there of these shards.
-func (h *fakeHeap) of(shards []int) map[int64]store.Due {
+// entriesOf returns the entries of the given shards.
+func (h *fakeHeap) entriesOf(shards []int) map[int64]store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rows := maps.Clone(h.rows)
@@ -139,7 +163,7 @@ func (h *fakeHeap) of(shards []int) map[int64]store.Due {
 	return rows
 }
 
-// fakeTime stands still until it is moved.
+// fakeTime is a Time that changes only by add.
 type fakeTime struct {
 	mu  sync.Mutex
 	now clock.Instant
@@ -157,7 +181,7 @@ func (f *fakeTime) add(d time.Duration) {
 	f.now = f.now.Add(d)
 }
 
-// rig is a preloader over fakes, and who writes to the table.
+// rig is a Preloader with fake dependencies.
 type rig struct {
 	*Preloader
 	table *fakeTable
@@ -166,6 +190,7 @@ type rig struct {
 	reg   *prometheus.Registry
 }
 
+// rigApplications are the applications of the rig's alarms, by id modulo 4.
 var rigApplications = []string{"a", "a", "b", "c"}
 
 func newRig(t interface {
@@ -185,8 +210,8 @@ func newRig(t interface {
 	return r
 }
 
-// write commits a change of an alarm and wakes the preloader: due, or over for NoInstant. The id fixes shard, application and
-// priority.
+// write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that is NoInstant. The
+// id determines shard, application and priority.
 func (r *rig) write(id int64, due clock.Instant) {
 	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(int(id % 10)), Shard: int(id % 3), Application: rigApplications[id%4]}
 	verdict := clock.Replace
@@ -204,35 +229,42 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}}})
 }
 
-// missing returns why a row that is before the watermark, and not left out, is not in the heap as it is.
-func (r *rig) missing() error {
+// checkHeap returns an error if the heap lacks the current version of a row before the watermark. Rows in gaps, rows of applications that
+// are behind and rows that other nodes ring may be missing.
+func (r *rig) checkHeap() error {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	for id, d := range r.table.rows {
-		if _, here := r.heap.get(id); !slices.Contains(r.ownership.Shards(), d.Shard) {
-			if here {
-				return fmt.Errorf("%+v is in the heap, and of another's shard", d)
+		if _, inHeap := r.heap.get(id); !slices.Contains(r.ownership.Shards(), d.Shard) {
+			if inHeap {
+				return fmt.Errorf("%+v of another node's shard is in the heap", d)
 			}
 			continue
 		}
 		p := &r.loaders[d.Shard%len(r.loaders)].progress
 		p.mu.Lock()
-		from, behind := p.behind[d.Application]
-		mark := p.mark
+		skipped := p.behind.skippedFrom[d.Application]
+		watermark, unread := p.watermark, slices.ContainsFunc(p.gaps, func(g gap) bool {
+			return slices.Contains(g.shards, d.Shard) && !d.Position().Before(g.from) && d.Position().Before(g.until)
+		})
 		p.mu.Unlock()
-		in, here := r.heap.get(id)
+		if !r.ownership.Rings(d.Shard, d.Application) {
+			continue
+		}
+		entry, found := r.heap.get(id)
 		switch {
-		case here && in != d:
-			return fmt.Errorf("%+v is in the heap as %+v", d, in)
-		case !here && d.Position().Before(mark) && (!behind || d.Position().Before(from)):
-			return fmt.Errorf("%+v is lost: mark %+v, behind %+v, %t", d, mark, from, behind)
+		case found && entry != d:
+			return fmt.Errorf("%+v is in the heap as %+v", d, entry)
+		case !found && d.Position().Before(watermark) && !unread && (skipped == nil || d.Position().Before(skipped.from)):
+			return fmt.Errorf("%+v is lost: watermark %+v, behind %+v", d, watermark, skipped)
 		}
 	}
 	return nil
 }
 
-// over returns what is in the heap though it is over. A read may bring in what is rung meanwhile: a claim passes it over.
-func (r *rig) over() (ids []int64) {
+// endedInHeap returns the ids of ended alarms that are in the heap. A read that overlaps a ring may bring in an ended alarm, which claims
+// skip; in these tests no ring ends an alarm during a read.
+func (r *rig) endedInHeap() (ids []int64) {
 	for id := range r.heap.rows {
 		if _, ok := r.table.rows[id]; !ok {
 			ids = append(ids, id)
@@ -241,7 +273,7 @@ func (r *rig) over() (ids []int64) {
 	return ids
 }
 
-// pop takes what is due out of the heap and ends it, as ringing does.
+// pop takes up to limit due alarms out of the heap and ends them, like rings.
 func (r *rig) pop(limit int) {
 	now, _ := r.time.Now()
 	r.table.mu.Lock()
@@ -252,18 +284,18 @@ func (r *rig) pop(limit int) {
 		if d := r.heap.rows[id]; d.NextTryTime <= now && limit > 0 {
 			limit--
 			delete(r.heap.rows, id)
-			if r.table.rows[id] == d { // else a claim passes it over
+			if r.table.rows[id] == d { // else the entry is outdated, and a claim skips it
 				delete(r.table.rows, id)
 			}
 		}
 	}
 	select {
-	case r.heap.drained <- struct{}{}:
+	case r.heap.loaderWake <- struct{}{}:
 	default:
 	}
 }
 
-// retry takes what is due out of the heap and puts it off, as a try that fails does.
+// retry takes up to limit due alarms out of the heap and makes them due a second from now, like rings that fail.
 func (r *rig) retry(limit int) {
 	now, _ := r.time.Now()
 	var again []store.Due
@@ -292,17 +324,22 @@ func drawShards(t *rapid.T) []int {
 	return [][]int{{}, {0}, {1, 2}, {0, 2}, {0, 1, 2}}[rapid.IntRange(0, 4).Draw(t, "shards")]
 }
 
-// TestWatermark: at no time is a committed row before the watermark missing, or in the heap as it was before; commits come also
-// between what a read sees and its end.
-func TestWatermark(t *testing.T) {
+// At no time does the heap lack the current version of a committed row before the watermark. Some commits happen after a read has taken
+// its rows and before it ends.
+func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := testConfig()
 		cfg.Loaders = rapid.IntRange(1, 3).Draw(t, "loaders")
-		o := &owner{changed: make(chan struct{})}
+		o := &fakeOwnership{changed: make(chan struct{})}
 		r := newRig(t, cfg, rapid.SampledFrom([]int{1, 10, 50, 10_000}).Draw(t, "capacity"), o)
 		assign := func(shards []int) {
 			o.set(shards...)
-			r.assign(shards)
+			gained, applications := o.Gained()
+			r.assign(assignment{shards, gained, applications})
+		}
+		changeRings := func(t *rapid.T) {
+			o.change(func() { o.rungElsewhere = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "rung elsewhere") })
+			assign(o.Shards())
 		}
 		assign([]int{0, 1, 2})
 		write := func(t *rapid.T) {
@@ -323,6 +360,10 @@ func TestWatermark(t *testing.T) {
 				r.Rewind()
 			case 1:
 				assign(drawShards(t))
+			case 2:
+				changeRings(t)
+			case 3:
+				r.Refresh()
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -335,71 +376,79 @@ func TestWatermark(t *testing.T) {
 			"read": func(t *rapid.T) {
 				l := rapid.SampledFrom(r.loaders).Draw(t, "loader")
 				if rapid.Bool().Draw(t, "sweep") {
-					l.swept = time.Time{}
+					l.lastSweep = time.Time{}
 				}
 				_, _ = l.read(context.Background())
 			},
 			"pop":  func(t *rapid.T) { r.pop(rapid.IntRange(1, 30).Draw(t, "limit")) },
 			"time": func(t *rapid.T) { r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond) },
+			"set back": func(t *rapid.T) {
+				if now, _ := r.time.Now(); now > 500_000 {
+					r.time.add(-time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
+				}
+			},
 			"shards": func(t *rapid.T) {
-				kept := r.heap.of(o.Shards())
+				kept := r.heap.entriesOf(o.Shards())
 				assign(drawShards(t))
-				for id, d := range kept { // what is kept stays
-					if in, here := r.heap.get(id); here != slices.Contains(o.Shards(), d.Shard) || here && in != d {
-						t.Fatalf("%+v, with shards %v: %t, %+v", d, o.Shards(), here, in)
+				for id, d := range kept { // entries of kept shards stay
+					if entry, found := r.heap.get(id); found != slices.Contains(o.Shards(), d.Shard) || found && entry != d {
+						t.Fatalf("%+v, with shards %v: in heap %t, as %+v", d, o.Shards(), found, entry)
 					}
 				}
 			},
-			"fail": func(t *rapid.T) { r.table.fail = rapid.Bool().Draw(t, "fail") },
-			"hold": func(t *rapid.T) {
-				r.heap.held[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t, "held")
+			"rings":   changeRings,
+			"refresh": func(*rapid.T) { r.Refresh() },
+			"fail":    func(t *rapid.T) { r.table.fail = rapid.Bool().Draw(t, "fail") },
+			"restrict": func(t *rapid.T) {
+				r.heap.restricted[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t, "restricted")
 			},
 			"": func(t *rapid.T) {
-				if err := r.missing(); err != nil {
+				if err := r.checkHeap(); err != nil {
 					t.Fatalf("%v", err)
 				}
-				if over := r.over(); over != nil {
-					t.Fatalf("in the heap, and over: %v", over)
+				if ended := r.endedInHeap(); ended != nil {
+					t.Fatalf("ended alarms in the heap: %v", ended)
 				}
 			},
 		})
 		r.table.fail, r.table.meanwhile = false, nil
-		clear(r.heap.held)
+		clear(r.heap.restricted)
 		r.heap.capacity = 100_000
+		o.change(func() { o.rungElsewhere = "" })
 		assign([]int{0, 1, 2})
 		for _, l := range r.loaders {
-			l.swept = time.Now()
+			l.lastSweep = time.Now()
 			l.step(context.Background())
 		}
 		now, _ := r.time.Now()
 		for _, d := range r.table.rows {
-			if _, here := r.heap.get(d.ID); !here && d.NextTryTime < now.Add(cfg.Window/2) {
+			if _, inHeap := r.heap.get(d.ID); !inHeap && d.NextTryTime < now.Add(cfg.Window/2) {
 				t.Fatalf("%+v was not loaded at %d", d, now)
 			}
 		}
 	})
 }
 
-// TestManyNews: a read during which more was committed than is noted is read again.
-func TestManyNews(t *testing.T) {
+// A read is repeated if more than maxCommitted rows are committed while it runs.
+func TestReadIsRepeatedAfterTooManyCommits(t *testing.T) {
 	cfg := testConfig()
 	cfg.Loaders, cfg.Page = 1, 10_000
 	r := newRig(t, cfg, 1<<20, AllShards(3))
-	r.assign(r.ownership.Shards())
+	r.assign(assignment{shards: r.ownership.Shards()})
 	now, _ := r.time.Now()
 	r.write(3, now)
 	r.Rewind()
 	r.table.meanwhile = func() {
 		r.table.meanwhile = nil
-		for id := range int64(maxNews) {
+		for id := range int64(maxCommitted) {
 			r.write(1000+id, now+1)
 		}
-		r.write(3, now+100) // what was read of it is older
+		r.write(3, now+100) // the running read has an older version of the row
 	}
 	l := r.loaders[0]
-	l.swept = time.Now()
+	l.lastSweep = time.Now()
 	for range 100 {
-		if more, err := l.read(t.Context()); err != nil || !more && l.progress.mark.Time > now+1 {
+		if more, err := l.read(t.Context()); err != nil || !more && l.progress.watermark.Time > now+1 {
 			break
 		}
 	}
@@ -408,8 +457,8 @@ func TestManyNews(t *testing.T) {
 	}
 }
 
-// TestStress has writers, ringers and loaders at work at once; in the end everything that is due soon is in the heap.
-func TestStress(t *testing.T) {
+// Writers, rings and loaders work concurrently. In the end the heap lacks no row before the watermark.
+func TestConcurrentWritesAndReadsLoseNoRow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	cfg := testConfig()
@@ -423,7 +472,7 @@ func TestStress(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, uint64(w)))
 			for i := range 3000 {
 				now, _ := r.time.Now()
-				id := int64(rnd.IntN(500)*4+w) + 1 // one writer an alarm: its wake-ups are in the order of its commits
+				id := int64(rnd.IntN(500)*4+w) + 1 // each alarm has one writer, so its wake-ups come in the order of its commits
 				due := now + clock.Instant(rnd.IntN(20_000)-2000)
 				if rnd.IntN(4) == 0 {
 					due = clock.NoInstant
@@ -443,54 +492,71 @@ func TestStress(t *testing.T) {
 	working.Wait()
 	cancel()
 	running.Wait()
-	if err := r.missing(); err != nil {
+	if err := r.checkHeap(); err != nil {
 		t.Error(err)
 	}
 }
 
-// owner's shards change on demand.
-type owner struct {
-	mu       sync.Mutex
-	shards   []int
-	unwanted string // application
-	changed  chan struct{}
+// fakeOwnership is an Ownership whose shards change on demand. All loaded shards are owned.
+type fakeOwnership struct {
+	mu            sync.Mutex
+	shards        []int
+	rungElsewhere string // application that another node rings; "" for none
+	changed       chan struct{}
+
+	gainedShards       []int
+	gainedApplications []string
 }
 
-func (o *owner) Shards() []int {
+func (o *fakeOwnership) Shards() []int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.shards
 }
 
-func (o *owner) Owned() []int { return o.Shards() }
+func (o *fakeOwnership) Owned() []int { return o.Shards() }
 
-func (o *owner) Wanted(_ int, application string) bool {
+func (o *fakeOwnership) Rings(_ int, application string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return application != o.unwanted
+	return application != o.rungElsewhere
 }
 
-func (o *owner) Changed() <-chan struct{} {
+func (o *fakeOwnership) Gained() (shards []int, applications []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	shards, applications = o.gainedShards, o.gainedApplications
+	o.gainedShards, o.gainedApplications = nil, nil
+	return shards, applications
+}
+
+func (o *fakeOwnership) Changed() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.changed
 }
 
-func (o *owner) set(shards ...int) {
+func (o *fakeOwnership) set(shards ...int) {
 	o.change(func() { o.shards = shards })
 }
 
-func (o *owner) change(change func()) {
+func (o *fakeOwnership) change(change func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	shards, rungElsewhere := o.shards, o.rungElsewhere
 	change()
+	o.gainedShards = append(o.gainedShards, without(o.shards, shards)...)
+	if rungElsewhere != "" && o.rungElsewhere != rungElsewhere {
+		o.gainedApplications = append(o.gainedApplications, rungElsewhere)
+	}
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
 
-func TestOwnership(t *testing.T) {
+// The heap has exactly the alarms that the node rings, whenever its shards or applications change.
+func TestHeapFollowsOwnership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &owner{shards: []int{0, 1}, changed: make(chan struct{})}
+		o := &fakeOwnership{shards: []int{0, 1}, changed: make(chan struct{})}
 		r := newRig(t, testConfig(), 1000, o)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -502,15 +568,15 @@ func TestOwnership(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			for id := range int64(90) {
-				if _, here := r.heap.get(id); here != slices.Contains(shards, int(id%3)) {
-					t.Fatalf("with %v: %d of shard %d is there: %t", shards, id, id%3, here)
+				if _, inHeap := r.heap.get(id); inHeap != slices.Contains(shards, int(id%3)) {
+					t.Fatalf("with shards %v: %d of shard %d is in the heap: %t", shards, id, id%3, inHeap)
 				}
 			}
 		}
 		check(0, 1)
 		o.set(1, 2)
 		check(1, 2)
-		r.write(3, 1_000_600) // of a shard that is another's now
+		r.write(3, 1_000_600) // of a shard that another node has now
 		check(1, 2)
 		o.set()
 		check()
@@ -518,18 +584,18 @@ func TestOwnership(t *testing.T) {
 		check()
 		o.set(0, 1, 2)
 		check(0, 1, 2)
-		o.change(func() { o.shards, o.unwanted = nil, "a" })
+		o.change(func() { o.shards, o.rungElsewhere = nil, "a" })
 		synctest.Wait()
 		o.change(func() { o.shards = []int{0, 1, 2} })
 		synctest.Wait()
-		r.write(4, 1_000_700) // of a
+		r.write(4, 1_000_700) // of application a
 		r.write(5, 1_000_700)
 		for id := range int64(90) {
-			if _, here := r.heap.get(id); here == (rigApplications[id%4] == "a") {
-				t.Fatalf("%d of %s, where a is not wanted, is there: %t", id, rigApplications[id%4], here)
+			if _, inHeap := r.heap.get(id); inHeap == (rigApplications[id%4] == "a") {
+				t.Fatalf("another node rings a: %d of %s is in the heap: %t", id, rigApplications[id%4], inHeap)
 			}
 		}
-		o.change(func() { o.unwanted = "" })
+		o.change(func() { o.rungElsewhere = "" })
 		check(0, 1, 2)
 		if n := counter(t, r.reg, "clockd_preload_errors_total"); n != 0 {
 			t.Errorf("%v reads failed", n)
@@ -544,7 +610,7 @@ func counter(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	return counterOf(t, reg, name, "")
 }
 
-// counterOf returns a counter with that label's value.
+// counterOf returns the counter whose first label has the value; with "" the first counter of the name.
 func counterOf(t *testing.T, reg *prometheus.Registry, name, value string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -562,10 +628,10 @@ func counterOf(t *testing.T, reg *prometheus.Registry, name, value string) float
 	return 0
 }
 
-// TestStopDuringRead: a read that ends because its time is over is no failure, and what it was to read is read next time.
-func TestStopDuringRead(t *testing.T) {
+// A read that ends because ctx ends does not count as failed. The next read brings its rows.
+func TestStoppedReadIsNoFailure(t *testing.T) {
 	r := newRig(t, testConfig(), 1000, AllShards(3))
-	r.assign(r.ownership.Shards())
+	r.assign(assignment{shards: r.ownership.Shards()})
 	r.write(3, 1_000_500)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.table.meanwhile = cancel
@@ -577,13 +643,13 @@ func TestStopDuringRead(t *testing.T) {
 	for _, l := range r.loaders {
 		l.step(t.Context())
 	}
-	if _, here := r.heap.get(3); !here {
-		t.Error("not read afterwards")
+	if _, inHeap := r.heap.get(3); !inHeap {
+		t.Error("the next read does not bring the row")
 	}
 }
 
-// TestBackoff: while the table fails it is asked less and less, whatever else happens; then all is read.
-func TestBackoff(t *testing.T) {
+// While reads fail, the loaders read less and less often, even if they are rewound. Afterwards they read all rows.
+func TestFailingReadsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, testConfig(), 1000, AllShards(3))
 		r.table.fail = true
@@ -603,8 +669,8 @@ func TestBackoff(t *testing.T) {
 		}
 		r.write(1, 1_000_500)
 		time.Sleep(5 * time.Second)
-		if _, here := r.heap.get(1); !here {
-			t.Error("not read after the failure")
+		if _, inHeap := r.heap.get(1); !inHeap {
+			t.Error("the row is not read after the failure")
 		}
 		cancel()
 		running.Wait()

@@ -8,244 +8,392 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// progress is what a loader knows of where it stands: up to where everything was offered to the heap, and of which
-// applications the heap left something out. Its one lock makes offering and what is known of it one step.
+// progress records how far a loader has read: the watermark, the gaps below it, and the applications that are behind. Its methods lock it
+// while they offer rows to the heap, so the record always matches the offers.
 //
-// Reads are begun and ended by the loader's goroutine alone, one at a time; the others may be called at any time.
+// Only the loader's goroutine begins and ends reads, one at a time. Any goroutine may call the other methods at any time.
 type progress struct {
-	mu     sync.Mutex
-	shards []int
-	mark   store.Position            // every row before it was offered
-	behind map[string]store.Position // applications of which rows from there on to the mark may be missing
-	// news has the ids that were taken while a read is on its way: what it read of them is older. Nil when none is.
-	news map[int64]struct{}
-	// stale says that there were too many of them, or the shards changed: what was read must be read again.
-	stale bool
+	mu        sync.Mutex
+	shards    []int          // sorted
+	watermark store.Position // zero: nothing was read yet
+	gaps      []gap          // ranges below the watermark that were not read yet
+	behind    behind
+	cursor    store.Position // end of the last read for applications that are behind; the next such read goes on there
+	epoch     int            // counts resets; a read that began in an earlier epoch puts no unread rest back
+	// committed has the ids that were committed since the current read began. The read's rows with these ids are outdated. Nil while no
+	// read runs.
+	committed map[int64]struct{}
+	// overflow is true when committed would need more than maxCommitted ids. Then all rows of the read are dropped. A sweep goes on;
+	// every other read is repeated.
+	overflow bool
 }
 
-const (
-	// maxNews bounds the ids noted during a read.
-	maxNews = 1 << 16
-	// maxBehind bounds the applications that are noted as left out. What is left out of more is found by the sweep.
-	maxBehind = 1 << 16
-)
+// maxCommitted bounds the ids that are noted during a read.
+const maxCommitted = 1 << 16
 
-// offerFunc puts rows into the heap and returns what has no place, one row an application.
+// offerFunc offers rows to the heap. It returns the rows that the heap left out: for each application the first such row.
 type offerFunc = func(rows []store.Due) (missing []store.Due)
 
-// assign sets the shards and calls keep, which is to drop what is not theirs. Everything is read from the beginning, a
-// read that is on its way too.
-func (p *progress) assign(shards []int, keep func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shards = shards
-	p.mark, p.behind, p.stale = store.Position{}, nil, true
-	keep()
+// hasRoomFunc reports whether the heap has room for an application's missing rows, which begin at a position.
+type hasRoomFunc = func(application string, from store.Position) bool
+
+// assignment is the shards of a loader, and the shards and applications that it has to read from the beginning.
+type assignment struct {
+	shards       []int    // all shards of the loader; sorted
+	gained       []int    // shards to read from the beginning; sorted. A shard that is not in shards is ignored
+	applications []string // applications to read from the beginning in all shards; sorted
 }
 
-// owned returns the shards, not to be changed.
-func (p *progress) owned() []int {
+// assign sets the shards. The loader reads all rows of gained shards and applications. The other shards keep their watermark. If
+// shards were lost, assign calls dropEntries, which has to drop their entries from the heap.
+func (p *progress) assign(a assignment, dropEntries func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lost := without(p.shards, a.shards)
+	p.shards = a.shards
+	if len(lost) > 0 {
+		dropEntries()
+		p.gaps = keepShards(p.gaps, p.shards)
+	}
+	if len(p.shards) == 0 {
+		p.reset()
+	}
+	if p.watermark == (store.Position{}) {
+		return // all shards are read from the beginning anyway
+	}
+	if gained := within(a.gained, p.shards); len(gained) > 0 {
+		p.gaps = addGap(p.gaps, gap{shards: gained, until: p.watermark})
+	}
+	p.behind.readFromStart(a.applications)
+}
+
+// assigned returns the loader's shards, sorted. The caller must not change the slice.
+func (p *progress) assigned() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shards
 }
 
-// rewind has everything read once more.
+// rewind lets the loader read all rows once more.
 func (p *progress) rewind() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mark, p.behind = store.Position{}, nil
+	p.reset()
 }
 
-// before returns the mark, or q if that is earlier.
-func (p *progress) before(q store.Position) store.Position {
+// reset forgets the watermark, the gaps and the applications that are behind.
+func (p *progress) reset() {
+	p.watermark, p.gaps, p.behind = store.Position{}, nil, behind{}
+	p.epoch++
+}
+
+// start sets the watermark if there is none: to recent. The time before becomes a gap, so that recent rows are read before a backlog.
+func (p *progress) start(recent clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return earlier(p.mark, q)
+	if p.watermark != (store.Position{}) || len(p.shards) == 0 {
+		return
+	}
+	if p.watermark = (store.Position{Time: max(1, recent)}); recent > 0 {
+		p.gaps = addGap(nil, gap{shards: p.shards, until: p.watermark})
+	}
 }
 
-// read returns the mark where there are shards.
-func (p *progress) read() (mark store.Position, some bool) {
+// refresh lets the loader read the rows from recent on once more.
+func (p *progress) refresh(recent clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mark, len(p.shards) > 0
+	p.watermark = earlier(p.watermark, store.Position{Time: max(1, recent)})
 }
 
-// beginPage raises the mark to the horizon, so that what is committed from now on is offered by its writer, and returns
-// where to read from. ok is false when the mark is past enough.
+// capAtWatermark returns the position, or the watermark if that is earlier.
+func (p *progress) capAtWatermark(position store.Position) store.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return earlier(p.watermark, position)
+}
+
+// currentWatermark returns the watermark, and whether the loader has shards.
+func (p *progress) currentWatermark() (watermark store.Position, hasShards bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watermark, len(p.shards) > 0
+}
+
+// shardsWithGaps returns the number of shards that have gaps.
+func (p *progress) shardsWithGaps() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var shards []int
+	for _, g := range p.gaps {
+		shards = append(shards, g.shards...)
+	}
+	slices.Sort(shards)
+	return len(slices.Compact(shards))
+}
+
+// frequentFrom returns the frequent applications for which reads drop all rows at or after from. There are at most
+// store.MaxDueNames, unordered.
+func (p *progress) frequentFrom(from store.Position) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.behind.frequentFrom(from)
+}
+
+// beginPage begins a read from the watermark to the horizon. It raises the watermark to the horizon, so that rows committed from now
+// on are offered by the commit itself. ok is false when the watermark is past enough: then there is nothing to read. A watermark past
+// the horizon dates from before the database's clock was set back. beginPage lowers it, because other nodes send wake-ups only for rows
+// within the present window.
 func (p *progress) beginPage(enough clock.Instant, horizon store.Position) (from store.Position, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mark.Time > enough || !p.mark.Before(horizon) {
-		return p.mark, false
+	p.watermark = earlier(p.watermark, horizon)
+	if p.watermark.Time > enough || !p.watermark.Before(horizon) {
+		return p.watermark, false
 	}
-	from, p.mark = p.mark, horizon
-	p.begin()
+	from, p.watermark = p.watermark, horizon
+	p.beginRead()
 	return from, true
 }
 
-// endPage lowers the mark to what was read, and offers that.
-func (p *progress) endPage(page store.DuePage, offer offerFunc) {
+// endPage ends the read: it lowers the watermark to the position up to which the page is complete, and offers the rows. It returns the
+// number of rows that it offered.
+func (p *progress) endPage(from store.Position, page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stale && len(page.Rows) > 0 {
-		page.Complete = page.Rows[0].Position()
+	if p.overflow {
+		page.CompleteUntil = from
 	}
-	p.mark = earlier(p.mark, page.Complete)
-	p.offer(p.end(page.Rows), offer)
+	p.watermark = earlier(p.watermark, page.CompleteUntil)
+	return p.offerRows(p.endRead(page.Rows), offer)
 }
 
+// failPage ends a read that failed: it lowers the watermark to where the read began.
 func (p *progress) failPage(from store.Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mark = earlier(p.mark, from)
-	p.end(nil)
+	p.watermark = earlier(p.watermark, from)
+	p.endRead(nil)
 }
 
-// behindRead is a page for applications that were left out, each from its own position on.
-type behindRead struct {
-	applications map[string]store.Position
-	from, until  store.Position
-}
-
-// beginBehind picks one of the applications wanted, by chance so that none is kept waiting by another, with those wanted that
-// are less far behind.
-func (p *progress) beginBehind(wants func(application string, from store.Position) bool) (b behindRead, ok bool) {
+// beginGap takes the next gap to read out of the list. ok is false when there is no gap.
+func (p *progress) beginGap(now clock.Instant) (r gapRead, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b = behindRead{applications: map[string]store.Position{}, until: p.mark}
-	for application, from := range p.behind {
+	if len(p.gaps) == 0 {
+		return r, false
+	}
+	r.gap, p.gaps = nextGap(p.gaps, now)
+	r.epoch = p.epoch
+	p.beginRead()
+	return r, true
+}
+
+// gapRead is a read from the beginning of a gap.
+type gapRead struct {
+	gap
+	epoch int // progress.epoch when the read began
+}
+
+// endGap offers the rows, and puts the unread rest of the gap back. It returns the number of rows that it offered.
+func (p *progress) endGap(r gapRead, page store.DuePage, offer offerFunc) (useful int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.overflow {
+		r.from = page.CompleteUntil
+	}
+	p.putBack(r)
+	return p.offerRows(p.endRead(page.Rows), offer)
+}
+
+// failGap ends a read that failed: it puts the gap back.
+func (p *progress) failGap(r gapRead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.putBack(r)
+	p.endRead(nil)
+}
+
+// putBack puts the rest of a gap back, without lost shards. After a reset it puts nothing back, because everything is read again.
+func (p *progress) putBack(r gapRead) {
+	if r.epoch == p.epoch && r.from.Before(r.until) {
+		p.gaps = slices.Insert(p.gaps, 0, keepShards([]gap{r.gap}, p.shards)...)
+	}
+}
+
+// hasGained reports whether gained applications are still to be read.
+func (p *progress) hasGained() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.behind.gainedApplications) > 0
+}
+
+// noteRechecks notes applications for whose missing rows the heap may have room now. The next beginBehind asks the heap about them.
+func (p *progress) noteRechecks(applications []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.behind.noteRechecks(applications)
+}
+
+// beginBehind begins a read for applications that are behind and for which the heap has room. With all it asks the heap about every
+// application that is behind, else about the applications that noteRechecks noted. Reads go round from the first position to the last.
+// So one page serves applications whose rows lie close together, and no application waits for another one's backlog. ok is false when
+// there is nothing to read.
+func (p *progress) beginBehind(all bool, hasRoom hasRoomFunc) (b behindRead, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	positions := p.behind.positionsWithRoom(all, p.watermark, hasRoom)
+	if len(positions) == 0 {
+		return b, false
+	}
+	b = behindRead{applications: positions, from: firstFrom(positions, p.cursor), until: p.watermark, epoch: p.epoch}
+	for application, from := range positions {
+		if from.Before(b.from) { // the next round reads this application
+			delete(positions, application)
+			continue
+		}
+		p.behind.forget(application) // so that rows committed from now on are offered by the commit itself
+	}
+	p.beginRead()
+	return b, true
+}
+
+// firstFrom returns the earliest position at or after cursor. If there is none, it returns the earliest position of all.
+func firstFrom(positions map[string]store.Position, cursor store.Position) store.Position {
+	var earliest, next store.Position
+	hasEarliest, hasNext := false, false
+	for _, position := range positions {
+		if !hasEarliest || position.Before(earliest) {
+			earliest, hasEarliest = position, true
+		}
+		if !position.Before(cursor) && (!hasNext || position.Before(next)) {
+			next, hasNext = position, true
+		}
+	}
+	if hasNext {
+		return next
+	}
+	return earliest
+}
+
+// endBehind offers the rows of the applications that were read for, and notes from where on these applications are still behind. It
+// returns the number of rows that it offered.
+func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) (useful int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overflow {
+		page.CompleteUntil = b.from
+	}
+	p.cursor = page.CompleteUntil
+	for application, from := range b.applications {
 		switch {
-		case !from.Before(p.mark): // the mark was lowered since: the page will bring it
-			delete(p.behind, application)
-		case (!ok || !from.Before(b.from)) && wants(application, from):
-			if !ok {
-				b.from, ok = from, true
-			}
-			b.applications[application] = from
-			delete(p.behind, application) // so that what is committed from now on is offered by its writer
+		case b.epoch != p.epoch:
+		case page.CompleteUntil.Before(b.until):
+			p.behind.markBehind(application, later(from, page.CompleteUntil))
+		default:
+			delete(p.behind.gainedApplications, application)
 		}
 	}
-	if ok {
-		p.begin()
-	}
-	return b, ok
+	rows := slices.DeleteFunc(p.endRead(page.Rows), func(d store.Due) bool {
+		from, isRead := b.applications[d.Application]
+		return !isRead || d.Position().Before(from)
+	})
+	useful = len(rows)
+	p.behind.markAllBehind(offer(rows))
+	return useful
 }
 
-func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stale {
-		page.Complete = b.from
-	}
-	if page.Complete.Before(b.until) {
-		for application, from := range b.applications {
-			p.leave(application, later(from, page.Complete))
-		}
-	}
-	p.leaveAll(offer(slices.DeleteFunc(p.end(page.Rows), func(d store.Due) bool {
-		from, asked := b.applications[d.Application]
-		return !asked || d.Position().Before(from)
-	})))
-}
-
+// failBehind ends a read that failed: its applications are behind as before.
 func (p *progress) failBehind(b behindRead) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for application, from := range b.applications {
-		p.leave(application, from)
+		p.behind.markBehind(application, from)
 	}
-	p.end(nil)
+	p.endRead(nil)
 }
 
 func (p *progress) beginSweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begin()
+	p.beginRead()
 }
 
-func (p *progress) endSweep(page store.DuePage, offer offerFunc) {
+// endSweep offers the rows and returns the number of rows that it offered. It takes ownership of the page's rows and changes them in
+// place.
+func (p *progress) endSweep(page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.offer(p.end(page.Rows), offer)
+	return p.offerRows(p.endRead(page.Rows), offer)
 }
 
 func (p *progress) failSweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end(nil)
+	p.endRead(nil)
 }
 
-// take notes what was committed, and offers what of it is to be in the heap.
-func (p *progress) take(rows []store.Due, gone []int64, offer offerFunc) {
+// takeCommitted notes committed rows and removed ids, so that a running read does not bring older versions. It offers the rows before
+// the watermark. It takes ownership of rows and changes them in place.
+func (p *progress) takeCommitted(rows []store.Due, gone []int64, offer offerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range gone {
-		p.note(id)
+		p.noteCommitted(id)
 	}
 	for i := range rows {
-		p.note(rows[i].ID)
+		p.noteCommitted(rows[i].ID)
 	}
-	p.offer(slices.DeleteFunc(rows, func(d store.Due) bool {
-		return !d.Position().Before(p.mark) || !slices.Contains(p.shards, d.Shard)
-	}), offer)
+	p.offerRows(slices.DeleteFunc(rows, func(d store.Due) bool { return !d.Position().Before(p.watermark) || !p.hasShard(d.Shard) }), offer)
 }
 
-// leaveOut notes rows that have no place in the heap.
-func (p *progress) leaveOut(missing []store.Due) {
+// markAllBehind notes the rows that the heap left out: for each application the first such row.
+func (p *progress) markAllBehind(missing []store.Due) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leaveAll(missing)
+	p.behind.markAllBehind(missing)
 }
 
-// offer offers rows but for those that are left to be read when there is room for their application.
-func (p *progress) offer(rows []store.Due, offer offerFunc) {
-	p.leaveAll(offer(slices.DeleteFunc(rows, func(d store.Due) bool {
-		from, behind := p.behind[d.Application]
-		return behind && !d.Position().Before(from)
-	})))
+// offerRows offers rows, except rows that wait for a later read because their application is behind. It returns the number of offered
+// rows. It takes ownership of rows and changes them in place.
+func (p *progress) offerRows(rows []store.Due, offer offerFunc) int {
+	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return p.behind.skips(&d) })
+	p.behind.markAllBehind(offer(rows))
+	return len(rows)
 }
 
-func (p *progress) leaveAll(missing []store.Due) {
-	for i := range missing {
-		p.leave(missing[i].Application, missing[i].Position())
-	}
+func (p *progress) hasShard(shard int) bool {
+	_, found := slices.BinarySearch(p.shards, shard)
+	return found
 }
 
-func (p *progress) leave(application string, from store.Position) {
-	if before, ok := p.behind[application]; ok {
-		p.behind[application] = earlier(before, from)
-		return
-	}
-	if p.behind == nil {
-		p.behind = map[string]store.Position{}
-	}
-	if len(p.behind) < maxBehind {
-		p.behind[application] = from
-	}
-}
+// beginRead begins to note committed ids.
+func (p *progress) beginRead() { p.committed, p.overflow = map[int64]struct{}{}, false }
 
-func (p *progress) begin() { p.news, p.stale = map[int64]struct{}{}, false }
-
-// end returns the rows of the read that are not older than what was taken meanwhile.
-func (p *progress) end(rows []store.Due) []store.Due {
-	news, stale := p.news, p.stale
-	p.news, p.stale = nil, false
-	if stale {
+// endRead returns the rows of the read without outdated rows, which were committed again during the read, and without rows of lost
+// shards. It takes ownership of rows and changes them in place.
+func (p *progress) endRead(rows []store.Due) []store.Due {
+	committed, overflow := p.committed, p.overflow
+	p.committed, p.overflow = nil, false
+	if overflow {
 		return nil
 	}
-	return slices.DeleteFunc(rows, func(d store.Due) bool { _, newer := news[d.ID]; return newer })
+	return slices.DeleteFunc(rows, func(d store.Due) bool {
+		_, newer := committed[d.ID]
+		return newer || !p.hasShard(d.Shard)
+	})
 }
 
-func (p *progress) note(id int64) {
-	if p.news == nil {
+// noteCommitted notes an id while a read runs.
+func (p *progress) noteCommitted(id int64) {
+	if p.committed == nil {
 		return
 	}
-	if len(p.news) == maxNews {
-		p.stale = true
+	if len(p.committed) == maxCommitted {
+		p.overflow = true
 		return
 	}
-	p.news[id] = struct{}{}
+	p.committed[id] = struct{}{}
 }
 
 func earlier(a, b store.Position) store.Position {

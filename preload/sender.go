@@ -6,28 +6,30 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// maxUnsent bounds the rows that wait to be told to other nodes.
+// maxUnsent bounds the rows that wait to be sent.
 const maxUnsent = 1 << 15
 
-// sender tells other nodes what was committed here and is theirs to ring. What comes while it sends goes together, by shard.
+// sender sends wake-ups for rows that this node committed and other nodes ring. Rows that arrive during a send go together in the next
+// send, by shard.
 type sender struct {
 	courier Courier
 	metrics *metrics
-	wake    chan struct{} // capacity 1: something is waiting
+	wake    chan struct{} // capacity 1; signalled when rows wait
 
 	mu      sync.Mutex
-	waiting map[int][]store.Due // by shard
-	count   int
+	waiting map[int][]store.Due // rows to send, by shard
+	count   int                 // rows in waiting; at most maxUnsent
 }
 
 func newSender(c Courier, m *metrics) *sender {
 	return &sender{courier: c, metrics: m, wake: make(chan struct{}, 1), waiting: map[int][]store.Due{}}
 }
 
-// push queues rows; it never blocks. What has no room is dropped and counted.
+// push queues rows. It never blocks. It drops and counts the rows beyond maxUnsent.
 func (s *sender) push(rows []store.Due) {
 	if len(rows) == 0 {
 		return
@@ -40,13 +42,10 @@ func (s *sender) push(rows []store.Due) {
 	}
 	s.count += room
 	s.metrics.wakesDropped.Add(float64(len(rows) - room))
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	clock.Signal(s.wake)
 }
 
-// run sends until ctx ends, and then what is waiting.
+// run sends queued rows until ctx ends. At the end it sends the rows that still wait.
 func (s *sender) run(ctx context.Context) {
 	for {
 		select {
@@ -59,7 +58,7 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// send hands all that is waiting to the courier.
+// send hands all queued rows to the courier.
 func (s *sender) send() {
 	s.mu.Lock()
 	waiting := s.waiting

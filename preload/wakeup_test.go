@@ -21,8 +21,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestWakeUps: whatever rows there are, they come out of the wake-ups that they went into, and each has its length.
-func TestWakeUps(t *testing.T) {
+// Decoded wake-ups have all rows that were encoded, in their order. No wake-up exceeds maxWakeBytes or has a line break.
+func TestWakeUpsCarryAllRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shard := rapid.IntRange(0, 1023).Draw(t, "shard")
 		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) store.Due {
@@ -35,7 +35,7 @@ func TestWakeUps(t *testing.T) {
 		}), 0, 200).Draw(t, "rows")
 		var out []store.Due
 		for _, body := range encodeWakes(shard, rows) {
-			if len(body) > maxWake || bytes.ContainsAny(body, "\n\x00") {
+			if len(body) > maxWakeBytes || bytes.ContainsAny(body, "\n\x00") {
 				t.Fatalf("%d bytes: %q", len(body), body)
 			}
 			more, err := decodeWake(body)
@@ -49,7 +49,7 @@ func TestWakeUps(t *testing.T) {
 		}
 	})
 	longest := store.Due{ID: math.MaxInt64, NextTryTime: clock.MaxInstant, Rank: 9, Shard: 1 << 20, Application: strings.Repeat("x", 64)}
-	if bodies := encodeWakes(1<<20, slices.Repeat([]store.Due{longest}, wakeRows)); len(bodies) != 1 || len(bodies[0]) > maxWake {
+	if bodies := encodeWakes(1<<20, slices.Repeat([]store.Due{longest}, maxWakeRows)); len(bodies) != 1 || len(bodies[0]) > maxWakeBytes {
 		t.Errorf("%d wake-ups, the first of %d bytes", len(bodies), len(bodies[0]))
 	}
 }
@@ -69,12 +69,12 @@ var badWakes = []string{
 	`{"shard":1,"rows":[{"id":1,"due":1,"rank":0,"app":"a","more":1}]}`,
 	`{"shard":1,"rows":[{"id":1,"due":1,"rank":0,"app":"a"}]}{}`,
 	`{"shard":1,"rows":[{"id":1,"due":1,"rank":0,"app":"a"}]`,
-	`{"shard":1,"rows":[{"id":1,"due":1,"rank":0,"app":"a"}]}` + strings.Repeat(" ", maxWake),
+	`{"shard":1,"rows":[{"id":1,"due":1,"rank":0,"app":"a"}]}` + strings.Repeat(" ", maxWakeBytes),
 }
 
 const goodWake = `{"shard":1,"rows":[{"id":1,"due":1000500,"rank":0,"app":"a"}]}`
 
-func TestBadWakes(t *testing.T) {
+func TestInvalidWakeUpsAreRejected(t *testing.T) {
 	if _, err := decodeWake([]byte(goodWake)); err != nil {
 		t.Error(err)
 	}
@@ -85,8 +85,8 @@ func TestBadWakes(t *testing.T) {
 	}
 }
 
-// FuzzWake: what can be read is what a node could have sent, and is read the same when it is sent on.
-func FuzzWake(f *testing.F) {
+// The rows of every wake-up that can be decoded are the same after they are encoded and decoded again.
+func FuzzDecodeWake(f *testing.F) {
 	for _, body := range append(badWakes, goodWake) {
 		f.Add([]byte(body))
 	}
@@ -109,13 +109,13 @@ func FuzzWake(f *testing.F) {
 	})
 }
 
-// posted is a Courier that keeps what it is given.
-type posted struct {
+// recordingCourier is a Courier that records the wake-ups.
+type recordingCourier struct {
 	mu     sync.Mutex
 	bodies map[int][][]byte
 }
 
-func (p *posted) Send(shard int, body []byte) {
+func (p *recordingCourier) Send(shard int, body []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bodies == nil {
@@ -124,8 +124,8 @@ func (p *posted) Send(shard int, body []byte) {
 	p.bodies[shard] = append(p.bodies[shard], body)
 }
 
-// take returns the ids sent so far, and forgets them.
-func (p *posted) take(t *testing.T) (ids []int64) {
+// take returns the ids in the recorded wake-ups, sorted, and forgets the wake-ups.
+func (p *recordingCourier) take(t *testing.T) (ids []int64) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,13 +145,13 @@ func (p *posted) take(t *testing.T) (ids []int64) {
 	return ids
 }
 
-// TestTell: what is committed here and rung elsewhere is told if it is due before the window's end, once; what is rung here is not;
-// and what others tell comes into the heap if it is rung here.
-func TestTell(t *testing.T) {
+// A node sends one wake-up with each row that it commits and another node rings, if the row is due before the window's end. It sends
+// none for rows that it rings itself. Rows of received wake-ups come into the heap if the node rings them.
+func TestWakeUpsGoToNodesThatRingTheRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &owner{shards: []int{0}, changed: make(chan struct{})}
+		o := &fakeOwnership{shards: []int{0}, changed: make(chan struct{})}
 		r := newRig(t, testConfig(), 1000, o)
-		var sent posted
+		var sent recordingCourier
 		r.SendBy(&sent)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -161,23 +161,23 @@ func TestTell(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if got := sent.take(t); !slices.Equal(got, want) {
-				t.Errorf("%s: told of %v, want %v", what, got, want)
+				t.Errorf("%s: wake-ups with %v, want %v", what, got, want)
 			}
 		}
 		r.write(3, 1_000_500)
-		want("of an own shard")
+		want("own shard")
 		r.write(1, 1_000_500)
-		r.write(2, 1_010_999) // within the window and a second
+		r.write(2, 1_010_999) // within the window plus wakeMargin
 		r.write(4, 1_011_000)
-		want("of others' shards", 1, 2)
+		want("shards of other nodes", 1, 2)
 		r.write(1, clock.NoInstant)
 		want("cancelled")
 		r.Offer([]store.Due{{ID: 5, Shard: 2, NextTryTime: 1_000_700, Application: "a"}, {ID: 6, NextTryTime: 1_000_700, Application: "a"}})
 		want("due again", 5)
-		o.change(func() { o.unwanted = "a" })
+		o.change(func() { o.rungElsewhere = "a" })
 		r.Offer([]store.Due{{ID: 6, NextTryTime: 1_000_800, Application: "a"}})
-		want("of an own shard, rung elsewhere", 6)
-		o.change(func() { o.unwanted = "" })
+		want("own shard, rung elsewhere", 6)
+		o.change(func() { o.rungElsewhere = "" })
 		synctest.Wait()
 		for _, shard := range []int{0, 1} {
 			if err := r.Receive(fmt.Appendf(nil, `{"shard":%d,"rows":[{"id":%d,"due":1000500,"rank":3,"app":"b"}]}`, shard, 300+shard)); err != nil {
@@ -185,39 +185,39 @@ func TestTell(t *testing.T) {
 			}
 		}
 		want("received")
-		if d, here := r.heap.get(300); !here || d.Rank != 3 || d.NextTryTime != 1_000_500 {
-			t.Errorf("what was received is %+v, %t", d, here)
+		if d, inHeap := r.heap.get(300); !inHeap || d.Rank != 3 || d.NextTryTime != 1_000_500 {
+			t.Errorf("the received row is %+v, in heap: %t", d, inHeap)
 		}
-		if _, here := r.heap.get(301); here {
-			t.Error("what was received of another's shard is in the heap")
+		if _, inHeap := r.heap.get(301); inHeap {
+			t.Error("a received row of another node's shard is in the heap")
 		}
 		if err := r.Receive([]byte("?")); err == nil {
-			t.Error("nonsense was received without an error")
+			t.Error("Receive accepts an invalid wake-up")
 		}
 		if n := counter(t, r.reg, "clockd_preload_wakes_received_total"); n != 1 {
-			t.Errorf("%v received", n)
+			t.Errorf("%v rows received", n)
 		}
 		if n := counter(t, r.reg, "clockd_preload_wakes_sent_total"); n != 4 {
-			t.Errorf("%v sent", n)
+			t.Errorf("%v rows sent", n)
 		}
 		cancel()
 		running.Wait()
 	})
 }
 
-// TestTellBounded: while nothing is sent, what waits is bounded, and the rest counted.
-func TestTellBounded(t *testing.T) {
+// While the sender does not run, rows beyond maxUnsent are dropped and counted.
+func TestUnsentRowsAreBounded(t *testing.T) {
 	r := newRig(t, testConfig(), 1000, AllShards(1))
-	s := newSender(&posted{}, r.metrics)
+	s := newSender(&recordingCourier{}, r.metrics)
 	for range 3 {
 		s.push(make([]store.Due, maxUnsent/2))
 	}
 	if s.count != maxUnsent || counter(t, r.reg, "clockd_preload_wakes_dropped_total") != maxUnsent/2 {
-		t.Errorf("%d wait, %v dropped", s.count, counter(t, r.reg, "clockd_preload_wakes_dropped_total"))
+		t.Errorf("%d rows wait, %v dropped", s.count, counter(t, r.reg, "clockd_preload_wakes_dropped_total"))
 	}
 }
 
-// fakeNotifier passes notices to one listener, at once.
+// fakeNotifier passes notices to one listener at once. While it is down, its calls fail.
 type fakeNotifier struct {
 	mu      sync.Mutex
 	notices []string
@@ -275,9 +275,9 @@ func (f *fakeNotifier) set(down bool) {
 	}
 }
 
-// TestBulletin: wake-ups go together as far as a notice holds them, each is heard; what fails is dropped and asked less and less, and
-// when it is over the preloader is told that it may have missed some.
-func TestBulletin(t *testing.T) {
+// Wake-ups go together in as few notices as possible, and each is heard. While posts fail, wake-ups are dropped, and posts and connections
+// become rarer. After the failure missed is called, and wake-ups are heard again.
+func TestBulletinSurvivesFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeNotifier{hear: make(chan string, 1000), broken: make(chan struct{})}
 		var mu sync.Mutex
@@ -333,13 +333,13 @@ func TestBulletin(t *testing.T) {
 	})
 }
 
-func TestBulletinBounded(t *testing.T) {
+func TestBulletinQueueIsBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	b := NewBulletin(&fakeNotifier{}, nil, nil, slog.New(slog.DiscardHandler), reg)
 	for range 1000 {
 		b.Send(1, make([]byte, store.MaxNotice))
 	}
-	if n := counter(t, reg, "clockd_preload_notices_dropped_total"); n < 800 || b.bytes > maxPosted {
-		t.Errorf("%d bytes wait, %v dropped", b.bytes, n)
+	if n := counter(t, reg, "clockd_preload_notices_dropped_total"); n < 800 || b.bytes > maxWaitingBytes {
+		t.Errorf("%d bytes wait, %v wake-ups dropped", b.bytes, n)
 	}
 }

@@ -1,0 +1,68 @@
+package preload
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// Limited is a living node whose row says that it lacks abilities.
+type Limited struct {
+	Name, Incarnation string
+	Lacks             []string // sorted
+}
+
+// Limited returns the living nodes that lack abilities, this node included, as of the last look. The caller must not change the slice.
+func (k *Keeper) Limited() []Limited {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.limited
+}
+
+// updateAbilities asks which abilities this node lacks, and counts and logs the changes.
+func (k *Keeper) updateAbilities() {
+	local, before, yieldedFor := time.Now(), k.abilities.announced(), k.yieldsFor
+	k.abilities.update(k.lacks(), local)
+	k.yieldsFor = k.abilities.lackedLong(local)
+	for _, ability := range k.yieldsFor {
+		if !slices.Contains(yieldedFor, ability) {
+			k.log.Warn("this node lost an ability: its shards go to nodes that have it", "ability", ability)
+		}
+	}
+	announced := k.abilities.announced()
+	for _, ability := range before {
+		if !slices.Contains(announced, ability) {
+			k.log.Info("this node has the ability again", "ability", ability)
+		}
+	}
+	k.metrics.observeLosses(k.abilities, append(before, announced...), local)
+}
+
+// planMoves returns the shards to take and the shards to yield. A node that lacks an ability takes no shard while an abler node
+// lives. It yields its shards when it has lacked the ability for disabledAfter and an abler node lives. While no node is abler, it
+// keeps its shards.
+func (k *Keeper) planMoves(c store.Cluster, now clock.Instant) (take, yield []int) {
+	announced := k.abilities.announced()
+	if len(announced) == 0 {
+		return plan(c, k.cfg.Incarnation, nil, now)
+	}
+	if outdone(c, k.cfg.Incarnation, k.yieldsFor, now) {
+		return nil, owned(c, k.cfg.Incarnation)
+	}
+	if !outdone(c, k.cfg.Incarnation, announced, now) {
+		take, _ = plan(c, k.cfg.Incarnation, announced, now)
+	}
+	return take, nil
+}
+
+// limitedNodes returns the living nodes that lack abilities.
+func limitedNodes(c store.Cluster, now clock.Instant) (nodes []Limited) {
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Alive(now) && len(n.Lacks) > 0 {
+			nodes = append(nodes, Limited{n.Name, n.Incarnation, n.Lacks})
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,106 @@
+package preload
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// sweepState is where the next sweep of a loader goes on. The loader's goroutine owns it.
+type sweepState struct {
+	nextOverdue store.Position // start of the next page in the round over all overdue rows; zero: a new round begins
+	nextRecent  store.Position // start of the next page of recent rows; zero: where recent rows begin
+	sweptUntil  clock.Instant  // database time of the last completed sweep; zero: none yet
+}
+
+const (
+	// sweepPages bounds the pages of recent rows that a sweep reads.
+	sweepPages = 8
+	// sweepOverlap is how far before the last sweep a sweep begins when it cannot read all recent rows.
+	sweepOverlap = 2 * time.Second
+)
+
+// sweep reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the watermark nor now, sweep
+// also reads the recent rows. A row is never committed with a next_try_time older than recentAge. So the recent rows include every
+// row whose wake-up was just lost.
+func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
+	until := l.progress.capAtWatermark(store.Position{Time: now})
+	if !l.sweepState.nextOverdue.Before(until) {
+		l.sweepState.nextOverdue = store.Position{}
+	}
+	page, err := l.sweepPage(ctx, readSweep, l.sweepState.nextOverdue, until)
+	if err != nil {
+		return err
+	}
+	if l.sweepState.nextOverdue = page.CompleteUntil; page.CompleteUntil.Before(until) {
+		return l.sweepRecent(ctx, now, until)
+	}
+	l.sweepState.nextOverdue, l.sweepState.sweptUntil = store.Position{}, now // the round is complete
+	return nil
+}
+
+// sweepRecent reads recent rows, from the end of the last sweep's pages of recent rows. If its pages do not reach the end of the recent
+// rows, it also reads the rows that came due since the last sweep.
+func (l *loader) sweepRecent(ctx context.Context, now clock.Instant, until store.Position) error {
+	begin := store.Position{Time: recentFrom(now)}
+	from := l.sweepState.nextRecent
+	if from = later(from, begin); !from.Before(until) {
+		from = begin
+	}
+	var busy []string
+	for range sweepPages {
+		page, err := l.sweepPage(ctx, readRecent, from, until, busy...)
+		if err != nil {
+			return err
+		}
+		if from = page.CompleteUntil; !from.Before(until) || len(busy) > 0 {
+			break
+		}
+		busy = l.busiest(page)
+	}
+	since := store.Position{Time: max(0, l.sweepState.sweptUntil.Add(-sweepOverlap))}
+	if from.Before(since) {
+		if _, err := l.sweepPage(ctx, readRecent, since, until, busy...); err != nil {
+			return err
+		}
+	}
+	l.sweepState.nextRecent, l.sweepState.sweptUntil = from, now
+	return nil
+}
+
+// busiest returns the applications with the most useful rows in the page. They ring from the heap, thousands at a time. The sweep skips
+// the rest of their rows.
+func (l *loader) busiest(page duePage) (names []string) {
+	counts := map[string]int{}
+	for i := range page.Rows {
+		counts[page.Rows[i].Application]++
+	}
+	skipped := l.progress.frequentFrom(page.CompleteUntil)
+	for name, n := range counts {
+		if n >= max(frequentRows, page.maxRows/store.MaxDueNames) && !slices.Contains(skipped, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sweepPage reads a page without the rows of the applications that exclude names, and offers its rows. It returns the page with all its
+// rows.
+func (l *loader) sweepPage(ctx context.Context, kind string, from, until store.Position, others ...string) (duePage, error) {
+	if !from.Before(until) {
+		return duePage{DuePage: store.DuePage{CompleteUntil: until}}, nil
+	}
+	l.progress.beginSweep()
+	page, err := l.readPage(ctx, kind, l.exclude(kind, store.DueQuery{From: from, Until: until, Limit: l.cfg.Page / 4}, others...))
+	if err != nil {
+		l.progress.failSweep()
+		return page, err
+	}
+	read := page
+	read.Rows = slices.Clone(page.Rows) // endSweep changes page.Rows
+	l.learn(kind, page, l.progress.endSweep(page.DuePage, l.offer))
+	return read, nil
+}
