@@ -5,14 +5,14 @@ import (
 	"unique"
 )
 
-// health is how an application's rings fare. Only applications that are not healthy are remembered.
+// health is the state of an application's deliveries. The quarantine remembers only applications that are not healthy.
 type health int8
 
 const (
 	healthy health = iota // rings in batches shared with others
 	suspect               // rings in batches of its own, one at a time
-	held                  // nothing gets through: one probe at a time; the rest waits in the database
-	absent                // the target does not accept it: everything waits in the database
+	held                  // no ring gets through: one probe at a time; the other alarms wait in the database
+	absent                // the target does not accept the application: all its alarms wait in the database
 )
 
 // String returns the health's name as logs and readiness use it.
@@ -21,34 +21,51 @@ func (h health) String() string {
 }
 
 const (
-	// lostBeforeHold is how many rounds in a row are returned or not answered, and nothing of them is confirmed, before an
-	// application is held.
-	lostBeforeHold = 3
-	// fruitlessPause is how long a suspect waits after a round of which nothing was confirmed; it doubles, up to the probe's.
-	fruitlessPause = 50 * time.Millisecond
-	// maxParked bounds the due entries kept for one suspect application; the others are left in the database meanwhile.
+	// undeliveredBeforeHold is the number of consecutive undelivered rounds after which an application is held. A round is
+	// undelivered when some of its rings were returned or in doubt, and none was confirmed.
+	undeliveredBeforeHold = 3
+	// unconfirmedPause is the wait of a suspect application after its first round without a confirmation. It doubles with each
+	// such round in a row, up to Config.Probe.
+	unconfirmedPause = 50 * time.Millisecond
+	// maxParked bounds the parked entries of one suspect application. Its other due alarms stay in the database meanwhile.
 	maxParked = 1024
-	// maxProbes is the same for a held one: those that are tried next.
+	// maxProbes bounds the parked entries of one held application. They are its next probes.
 	maxProbes = 16
 )
 
-// application is one that is not healthy.
+// application is the state of an application in quarantine.
 type application struct {
-	name      unique.Handle[string]
-	health    health
-	reason    string    // of the last failure
-	batch     int       // rows a batch, at most: halved while the target refuses, doubled when all is well
-	lost      int       // rounds in a row with a return or without an answer, and without a confirmation
-	fruitless int       // rounds in a row without a confirmation
-	busy      bool      // a batch of it is on its way
-	turn      uint64    // of the ward, when it last had a batch
-	parked    []entry   // due, in flight as the heap sees it, waiting for a batch
-	closed    bool      // the heap leaves its rows out
-	next      time.Time // when to try again
-	asked     time.Time // held: when rows to probe with were asked for
+	name              unique.Handle[string]
+	health            health
+	reason            string      // reason of the last failure
+	batchRows         int         // most rows in a batch: halved while the target refuses, doubled when all rings are confirmed
+	undeliveredRounds int         // consecutive rounds with returned or doubtful rings and without a confirmation
+	unconfirmedRounds int         // consecutive rounds without a confirmation and without a refusal
+	busy              bool        // a worker has a batch of the application
+	failureKind       failureKind // kind of the last round with a failure
+	lastRound         uint64      // value of quarantine.rounds at the application's last batch
+	batchBegan        time.Time   // time at which the last batch was handed out
+	parked            []entry     // due entries that wait for a batch; in flight for the heap
+	restricted        bool        // the heap leaves the application's rows out
+	nextTry           time.Time   // earliest time of the next batch
+	askedAt           time.Time   // held, absent: time at which the heap was last asked for rows
+	awaitingRow       bool        // absent: the heap was asked for a row, and none has come
+	lastActive        time.Time   // time at which the application last had an alarm to ring
 }
 
-// room returns how many entries more can be parked; less than none where some have to go.
+// failureKind is the way in which an application's rings fail. Applications of one kind share the rounds of the quarantine. So
+// a round of replying applications is over at once, however many silent applications there are.
+type failureKind int8
+
+const (
+	replying failureKind = iota // failed rings were returned or nacked
+	silent                      // at least one ring had no reply, so a round lasts up to Config.ReplyTimeout
+	// refusing: the target refused a message. It may be unknown which one. So the application has rounds of its own, until the
+	// batches are small enough to tell.
+	refusing
+)
+
+// room returns how many more entries can be parked. It is negative when too many are parked.
 func (a *application) room() int {
 	switch a.health {
 	case suspect:
@@ -60,7 +77,7 @@ func (a *application) room() int {
 	}
 }
 
-// park keeps e for a batch of the application's own, or reports that it has to be let go.
+// park keeps e for a batch of the quarantine. It reports false when there is no room.
 func (a *application) park(e entry) bool {
 	if a.room() <= 0 {
 		return false
@@ -69,73 +86,105 @@ func (a *application) park(e entry) bool {
 	return true
 }
 
-// spare removes what is parked beyond the room.
-func (a *application) spare() []entry {
+// removeExcess removes the parked entries for which there is no room, and returns them.
+func (a *application) removeExcess() []entry {
 	kept := len(a.parked) + min(a.room(), 0)
-	spare := append([]entry(nil), a.parked[kept:]...)
+	excess := append([]entry(nil), a.parked[kept:]...)
 	a.parked = a.parked[:kept]
-	return spare
+	return excess
 }
 
-// ready reports whether a batch of the application may go now.
+// ready reports whether the application may have a batch now.
 func (a *application) ready(now time.Time) bool {
 	if a.busy || len(a.parked) == 0 {
 		return false
 	}
-	return (a.health == suspect || a.health == held) && !now.Before(a.next)
+	return (a.health == suspect || a.health == held) && !now.Before(a.nextTry)
 }
 
-// pause returns how long to wait after a round that failed.
+// idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
+func (a *application) idle(now time.Time) bool {
+	switch {
+	case a.busy || len(a.parked) > 0:
+		return false
+	case a.health == absent: // the heap was asked for a row, and none came
+		return a.awaitingRow && now.Sub(a.askedAt) >= absentForgetAfter/2
+	default:
+		return now.Sub(a.lastActive) >= forgetIdleAfter
+	}
+}
+
+// canShareRoundWith reports whether b may ring in the same round.
+func (a *application) canShareRoundWith(b *application) bool {
+	return a.failureKind == b.failureKind && a.failureKind != refusing
+}
+
+// pause returns the wait after a round with a failure.
 func (a *application) pause(probe time.Duration) time.Duration {
 	switch {
 	case a.health == held:
 		return probe
-	case a.fruitless == 0:
+	case a.unconfirmedRounds == 0:
 		return 0
 	default:
-		return min(probe, fruitlessPause<<min(a.fruitless-1, 10))
+		return min(probe, unconfirmedPause<<min(a.unconfirmedRounds-1, 10))
 	}
 }
 
-// take removes the next batch from what is parked.
-func (a *application) take() []entry {
-	n := min(len(a.parked), a.batch)
+// take removes the next batch from the parked entries, at most rows of them.
+func (a *application) take(rows int, localNow time.Time) []entry {
+	n := min(len(a.parked), a.batchRows, rows)
 	if a.health == held {
 		n = 1
 	}
 	batch := append([]entry(nil), a.parked[:n]...)
 	a.parked = append(a.parked[:0], a.parked[n:]...)
-	a.busy = true
+	a.busy, a.batchBegan, a.lastActive = true, localNow, localNow
 	return batch
 }
 
-// fared is how the rings of one application fared in one round.
-type fared struct {
-	confirmed, failed int // failed: all that were tried and not confirmed
-	lost              int // of the failed: returned, or not answered
-	refused           int // of the failed: one message may be to blame for all
-	reason            string
+// tally counts the outcomes of one application's rings in one round.
+type tally struct {
+	confirmed, failed int    // failed: rings that were tried and not confirmed
+	undelivered       int    // failed rings that were returned or are in doubt
+	silent            int    // failed rings without a reply: in doubt or untaken
+	refused           int    // failed rings that the target refused; one message may be to blame for all of them
+	reason            string // reason of the last failed ring
 }
 
-// judge updates the application after a round of its own or one that it shared. It reports whether all was well.
-func (a *application) judge(f fared, now time.Time, probe time.Duration, own bool) bool {
-	if f.failed == 0 {
-		return f.confirmed > 0 && own
+func (t *tally) failureKind() failureKind {
+	switch {
+	case t.refused > 0:
+		return refusing
+	case t.silent > 0:
+		return silent
+	default:
+		return replying
 	}
-	a.reason = f.reason
-	if f.refused > 1 {
-		a.batch = max(1, f.refused/2)
+}
+
+// applyTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch. It
+// reports whether all rings of a quarantine round were confirmed.
+func (a *application) applyTally(t tally, now time.Time, probe time.Duration, quarantineRound bool) bool {
+	if t.failed == 0 {
+		return t.confirmed > 0 && quarantineRound
 	}
-	a.lost, a.fruitless = a.lost+1, a.fruitless+1
-	if f.lost == 0 || f.confirmed > 0 {
-		a.lost = 0
+	a.reason, a.failureKind = t.reason, t.failureKind()
+	if t.refused > 1 {
+		a.batchRows = max(1, t.refused/2)
 	}
-	if f.refused > 0 || f.confirmed > 0 {
-		a.fruitless = 0
+	a.undeliveredRounds, a.unconfirmedRounds = a.undeliveredRounds+1, a.unconfirmedRounds+1
+	if t.undelivered == 0 || t.confirmed > 0 {
+		a.undeliveredRounds = 0
 	}
-	if a.health == suspect && a.lost >= lostBeforeHold {
+	if t.refused > 0 || t.confirmed > 0 {
+		a.unconfirmedRounds = 0
+	}
+	if a.health == suspect && a.undeliveredRounds >= undeliveredBeforeHold {
 		a.health = held
 	}
-	a.next = now.Add(a.pause(probe))
+	if a.nextTry = now.Add(a.pause(probe)); quarantineRound { // a round without a reply was a pause already
+		a.nextTry = a.batchBegan.Add(a.pause(probe))
+	}
 	return false
 }

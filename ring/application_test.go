@@ -1,10 +1,13 @@
 package ring
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unique"
 
@@ -15,7 +18,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// absentees is a target that accepts all but some applications; it is never delivered to.
+// absentees is a target that refuses the applications whose value is true. It gets no deliveries.
 type absentees map[string]bool
 
 func (absentees) Usable() error            { return nil }
@@ -23,39 +26,39 @@ func (a absentees) Accepts(n string) bool  { return !a[n] }
 func (absentees) Changed() <-chan struct{} { return nil }
 func (absentees) Lane() Lane               { return nil }
 
-func newWard(target Target) *ward {
+func newQuarantine(target Target) *quarantine {
 	h := NewHeap(1, 10_000)
-	return &ward{
-		cfg: DefaultConfig(), heap: h, target: target, log: slog.New(slog.DiscardHandler),
+	return &quarantine{
+		cfg: DefaultConfig(), heap: h, target: target, logger: slog.New(slog.DiscardHandler),
 		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
 	}
 }
 
 var testApplication = unique.Make("orders")
 
-// round has the ward judge a round of the application with those outcomes.
-func (w *ward) round(own bool, kinds ...clock.OutcomeKind) {
+// applyRound applies a round of testApplication with the given outcomes.
+func (q *quarantine) applyRound(own bool, kinds ...clock.OutcomeKind) {
 	r := result{}
 	if own {
-		r.own = w.applications[testApplication]
+		r.quarantined = []*application{q.applications[testApplication]}
 	}
 	rings, outcomes := make([]clock.Ring, len(kinds)), make([]clock.Outcome, len(kinds))
 	for i, k := range kinds {
 		rings[i].Application = testApplication.Value()
 		outcomes[i] = clock.Outcome{Kind: k, Reason: k.String()}
 	}
-	r.note(rings, outcomes)
-	w.judge(r)
+	r.countOutcomes(rings, outcomes)
+	q.applyResult(r)
 }
 
-func (w *ward) health() health {
-	if a := w.applications[testApplication]; a != nil {
+func (q *quarantine) health() health {
+	if a := q.applications[testApplication]; a != nil {
 		return a.health
 	}
 	return healthy
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthAfterRounds(t *testing.T) {
 	const (
 		ok, returned, nacked, doubt   = clock.Confirmed, clock.Returned, clock.Nacked, clock.Doubtful
 		refused, unsent, untaken, own = clock.Refused, clock.Unsent, clock.Untaken, true
@@ -70,42 +73,42 @@ func TestHealth(t *testing.T) {
 		name   string
 		rounds []round
 	}{
-		{"all confirmed", []round{r(false, healthy, ok, ok)}},
-		{"unsent is nobody's fault", []round{r(false, healthy, unsent, ok)}},
-		{"one in doubt", []round{r(false, suspect, ok, doubt), r(own, healthy, ok)}},
-		{"untaken", []round{r(false, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, healthy, ok)}},
+		{"confirmed rings keep healthy", []round{r(false, healthy, ok, ok)}},
+		{"unsent rings are no failure", []round{r(false, healthy, unsent, ok)}},
+		{"one ring in doubt makes suspect", []round{r(false, suspect, ok, doubt), r(own, healthy, ok)}},
+		{"untaken rings do not hold", []round{r(false, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, healthy, ok)}},
 		{"a shared round does not heal", []round{r(false, suspect, nacked), r(false, suspect, ok), r(own, healthy, ok)}},
 		{"half confirmed does not heal", []round{r(false, suspect, nacked), r(own, suspect, ok, nacked)}},
 		{"an empty round does not heal", []round{r(false, suspect, nacked), r(own, suspect), r(own, suspect, unsent)}},
 		{"nacks do not hold", []round{r(false, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, healthy, ok)}},
-		{"three in doubt hold", []round{r(false, suspect, doubt), r(own, suspect, doubt, returned), r(own, held, doubt)}},
-		{"three returns hold", []round{r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned)}},
+		{"three rounds in doubt hold", []round{r(false, suspect, doubt), r(own, suspect, doubt, returned), r(own, held, doubt)}},
+		{"three returned rounds hold", []round{r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned)}},
 		{"shared returns count", []round{r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned)}},
-		{"a confirmation starts the count anew", []round{
+		{"a confirmation restarts the count", []round{
 			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, returned, ok), r(own, suspect, returned),
 			r(own, suspect, returned), r(own, held, returned),
 		}},
-		{"so it does in a shared round", []round{
+		{"a confirmation in a shared round restarts the count", []round{
 			r(false, suspect, ok, returned), r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned),
 		}},
-		{"a nack starts the count anew", []round{
+		{"a nack restarts the count", []round{
 			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, nacked), r(own, suspect, returned),
 		}},
-		{"a probe that fails", []round{
+		{"a failed probe keeps the application held", []round{
 			r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned), r(own, held, returned), r(own, held, doubt),
 			r(own, held, nacked), r(own, healthy, ok),
 		}},
-		{"refused in halves", []round{
+		{"refusals do not hold", []round{
 			r(false, suspect, refused, refused, refused, refused), r(own, suspect, refused, refused), r(own, suspect, refused),
 			r(own, healthy, ok),
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWard(absentees{})
+			q := newQuarantine(absentees{})
 			for i, round := range tt.rounds {
-				w.round(round.own, round.kinds...)
-				if got := w.health(); got != round.want {
+				q.applyRound(round.own, round.kinds...)
+				if got := q.health(); got != round.want {
 					t.Fatalf("after round %d (%v): %s, want %s", i, round.kinds, got, round.want)
 				}
 			}
@@ -113,117 +116,227 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthPause: a suspect of which nothing gets through is tried less and less often, down to once a probe.
-func TestHealthPause(t *testing.T) {
-	w := newWard(absentees{})
+// Without a confirmation the pause of a suspect application grows up to Config.Probe.
+func TestPauseGrowsWithoutConfirmation(t *testing.T) {
+	q := newQuarantine(absentees{})
 	for i, want := range []int64{50, 100, 200, 400, 800, 1000, 1000} {
-		w.round(i > 0, clock.Nacked)
-		if got := w.applications[testApplication].pause(w.cfg.Probe).Milliseconds(); got != want {
+		q.applyRound(i > 0, clock.Nacked)
+		if got := q.applications[testApplication].pause(q.cfg.Probe).Milliseconds(); got != want {
 			t.Errorf("after %d rounds: %d ms, want %d", i+1, got, want)
 		}
 	}
-	w.round(true, clock.Nacked, clock.Confirmed)
-	if got := w.applications[testApplication].pause(w.cfg.Probe); got != 0 {
+	q.applyRound(true, clock.Nacked, clock.Confirmed)
+	if got := q.applications[testApplication].pause(q.cfg.Probe); got != 0 {
 		t.Errorf("after a confirmation: %s", got)
 	}
 }
 
-// TestHealthBatches: batches are halved while several are refused, and doubled again while more is parked.
-func TestHealthBatches(t *testing.T) {
-	w := newWard(absentees{})
-	w.round(false, slices.Repeat([]clock.OutcomeKind{clock.Refused}, 40)...)
-	a := w.applications[testApplication]
+// Refusals halve the batches. Confirmed rounds double them again, while more entries are parked.
+func TestRefusalsHalveBatches(t *testing.T) {
+	q := newQuarantine(absentees{})
+	q.applyRound(false, slices.Repeat([]clock.OutcomeKind{clock.Refused}, 40)...)
+	a := q.applications[testApplication]
 	a.parked = make([]entry, 10)
 	var sizes []int
-	for n := 20; n > 1; n = a.batch {
-		w.round(true, slices.Repeat([]clock.OutcomeKind{clock.Refused}, n)...)
-		sizes = append(sizes, a.batch)
+	for n := 20; n > 1; n = a.batchRows {
+		q.applyRound(true, slices.Repeat([]clock.OutcomeKind{clock.Refused}, n)...)
+		sizes = append(sizes, a.batchRows)
 	}
-	for w.health() != healthy {
-		w.round(true, clock.Confirmed)
-		sizes = append(sizes, a.batch)
+	for q.health() != healthy {
+		q.applyRound(true, clock.Confirmed)
+		sizes = append(sizes, a.batchRows)
 	}
 	if got, want := fmt.Sprint(sizes), "[10 5 2 1 2 4 8 16 32 64 128 256 300 300]"; got != want {
 		t.Errorf("batches of %s, want %s", got, want)
 	}
 }
 
-// TestHealthRecovers: what was parked is due at once, and nothing is left out any more.
-func TestHealthRecovers(t *testing.T) {
-	w := newWard(absentees{})
-	w.round(false, clock.Nacked)
-	w.heap.Offer(0, []store.Due{{ID: 1, Application: "orders"}, {ID: 2, Application: "orders"}})
-	for _, e := range w.heap.pop(nil, 0, 10) {
-		if shared, letGo := w.admit(e); shared || letGo {
-			t.Fatalf("shared %t, let go %t", shared, letGo)
+// A recovered application's parked entries are due at once.
+func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
+	q := newQuarantine(absentees{})
+	q.applyRound(false, clock.Nacked)
+	q.heap.Offer(0, []store.Due{{ID: 1, Application: "orders"}, {ID: 2, Application: "orders"}})
+	for _, e := range q.heap.pop(nil, 0, 10) {
+		if got := q.admit(e, time.Now()); got != parked {
+			t.Fatalf("admitted as %d", got)
 		}
 	}
-	w.round(true, clock.Confirmed)
-	if waiting, inFlight := w.heap.Len(); w.health() != healthy || waiting != 2 || inFlight != 0 {
-		t.Errorf("%s, %d waiting, %d in flight", w.health(), waiting, inFlight)
+	q.applyRound(true, clock.Confirmed)
+	if waiting, inFlight := q.heap.Len(); q.health() != healthy || waiting != 2 || inFlight != 0 {
+		t.Errorf("%s, %d waiting, %d in flight", q.health(), waiting, inFlight)
 	}
 }
 
-// TestHealthTurns: who rings in batches of their own take turns.
-func TestHealthTurns(t *testing.T) {
-	w := newWard(absentees{})
+// Applications in quarantine share a round. Each gets its part of the rows.
+func TestRoundDividesRowsAmongApplications(t *testing.T) {
+	q := newQuarantine(absentees{})
 	now := time.Now()
 	for _, name := range []string{"a", "b", "c"} {
-		w.remember(unique.Make(name), suspect).parked = make([]entry, 100)
+		q.add(unique.Make(name), suspect, now).parked = make([]entry, 150)
+		q.parked += 150
 	}
-	got := map[string]int{}
-	for i := range 9 {
-		now = now.Add(time.Second)
-		w.care(0, now)
-		a := w.next(now)
-		got[a.name.Value()]++
-		if i%3 == 2 && (got["a"] != got["b"] || got["b"] != got["c"]) {
-			t.Fatalf("after %d batches: %v", i+1, got)
+	q.applications[unique.Make("c")].batchRows = 10
+	q.review(0, now)
+	b, ok := q.nextRound(now, q.cfg.BatchRows, true)
+	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.parked != 240 {
+		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined), q.parked)
+	}
+	if _, ok := q.nextRound(now, q.cfg.BatchRows, true); ok {
+		t.Error("an application rings in two rounds at once")
+	}
+}
+
+// Silent applications share no round with replying ones. A refusing application, which may be to blame for its round, rings alone.
+func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
+	q := newQuarantine(absentees{})
+	now := time.Now()
+	for name, m := range map[string]failureKind{"a": replying, "b": replying, "c": silent, "d": silent, "e": refusing, "f": refusing} {
+		a := q.add(unique.Make(name), suspect, now)
+		a.parked, a.failureKind = make([]entry, 400), m
+	}
+	q.review(0, now)
+	var rounds []string
+	for {
+		b, ok := q.nextRound(now, q.cfg.BatchRows, true)
+		if !ok {
+			break
+		}
+		names := ""
+		for _, a := range b.quarantined {
+			names += a.name.Value()
+		}
+		if b.silent != strings.Contains(names, "c") {
+			t.Errorf("round of %s: silent %t", names, b.silent)
+		}
+		rounds = append(rounds, sorted(names))
+	}
+	slices.Sort(rounds)
+	if got := fmt.Sprint(rounds); got != "[ab cd e f]" {
+		t.Errorf("rounds %s", got)
+	}
+	for _, a := range q.applications {
+		a.busy = false
+	}
+	q.review(0, now.Add(time.Second))
+	for range 3 {
+		if b, ok := q.nextRound(now.Add(time.Second), q.cfg.BatchRows, false); !ok || b.silent {
+			t.Errorf("round %t, silent %t, want rounds that are not silent", ok, b.silent)
 		}
 	}
 }
 
-// TestHealthWalk walks at random: what is parked is bounded, is in flight, and is never lost.
-func TestHealthWalk(t *testing.T) {
+func sorted(s string) string {
+	letters := []byte(s)
+	slices.Sort(letters)
+	return string(letters)
+}
+
+// Parked entries, shown applications and log lines are bounded. When the quarantine is full, further failing applications ring with
+// the healthy ones, and further absent applications stay in the heap.
+func TestQuarantineIsBounded(t *testing.T) {
+	synctest.Test(t, testQuarantineIsBounded) // the bubble's time stands still, so the lines fall into one second
+}
+
+func testQuarantineIsBounded(t *testing.T) {
+	target, lines := absentees{}, &countingHandler{}
+	q := newQuarantine(target)
+	q.logger = slog.New(lines)
+	now := time.Now()
+	id := int64(0)
+	for i := range maxQuarantined + 1000 {
+		name := fmt.Sprint("application", i)
+		target[name] = i%2 == 0
+		if i%2 == 1 {
+			q.applyTally(unique.Make(name), tally{failed: 1, reason: "no"}, now, false)
+		}
+		for range 10 {
+			id++
+			q.heap.Offer(0, []store.Due{{ID: id, Application: name}})
+			for _, e := range q.heap.pop(nil, 0, 10) {
+				switch q.admit(e, now) {
+				case leftOut:
+					q.heap.drop([]entry{e})
+				case shared, deferred:
+					q.heap.complete([]entry{e}, false)
+				case parked:
+				}
+			}
+		}
+	}
+	q.publish()
+	some, all := q.Quarantined()
+	if all != maxQuarantined || len(some) != maxShown {
+		t.Errorf("%d remembered, %d shown", all, len(some))
+	}
+	if _, inFlight := q.heap.Len(); inFlight != q.parked || inFlight > maxParkedAll+maxQuarantined {
+		t.Errorf("%d in flight, %d parked", inFlight, q.parked)
+	}
+	if lines.n != linesPerSecond {
+		t.Errorf("%d lines in a second, want %d", lines.n, linesPerSecond)
+	}
+	if got := q.admit(newEntry(&store.Due{ID: id + 1, Application: fmt.Sprint("application", maxQuarantined+998)}), now); got != deferred {
+		t.Errorf("an absent application beyond the bound: %d, want deferred", got)
+	}
+	shown := some[0]
+	q.applyTally(unique.Make(some[1].Application), tally{failed: 1, reason: "other"}, now, false)
+	q.publish()
+	if some, _ = q.Quarantined(); some[0] != shown {
+		t.Errorf("%+v is shown instead of %+v", some[0], shown)
+	}
+}
+
+// countingHandler counts log lines.
+type countingHandler struct {
+	slog.Handler
+	n int
+}
+
+func (*countingHandler) Enabled(context.Context, slog.Level) bool    { return true }
+func (h *countingHandler) Handle(context.Context, slog.Record) error { h.n++; return nil }
+
+// In any sequence of events the parked entries are bounded, in flight, and never lost.
+func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		target := absentees{}
-		w := newWard(target)
+		q := newQuarantine(target)
 		next, now := int64(0), time.Now()
-		behind := false
+		hasMissing := false
 		look := func() {
-			for range w.heap.Offer(0, nil) {
-				behind = true
+			for range q.heap.Offer(0, nil) {
+				hasMissing = true
 			}
 		}
 		actions := map[string]func(*rapid.T){
 			"due": func(t *rapid.T) {
 				for range rapid.IntRange(1, 700).Draw(t, "rows") {
 					next++
-					behind = len(w.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value()}})) > 0 || behind
+					hasMissing = len(q.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value()}})) > 0 || hasMissing
 				}
-				for _, e := range w.heap.pop(nil, 0, 10_000) {
-					if shared, letGo := w.admit(e); letGo {
-						w.heap.letGo([]entry{e})
-					} else if shared {
-						w.heap.land([]entry{e}, false)
+				for _, e := range q.heap.pop(nil, 0, 10_000) {
+					switch q.admit(e, now) {
+					case leftOut:
+						q.heap.drop([]entry{e})
+					case shared, deferred:
+						q.heap.complete([]entry{e}, false)
+					case parked:
 					}
 				}
 			},
 			"round": func(t *rapid.T) {
-				own := w.applications[testApplication] != nil && rapid.Bool().Draw(t, "own")
-				w.round(own, rapid.SliceOfN(rapid.SampledFrom(clock.OutcomeKinds()), 1, 4).Draw(t, "kinds")...)
+				own := q.applications[testApplication] != nil && rapid.Bool().Draw(t, "own")
+				q.applyRound(own, rapid.SliceOfN(rapid.SampledFrom(clock.OutcomeKinds()), 1, 4).Draw(t, "kinds")...)
 			},
 			"care": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
-				w.care(0, now)
+				q.review(0, now)
 			},
 			"batch": func(*rapid.T) {
-				if a := w.next(now); a != nil {
-					batch := a.take()
-					if len(batch) == 0 || len(batch) > a.batch || a.health == held && len(batch) > 1 || a.health == absent {
+				if b, ok := q.nextRound(now, q.cfg.BatchRows, true); ok {
+					a, batch := b.quarantined[0], b.entries
+					if len(batch) == 0 || len(batch) > a.batchRows || a.health == held && len(batch) > 1 || a.health == absent {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)
 					}
-					w.heap.land(batch, false)
+					q.heap.complete(batch, false)
 					a.busy = false
 				}
 			},
@@ -232,18 +345,18 @@ func TestHealthWalk(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				look()
-				a := w.applications[testApplication]
-				_, flying := w.heap.Len()
+				a := q.applications[testApplication]
+				_, inFlight := q.heap.Len()
 				switch {
-				case a == nil && flying > 0:
-					t.Fatalf("%d are parked of a healthy application", flying)
-				case a != nil && (flying != len(a.parked) || a.room() < 0):
-					t.Fatalf("%d in flight, %d parked, room %d", flying, len(a.parked), a.room())
+				case a == nil && inFlight > 0:
+					t.Fatalf("%d entries of a healthy application are parked", inFlight)
+				case a != nil && (inFlight != len(a.parked) || inFlight != q.parked || a.room() < 0):
+					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked), q.parked, a.room())
 				case a != nil && a.health == absent && len(a.parked) > 0:
 					t.Fatalf("%d parked of an absent application", len(a.parked))
 				}
-				if waiting, _ := w.heap.Len(); a == nil && behind && !w.heap.Wants(0, testApplication.Value(), store.Position{}) && waiting < 5000 {
-					t.Fatal("what was left out of a healthy application is not wanted")
+				if waiting, _ := q.heap.Len(); a == nil && hasMissing && !q.heap.HasRoomFor(0, testApplication.Value(), store.Position{}) && waiting < 5000 {
+					t.Fatal("the heap has no room for a healthy application's missing rows")
 				}
 			},
 		}
@@ -251,7 +364,7 @@ func TestHealthWalk(t *testing.T) {
 	})
 }
 
-func TestHealthStrings(t *testing.T) {
+func TestHealthNames(t *testing.T) {
 	if got := fmt.Sprint(healthy, suspect, held, absent); got != "healthy suspect held absent" {
 		t.Error(got)
 	}

@@ -1,65 +1,95 @@
-// Package ring rings what is due: it owns the heap of alarms due soon, decides what to ring next, and carries each batch
-// through claim, delivery and settlement. It sees the database and the target as small interfaces.
+// Package ring rings due alarms. It owns the heap of alarms that are due soon, decides which alarm to ring next, and carries
+// each batch through claim, delivery and settlement. It sees the database and the target as small interfaces.
 //
 //	heap ──due──▶ Loop ──batch──▶ worker: claim ──▶ deliver ──▶ settle ──▶ result ──▶ Loop
 //	  ▲                                    (store)     (Target)    (store)              │
-//	  └────────────────── due again, through the Reader ────────────────────────────────┘
+//	  └────────────────── due again, through the Feeder ────────────────────────────────┘
 //
-// The loop sleeps until the head of the heap is due, on Linux by a timer of the kernel's: the runtime's own is up to a millisecond
-// late in a process that has nothing else to do.
+// The loop sleeps until the head of the heap is due. On Linux it uses a kernel timer, because the runtime's timer is up to a
+// millisecond late in an idle process.
+//
+// In this package a reply is the target's word about one ring: a confirm, a return, a nack or a refusal. An application is
+// silent when its rings have no reply.
 //
 // # Invariants
 //
-//  1. Nothing is delivered that is not claimed, and a claim takes only what is due by the database's clock.
-//  2. No byte of a ring is written later than Config.Write after its claim began, on the monotonic clock: a process that was
-//     stopped meanwhile must not ring what others have rung or cancelled since.
-//  3. Every ring is settled by its own outcome; a batch that is half confirmed is half rung.
-//  4. While the target is not usable nothing is claimed: no try is counted, no connection of the database is held.
-//  5. An id is in the heap once, or in flight. What is offered of an id in flight comes in when it lands, if it is news: pages
-//     show a row as it was before its claim, and a set that waited for the claim is newer than the claim's outcome.
-//  6. What the heap leaves out (no room, or its application is held) is told to the loader, by application and position, and
-//     asked for again when there is use for it: nothing that was loaded waits for a sweep.
-//  7. A full share of the heap takes room from the application that has most in it, and what is due is popped by turns: one
-//     application's flood delays its own alarms. Of one application's alarms that are due at one instant the higher priority
-//     (the lower rank) is popped first, whichever loader brought them; no priority of one application comes before another's turn.
-//  8. Memory is bounded: by the heap's capacity, Workers batches of BatchRows and BatchBytes, and maxParked entries for each
-//     suspect application.
-//  9. What rings at most once is claimed apart from the others and committed as rung, in doubt, before a byte of it is written;
-//     nothing but its own outcome, or that it was not sent, changes that. It is never published twice.
-//  10. State that decides (who is free, who is suspect) belongs to the goroutine of Loop.Run alone.
+//  1. Only claimed alarms are delivered. A claim takes only alarms that are due by the database's clock.
+//  2. No byte of a ring is written later than Config.WriteTimeout after its claim began, on the monotonic clock. So a process
+//     that was stopped does not ring alarms that other nodes have rung or applications have cancelled since. Time in which the
+//     machine was suspended counts too (CLOCK_BOOTTIME, on Linux). A pause that a hypervisor hides from its guest does not.
+//  3. Every ring is settled by its own outcome: in a batch that is half confirmed, half of the alarms have rung.
+//  4. While the target is not usable the loop claims nothing: no try is counted, and no database connection is held. A batch is
+//     claimed only with an open lane. Each worker keeps its lane open outside of claims, and gets no batch without a lane.
+//  5. An id is in the heap once, or in flight. A row that is offered while its id is in flight waits for the completion, and
+//     enters the heap only if it is news. A page may show the row as it was before the claim; that is no news. A set that
+//     waited for the claim is newer than the claim's outcome.
+//  6. The heap leaves a row out when there is no room, or when its application is restricted. The loader learns the application
+//     and the position of the first missing row, and reads again when the heap has room. So a row that was loaded once never
+//     waits for a sweep.
+//  7. A full share of the heap takes room from the application with the most entries: if it has many more than the application
+//     that needs room, or if its entries are due later. Due alarms are popped by turns. So a flood of one application delays
+//     only its own alarms. Of one application's alarms that are due at one instant, the higher priority (the lower rank) is
+//     popped first, whichever loader read them. No priority of one application precedes another application's turn. Neither
+//     Offer nor pop looks at all applications. Only a share that has more applications than room is sorted, once per half of
+//     its capacity in rows.
+//  8. Memory is bounded by four limits: the heap's capacity; Workers and QuarantineWorkers batches of BatchRows and BatchBytes;
+//     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park
+//     one entry beyond maxParkedAll.
+//  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
+//     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
+//     twice.
+//  10. State that decides (which worker is free, which application is suspect) belongs to the goroutine of Loop.Run alone.
 //
 // # An application's health
 //
-//	          returned, nacked, refused, in doubt            3 rounds in a row lost
+//	          returned, nacked, refused, in doubt         3 undelivered rounds in a row
 //	healthy ─────────────────────────────────────▶ suspect ─────────────────────────────▶ held
 //	   ▲  ▲                                           │                                     │
 //	   │  └──────── a whole batch confirmed ──────────┘         a probe was confirmed       │
 //	   └────────────────────────────────────────────────────────────────────────────────────┘
 //	absent: the target does not accept the application (a stream without subscribers); healthy once it does
 //
-// Suspect: rings in batches of its own, through a worker that all suspects share and no healthy application waits for; while
-// nothing is confirmed (a full queue that nacks) less and less often, down to a batch a second; after refusals the batches
-// grow again to full size while more is waiting. Lost is a round that was returned (no queue is bound) or not answered (a
-// quorum queue without its majority), without a confirmation. Held: one alarm a second is tried, the others stay in the
-// database, unclaimed and uncounted, and are due at once when a probe is confirmed: no try is counted in vain, and what is not
-// answered is not published over and over. A suspect or held application becomes absent too.
+// Suspect: the application rings in rounds of the quarantine. These have workers of their own, so healthy applications do not
+// wait for them. While no ring is confirmed (a full queue that nacks), rounds become rarer, down to one batch a second. After
+// refusals the batches are small; they grow to full size again while more entries wait.
 //
-// # What fails, what happens, who heals it
+// Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or had no
+// reply (a quorum queue without its majority), and none was confirmed. One alarm a second is tried. The others stay in the
+// database, unclaimed and uncounted, and are due at once when a probe is confirmed. So no try is counted in vain, and rings
+// without a reply are not published over and over.
 //
-//	target not usable         nothing is claimed; the expiry pass goes on       Target.Changed wakes the loop
+// Absent: also a suspect or held application becomes absent when the target stops accepting it.
+//
+// Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications with one
+// kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round
+// of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left
+// for the other applications. An application whose rings are all confirmed is healthy at once, while its round still waits for
+// the others. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
+// lanes, and as many database connections while rounds are under way.
+//
+// An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with
+// the healthy applications. When the quarantine has maxQuarantined applications, further failing ones ring with the healthy
+// ones, and alarms that the target does not accept wait in the heap.
+//
+// # Failures: effect and recovery
+//
+//	target not usable         no claims; the expiry pass goes on                Target.Changed wakes the loop
+//	a lane cannot be opened,  its worker gets no batch; counted, logged once,   the worker tries again after 100 ms to 5 s;
+//	or ends over and over     in Lanes; without any lane CanRing says no        a lane that was of use opens again at once
+//	a lane ends in a claim    its rings are unsent or in doubt                  the next claim, once the lane is open
 //	no queue bound            returned: counted, backoff; then held             a probe
-//	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first that is confirmed
-//	queue without an answer   in doubt: not counted; then held                  a probe
+//	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first confirmed ring
+//	queue without a reply     in doubt: not counted; then held                  a probe, one every 2 s
 //	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
 //	                                                                            at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	no confirm in time        in doubt: the same ring again, not counted        the next confirm
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
-//	                                                                            halved, and grow again with each that lands
+//	                                                                            halved, and grow again with each success
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            lease; may ring twice, under the same message id
-//	at most once, and it      nacked, refused, no confirm, or the process died  nobody: it stays rung, with in_doubt said; only
-//	may have arrived          before the outcome was written                    what was returned or not sent rings again
-//	row locked by a set       passed over by the claim                          claimed again 20 ms later, then the sweep
+//	an at-most-once ring      nacked, refused, no confirm, or the process died  none: it stays rung and in_doubt; only a
+//	may have arrived          before the outcome was written                    returned or unsent ring rings again
+//	row locked by a set       the claim passes it over                          claimed again 20 ms later, then the sweep
 //	process dies              the transaction dies with it                      any node's sweep
 package ring

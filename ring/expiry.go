@@ -9,12 +9,13 @@ import (
 
 const (
 	expiryInterval = time.Second
-	expiryRows     = 1000 // looked at, a statement
-	expiryPages    = 10   // a round, at most: what is due may be millions
+	expiryRows     = 1000 // most rows that one statement reads
+	expiryPages    = 10   // most pages in a round: millions of alarms may be due
 )
 
-// expire ends what can no longer ring while nothing is claimed, or not for every application; a claim ends by itself what it
-// meets. It goes round what is due in pages, for only its rows tell until when they may ring.
+// expire ends expired alarms while claims do not: when the target is not usable, or applications are in quarantine. Otherwise a
+// claim ends the expired alarms that it takes. The pass reads all due rows in pages, because only the row tells until when its
+// alarm may ring. After the last page it begins again.
 func (l *Loop) expire(ctx context.Context) {
 	ticker := time.NewTicker(expiryInterval)
 	defer ticker.Stop()
@@ -25,24 +26,24 @@ func (l *Loop) expire(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if l.target.Usable() != nil || len(l.ward.Unwell()) > 0 {
+		if _, quarantined := l.quarantine.Quarantined(); quarantined > 0 || l.CanRing() != nil {
 			from = l.expireRound(ctx, from)
 		}
 	}
 }
 
-// expireRound looks at some pages from a position on and returns where to go on.
+// expireRound reads some pages from a position on, and returns the position of the next page.
 func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Position {
-	shards := l.reader.Owned()
+	shards := l.feeder.Owned()
 	for range expiryPages {
 		if len(shards) == 0 {
 			break
 		}
-		now, err := l.time.Now()
+		now, err := l.time.Floor()
 		if err != nil {
 			return from
 		}
-		ended, next, err := l.claimer.Expire(ctx, now, shards, from, expiryRows)
+		ended, next, err := l.database.Expire(ctx, now, shards, from, expiryRows)
 		if err != nil {
 			l.log.Debug("could not look for expired alarms", "err", err)
 			return from

@@ -16,7 +16,7 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// tester is what *testing.T and *rapid.T have in common.
+// tester holds the methods that *testing.T and *rapid.T have in common.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -25,26 +25,26 @@ type tester interface {
 
 // node is a preloader, a heap and a loop over a model database and a model target.
 type node struct {
-	t      tester
-	db     *modelDB
-	target *modelTarget
-	owner  *modelOwner
-	clock  modelClock
-	heap   *ring.Heap
-	pre    *preload.Preloader
-	loop   *ring.Loop
-	stop   func() // and wait
-	mute   bool   // wake-ups are lost
-	origin clock.Instant
+	t            tester
+	db           *modelDB
+	target       *modelTarget
+	owner        *modelOwner
+	clock        modelClock
+	heap         *ring.Heap
+	preloader    *preload.Preloader
+	loop         *ring.Loop
+	stop         func() // stops the node and waits for it
+	losesWakeUps bool   // write sends no wake-ups
+	origin       clock.Instant
 }
 
 type nodeConfig struct {
-	ring     ring.Config
-	preload  preload.Config
-	capacity int
-	shards   []int
-	down     bool // the target, from the start
-	idle     bool // start later
+	ring       ring.Config
+	preload    preload.Config
+	capacity   int
+	shards     []int
+	targetDown bool // the target is not usable at the start
+	startLater bool // newNode does not start the node
 }
 
 func defaultNode() nodeConfig {
@@ -62,11 +62,11 @@ func newNode(t tester, cfg nodeConfig) *node {
 		t: t, db: newModelDB(mc), target: newModelTarget(mc), clock: mc,
 		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {},
 	}
-	if cfg.down {
+	if cfg.targetDown {
 		n.target.down = errDown
 	}
 	n.build(cfg)
-	if !cfg.idle {
+	if !cfg.startLater {
 		n.start()
 	}
 	return n
@@ -77,26 +77,26 @@ func (n *node) build(cfg nodeConfig) {
 	var err error
 	n.heap = ring.NewHeap(cfg.preload.Loaders, cfg.capacity)
 	reg, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	n.pre, err = preload.New(cfg.preload, preload.Deps{
+	n.preloader, err = preload.New(cfg.preload, preload.Deps{
 		Loader: n.db, Heap: n.heap, Time: n.clock, Ownership: n.owner, Log: log, Registerer: reg,
 	})
 	if err != nil {
 		n.t.Fatalf("preload: %v", err)
 	}
 	n.loop, err = ring.New(cfg.ring, ring.Deps{
-		Heap: n.heap, Database: n.db, Target: n.target, Time: n.clock, Reader: n.pre, Log: log, Registerer: reg,
+		Heap: n.heap, Database: n.db, Target: n.target, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg,
 	})
 	if err != nil {
 		n.t.Fatalf("ring: %v", err)
 	}
 }
 
-// start runs the node until stop, which waits as a process does: the preloader first.
+// start runs the node until stop. Like a process, stop waits for the preloader first.
 func (n *node) start() {
 	readCtx, stopReading := context.WithCancel(context.Background())
 	ringCtx, stopRinging := context.WithCancel(context.Background())
 	var reading, ringing sync.WaitGroup
-	reading.Go(func() { _ = n.pre.Run(readCtx) })
+	reading.Go(func() { _ = n.preloader.Run(readCtx) })
 	ringing.Go(func() { _ = n.loop.Run(ringCtx) })
 	n.stop = sync.OnceFunc(func() {
 		stopReading()
@@ -106,7 +106,7 @@ func (n *node) start() {
 	})
 }
 
-// set sets an alarm due that long after the origin and wakes the preloader. It returns the alarm's id.
+// set sets an alarm that is due that long after the origin, and wakes the preloader. It returns the alarm's id.
 func (n *node) set(application, id string, due time.Duration, more ...func(*clock.Set)) int64 {
 	n.t.Helper()
 	s := &clock.Set{
@@ -122,8 +122,8 @@ func (n *node) set(application, id string, due time.Duration, more ...func(*cloc
 
 func (n *node) write(op clock.Op) clock.Decision {
 	d := n.db.write(op)
-	if !n.mute {
-		n.pre.Wake([]clock.Decision{d})
+	if !n.losesWakeUps {
+		n.preloader.Wake([]clock.Decision{d})
 	}
 	return d
 }
@@ -132,7 +132,7 @@ func (n *node) cancel(application, id string) clock.Decision {
 	return n.write(clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: application, BusinessID: id}}})
 }
 
-func latest(after time.Duration) func(*clock.Set) {
+func latestRingAfter(after time.Duration) func(*clock.Set) {
 	return func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(after) }
 }
 
@@ -140,15 +140,15 @@ func payload(size int) func(*clock.Set) {
 	return func(s *clock.Set) { s.Payload, s.PayloadKind = make([]byte, size), clock.Binary }
 }
 
-// many sets that many alarms of an application, all due then.
-func (n *node) many(application string, count int, due time.Duration, more ...func(*clock.Set)) (ids []int64) {
+// setMany sets count alarms of an application, all due at one instant.
+func (n *node) setMany(application string, count int, due time.Duration, more ...func(*clock.Set)) (ids []int64) {
 	for i := range count {
 		ids = append(ids, n.set(application, fmt.Sprint(i), due, more...))
 	}
 	return ids
 }
 
-// state counts an application's alarms by state.
+// states counts an application's alarms by state.
 func (n *node) states(application string) map[clock.State]int {
 	n.db.mu.Lock()
 	defer n.db.mu.Unlock()
@@ -161,7 +161,7 @@ func (n *node) states(application string) map[clock.State]int {
 	return states
 }
 
-// wantRungOnce checks that each id has rung exactly once, and not later than late after its time, nor early.
+// wantRungOnce checks that each alarm has rung exactly once, not early, and at most late after its due time.
 func (n *node) wantRungOnce(ids []int64, late time.Duration) {
 	n.t.Helper()
 	copies := map[int64][]rung{}
@@ -187,7 +187,13 @@ func (n *node) wantStates(application string, want map[clock.State]int) {
 	}
 }
 
-// inBubble runs a test of a node in a bubble; its end waits for all goroutines of the node.
+// quarantined returns the number of applications in quarantine.
+func (n *node) quarantined() int {
+	_, all := n.loop.Quarantined()
+	return all
+}
+
+// inBubble runs a test of a node in a bubble. At the end it stops the node and waits for its goroutines.
 func inBubble(t *testing.T, cfg nodeConfig, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,7 +212,7 @@ func inBubble(t *testing.T, cfg nodeConfig, test func(t *testing.T, n *node)) {
 	})
 }
 
-func TestOnTime(t *testing.T) {
+func TestRingsOnTime(t *testing.T) {
 	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
 		ids := []int64{
 			n.set("a", "now", 0),
@@ -225,10 +231,10 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestOnTimeAfterStart: what was set while nobody was there.
-func TestOnTimeAfterStart(t *testing.T) {
+// The alarms were set before the node started.
+func TestRingsOnTimeAfterStart(t *testing.T) {
 	cfg := defaultNode()
-	cfg.idle = true
+	cfg.startLater = true
 	inBubble(t, cfg, func(_ *testing.T, n *node) {
 		ids := []int64{n.set("a", "past", 0), n.set("a", "soon", 12*time.Second), n.set("a", "later", 100*time.Second)}
 		time.Sleep(10 * time.Second)
@@ -239,7 +245,7 @@ func TestOnTimeAfterStart(t *testing.T) {
 	})
 }
 
-func TestMovedAndCancelled(t *testing.T) {
+func TestMovedAlarmsRingAtNewTimeAndCancelledOnesNever(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		earlier := n.set("a", "earlier", 20*time.Second)
 		later := n.set("a", "later", 5*time.Second)
@@ -259,53 +265,53 @@ func TestMovedAndCancelled(t *testing.T) {
 		if a := n.db.get(gone); a.State != clock.Cancelled || len(n.target.all()) != 4 {
 			t.Errorf("the cancelled alarm is %s; %d rings", a.State, len(n.target.all()))
 		}
-		if n.db.count(&n.db.calls) != 4 {
-			t.Errorf("%d claims for four rings", n.db.count(&n.db.calls))
+		if n.db.count(&n.db.claimsDone) != 4 {
+			t.Errorf("%d claims for four rings", n.db.count(&n.db.claimsDone))
 		}
 	})
 }
 
-// TestMovedRightAfterTry: a set that was committed after a try failed, and before the loop knows, counts.
-func TestMovedRightAfterTry(t *testing.T) {
+// A set is committed after a failed try and before the loop learns of the failure. The alarm rings at the set's time.
+func TestSetAfterFailedTryWinsOverRetry(t *testing.T) {
 	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
-		n.target.answer("a", clock.Nacked)
-		n.db.settled = sync.OnceFunc(func() {
+		n.target.respond("a", clock.Nacked)
+		n.db.onSettled = sync.OnceFunc(func() {
 			n.set("a", "moved", 1300*time.Millisecond)
-			n.target.answer("a", clock.Confirmed)
+			n.target.respond("a", clock.Confirmed)
 		})
 		id := n.set("a", "moved", time.Second)
 		time.Sleep(1400 * time.Millisecond)
-		if a := n.db.get(id); a.State != clock.Rung || a.RungAt.Sub(n.origin) > 1340*time.Millisecond { // a suspect waits for its turn
+		if a := n.db.get(id); a.State != clock.Rung || a.RungAt.Sub(n.origin) > 1340*time.Millisecond { // a suspect application waits for its round
 			n.t.Fatalf("%s at %s", a.State, a.RungAt.Sub(n.origin))
 		}
 	})
 }
 
-// TestIdleIsQuiet: while nothing is due nothing is claimed, and reading is a matter of the sweep.
-func TestIdleIsQuiet(t *testing.T) {
+// Without due alarms there are no claims, and only sweeps and the loaders' pages read.
+func TestNoClaimsWithoutDueAlarms(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.many("a", 100, time.Hour)
+		n.setMany("a", 100, time.Hour)
 		time.Sleep(10 * time.Minute)
-		if n.db.count(&n.db.calls) != 0 {
-			t.Errorf("%d claims", n.db.count(&n.db.calls))
+		if n.db.count(&n.db.claimsDone) != 0 {
+			t.Errorf("%d claims", n.db.count(&n.db.claimsDone))
 		}
-		if limit := 600 * 4 * 2; n.db.count(&n.db.dues) > limit {
-			t.Errorf("%d reads in ten minutes, want at most %d", n.db.count(&n.db.dues), limit)
+		if limit := 600 * 4 * 2; n.db.count(&n.db.dueCalls) > limit {
+			t.Errorf("%d reads in ten minutes, want at most %d", n.db.count(&n.db.dueCalls), limit)
 		}
 	})
 }
 
-func TestUnroutable(t *testing.T) {
+func TestUnroutableApplicationIsHeldBehindProbe(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.answer("lost", clock.Returned)
-		lost := n.many("lost", 3000, time.Second)
-		var well []int64
+		n.target.respond("lost", clock.Returned)
+		unroutable := n.setMany("lost", 3000, time.Second)
+		var healthy []int64
 		for i := range 600 {
-			well = append(well, n.set("well", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
+			healthy = append(healthy, n.set("healthy", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
 		}
 		time.Sleep(20 * time.Second)
-		if u := n.loop.Unwell(); len(u) != 1 || u[0].Application != "lost" || u[0].Health != "held" {
-			t.Fatalf("unwell: %+v", u)
+		if u, _ := n.loop.Quarantined(); len(u) != 1 || u[0].Application != "lost" || u[0].Health != "held" {
+			t.Fatalf("quarantined: %+v", u)
 		}
 		before := n.db.claimed("lost")
 		time.Sleep(20 * time.Second)
@@ -313,7 +319,7 @@ func TestUnroutable(t *testing.T) {
 			t.Errorf("%d rings of the held application claimed in 20 s, want one a second", probes)
 		}
 		untried := 0
-		for _, id := range lost {
+		for _, id := range unroutable {
 			if a := n.db.get(id); a.RetryTimes == 0 {
 				untried++
 			}
@@ -321,9 +327,9 @@ func TestUnroutable(t *testing.T) {
 		if untried < 1500 {
 			t.Errorf("only %d of 3000 were not tried", untried)
 		}
-		n.target.answer("lost", clock.Confirmed)
+		n.target.respond("lost", clock.Confirmed)
 		waited := 0
-		for ; len(n.loop.Unwell()) > 0; waited++ {
+		for ; n.quarantined() > 0; waited++ {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Millisecond)
@@ -332,21 +338,21 @@ func TestUnroutable(t *testing.T) {
 		}
 		time.Sleep(40 * time.Second)
 		n.wantStates("lost", map[clock.State]int{clock.Rung: 3000})
-		n.wantRungOnce(well, 0)
-		if u := n.loop.Unwell(); len(u) != 0 {
-			t.Errorf("unwell: %+v", u)
+		n.wantRungOnce(healthy, 0)
+		if u, _ := n.loop.Quarantined(); len(u) != 0 {
+			t.Errorf("quarantined: %+v", u)
 		}
 	})
 }
 
-func TestTargetDown(t *testing.T) {
+func TestUnusableTargetStopsClaimsNotExpiry(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		ids := n.many("a", 500, 5*time.Second)
-		dying := n.set("a", "dying", 6*time.Second, latest(4*time.Second))
+		ids := n.setMany("a", 500, 5*time.Second)
+		dying := n.set("a", "dying", 6*time.Second, latestRingAfter(4*time.Second))
 		n.target.setDown(errDown)
 		time.Sleep(time.Minute)
-		if n.db.count(&n.db.calls) != 0 {
-			t.Fatalf("%d claims while the target was down", n.db.count(&n.db.calls))
+		if n.db.count(&n.db.claimsDone) != 0 {
+			t.Fatalf("%d claims while the target was down", n.db.count(&n.db.claimsDone))
 		}
 		if a := n.db.get(dying); a.State != clock.Expired || a.FinishedAt.Sub(n.origin) > 13*time.Second {
 			t.Errorf("latest_ring_at passed while the target was down: %s at %s", a.State, a.FinishedAt.Sub(n.origin))
@@ -362,32 +368,33 @@ func TestTargetDown(t *testing.T) {
 	})
 }
 
-// Lanes are opened when the target comes up, not when the first alarm is due.
-func TestLanesAreOpenedInTime(t *testing.T) {
-	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+// Lanes open when the target comes up. They do not wait for the first due alarm.
+func TestLanesOpenWhenTargetComesUp(t *testing.T) {
+	cfg := defaultNode()
+	cfg.targetDown = true
+	inBubble(t, cfg, func(t *testing.T, n *node) {
 		opened := func() int {
 			synctest.Wait()
 			n.target.mu.Lock()
 			defer n.target.mu.Unlock()
-			return n.target.opened
+			return n.target.openCalls
 		}
-		n.target.setDown(errDown)
 		if got := opened(); got != 0 {
 			t.Errorf("%d lanes were opened while the target was down", got)
 		}
 		n.target.setDown(nil)
-		if got := opened(); got != ring.DefaultConfig().Workers {
+		if got := opened(); got != ring.DefaultConfig().Workers+ring.QuarantineWorkers {
 			t.Errorf("%d lanes were opened", got)
 		}
 	})
 }
 
-func TestExpiredByClaim(t *testing.T) {
+func TestClaimEndsExpiredAlarms(t *testing.T) {
 	cfg := defaultNode()
-	cfg.idle = true
+	cfg.startLater = true
 	inBubble(t, cfg, func(t *testing.T, n *node) {
-		late := n.set("a", "late", time.Second, latest(time.Second))
-		fine := n.set("a", "fine", time.Second, latest(time.Minute))
+		late := n.set("a", "late", time.Second, latestRingAfter(time.Second))
+		fine := n.set("a", "fine", time.Second, latestRingAfter(time.Minute))
 		time.Sleep(10 * time.Second)
 		n.start()
 		time.Sleep(time.Second)
@@ -398,19 +405,19 @@ func TestExpiredByClaim(t *testing.T) {
 	})
 }
 
-func TestDatabaseDown(t *testing.T) {
+func TestRingsAfterDatabaseOutage(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		ids := n.many("a", 300, 5*time.Second)
-		far := n.many("b", 300, 2*time.Minute)
+		ids := n.setMany("a", 300, 5*time.Second)
+		far := n.setMany("b", 300, 2*time.Minute)
 		n.db.slow(time.Millisecond)
 		time.Sleep(time.Second)
 		n.db.setDown(true)
-		calls := n.db.count(&n.db.dues)
+		calls := n.db.count(&n.db.dueCalls)
 		time.Sleep(time.Minute)
-		if n.db.count(&n.db.dues) == calls || n.db.count(&n.db.dues)-calls > 1000 {
-			t.Errorf("%d reads while the database was down for a minute", n.db.count(&n.db.dues)-calls)
+		if n.db.count(&n.db.dueCalls) == calls || n.db.count(&n.db.dueCalls)-calls > 1000 {
+			t.Errorf("%d reads while the database was down for a minute", n.db.count(&n.db.dueCalls)-calls)
 		}
-		if tries := n.db.count(&n.db.tries); tries < 20 || tries > 200 {
+		if tries := n.db.count(&n.db.claimCalls); tries < 20 || tries > 200 {
 			t.Errorf("%d claims tried while the database was down for a minute", tries)
 		}
 		n.db.setDown(false)
@@ -421,49 +428,67 @@ func TestDatabaseDown(t *testing.T) {
 	})
 }
 
-// A database that is too slow for full batches is given smaller ones, and full ones when it is well again.
-func TestSlowDatabase(t *testing.T) {
+// A database that is too slow for full batches gets smaller rounds of the quarantine, too. A quarantined application that
+// recovers rings then, although no claim of a full round would succeed.
+func TestSlowDatabaseGetsSmallerRounds(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.db.perRow = 5 * time.Millisecond // 300 rows take longer than a claim may
-		slow := n.many("a", 2000, 5*time.Second)
+		n.target.respond("a", clock.Nacked)
+		n.setMany("a", 1000, time.Second, func(s *clock.Set) {
+			s.Retry = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
+		})
+		time.Sleep(5 * time.Second)
+		n.db.slowPerRow(5 * time.Millisecond) // 300 rows take longer than Config.WriteTimeout
+		n.target.respond("a", clock.Confirmed)
+		time.Sleep(2 * time.Minute)
+		if states := n.states("a"); states[clock.Rung] != 1000 {
+			t.Errorf("states after two minutes: %v", states)
+		}
+	})
+}
+
+// A database that is too slow for full batches gets smaller ones. It gets full ones again when it is fast.
+func TestSlowDatabaseGetsSmallerBatches(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.db.slowPerRow(5 * time.Millisecond) // 300 rows take longer than Config.WriteTimeout
+		slow := n.setMany("a", 2000, 5*time.Second)
 		time.Sleep(time.Minute)
 		n.wantRungOnce(slow, 50*time.Second)
-		n.db.perRow = 0
-		well := n.many("b", 3000, 70*time.Second)
+		n.db.slowPerRow(0)
+		fast := n.setMany("b", 3000, 70*time.Second)
 		time.Sleep(15 * time.Second)
-		n.wantRungOnce(well, 10*time.Millisecond)
-		before := n.db.count(&n.db.calls)
-		n.many("c", 3000, 80*time.Second)
+		n.wantRungOnce(fast, 10*time.Millisecond)
+		before := n.db.count(&n.db.claimsDone)
+		n.setMany("c", 3000, 80*time.Second)
 		time.Sleep(15 * time.Second)
-		if batches := n.db.count(&n.db.calls) - before; batches > 15 {
+		if batches := n.db.count(&n.db.claimsDone) - before; batches > 15 {
 			t.Errorf("3000 rings took %d batches", batches)
 		}
 	})
 }
 
-func TestRefusedIsFoundByHalving(t *testing.T) {
+func TestHalvingFindsRefusedMessage(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.change(func() { n.target.poison["137"] = true })
-		ids := n.many("a", 300, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
-		n.many("b", 50, time.Second)
-		time.Sleep(1900 * time.Millisecond) // no half waits for a sweep
+		n.target.update(func() { n.target.refused["137"] = true })
+		ids := n.setMany("a", 300, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
+		n.setMany("b", 50, time.Second)
+		time.Sleep(1900 * time.Millisecond) // halves do not wait for a sweep
 		n.wantStates("a", map[clock.State]int{clock.Rung: 299, clock.Dead: 1})
 		n.wantStates("b", map[clock.State]int{clock.Rung: 50})
 		if a := n.db.get(ids[137]); a.State != clock.Dead || a.LastError == "" {
-			t.Errorf("the culprit: %+v", a)
+			t.Errorf("the refused alarm: %+v", a)
 		}
-		sameIDs(t, n.target.all())
+		wantOneMessageIDPerAlarm(t, n.target.all())
 		n.set("a", "after", 0)
 		n.set("b", "after", 0)
 		time.Sleep(time.Second)
-		if u := n.loop.Unwell(); len(u) != 0 {
-			t.Errorf("unwell: %+v", u)
+		if u, _ := n.loop.Quarantined(); len(u) != 0 {
+			t.Errorf("quarantined: %+v", u)
 		}
 	})
 }
 
-// sameIDs checks that all copies of an alarm's ring bear one message id.
-func sameIDs(t *testing.T, rungs []rung) {
+// wantOneMessageIDPerAlarm checks that all copies of an alarm's ring have one message id.
+func wantOneMessageIDPerAlarm(t *testing.T, rungs []rung) {
 	t.Helper()
 	ids := map[int64]string{}
 	for _, r := range rungs {
@@ -474,47 +499,47 @@ func sameIDs(t *testing.T, rungs []rung) {
 	}
 }
 
-// TestRefusedAlone: one message that the target tells from its batch is counted at once.
-func TestRefusedAlone(t *testing.T) {
+// The target refuses one message of a batch and confirms the others. The refused try is counted at once.
+func TestOnlyRefusedMessageCountsAtOnce(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.change(func() { n.target.poison["9"] = true }) // the last of its batch
-		ids := n.many("a", 10, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
+		n.target.update(func() { n.target.refused["9"] = true }) // the last ring of its batch
+		ids := n.setMany("a", 10, time.Second, func(s *clock.Set) { s.Retry.Limit = 0 })
 		time.Sleep(2 * time.Second)
 		n.wantStates("a", map[clock.State]int{clock.Rung: 9, clock.Dead: 1})
 		n.wantRungOnce(ids[:9], 0)
 	})
 }
 
-func TestDoubtful(t *testing.T) {
+func TestRingInDoubtIsRepeatedUncounted(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.answer("a", clock.Doubtful)
-		ids := n.many("a", 20, time.Second)
-		for i := range 3 { // more of them than workers
-			n.target.answer(fmt.Sprint("ill", i), clock.Doubtful)
-			n.many(fmt.Sprint("ill", i), 20, time.Second)
+		n.target.respond("a", clock.Doubtful)
+		ids := n.setMany("a", 20, time.Second)
+		for i := range 3 { // more applications than workers
+			n.target.respond(fmt.Sprint("silent", i), clock.Doubtful)
+			n.setMany(fmt.Sprint("silent", i), 20, time.Second)
 		}
-		others := n.many("b", 20, 10*time.Second)
+		others := n.setMany("b", 20, 10*time.Second)
 		time.Sleep(9 * time.Second)
 		if a := n.db.get(ids[0]); !a.InDoubt || a.RetryTimes != 0 || a.State != clock.Scheduled {
 			t.Errorf("in doubt: %+v", a)
 		}
-		n.target.answer("a", clock.Confirmed)
+		n.target.respond("a", clock.Confirmed)
 		time.Sleep(10 * time.Second)
-		sameIDs(t, n.target.all())
+		wantOneMessageIDPerAlarm(t, n.target.all())
 		n.wantStates("a", map[clock.State]int{clock.Rung: 20})
 		n.wantRungOnce(others, 0)
-		if copies := len(n.target.of("a")); copies < 30 || copies > 200 {
+		if copies := len(n.target.ofApplication("a")); copies < 30 || copies > 200 {
 			t.Errorf("%d copies of 20 rings in 8 s of doubt", copies)
 		}
 	})
 }
 
-func TestNacked(t *testing.T) {
+func TestNackedTriesCountUpToLimit(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.answer("a", clock.Nacked)
+		n.target.respond("a", clock.Nacked)
 		retry := clock.RetryPolicy{Initial: 100 * time.Millisecond, Factor: 1, Cap: 100 * time.Millisecond, Limit: 3}
-		ids := n.many("a", 50, time.Second, func(s *clock.Set) { s.Retry = retry })
-		time.Sleep(4 * time.Second) // while nothing is confirmed the rounds come slower
+		ids := n.setMany("a", 50, time.Second, func(s *clock.Set) { s.Retry = retry })
+		time.Sleep(4 * time.Second) // rounds become rarer while no ring is confirmed
 		n.wantStates("a", map[clock.State]int{clock.Dead: 50})
 		for _, id := range ids {
 			if a := n.db.get(id); a.RetryTimes != 4 {
@@ -524,11 +549,11 @@ func TestNacked(t *testing.T) {
 	})
 }
 
-// TestUntaken: a receiver that takes nothing up costs the others nothing and its own alarms no try.
-func TestUntaken(t *testing.T) {
+// A receiver takes no rings. That delays no other application, and counts no try of its own alarms.
+func TestUntakenRingsDelayNoOthersAndCountNoTry(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.target.answer("a", clock.Untaken)
-		ids := n.many("a", 50, time.Second)
+		n.target.respond("a", clock.Untaken)
+		ids := n.setMany("a", 50, time.Second)
 		n.set("b", "in the same batch", time.Second)
 		var others []int64
 		for i := range 500 {
@@ -536,7 +561,7 @@ func TestUntaken(t *testing.T) {
 		}
 		time.Sleep(40 * time.Second)
 		n.wantRungOnce(others, 0)
-		n.target.answer("a", clock.Confirmed)
+		n.target.respond("a", clock.Confirmed)
 		time.Sleep(2 * time.Second)
 		n.wantRungOnce(ids, 42*time.Second)
 		if a := n.db.get(ids[0]); a.RetryTimes != 0 || a.InDoubt {
@@ -545,81 +570,81 @@ func TestUntaken(t *testing.T) {
 	})
 }
 
-// TestSuspectBacklog: an application of which every batch has its failures rings on, its backlog read again bit by bit.
-func TestSuspectBacklog(t *testing.T) {
+// Every batch of the application has failures. Its other alarms still ring, and its backlog is read again page by page.
+func TestSuspectApplicationRingsItsBacklog(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		fixed := func(s *clock.Set) {
 			s.Retry = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
 		}
-		n.many("a", 4000, time.Second, fixed)
-		n.target.change(func() {
+		n.setMany("a", 4000, time.Second, fixed)
+		n.target.update(func() {
 			for i := 0; i < 4000; i += 10 {
-				n.target.sick[fmt.Sprint(i)] = true
+				n.target.nacked[fmt.Sprint(i)] = true
 			}
 		})
-		time.Sleep(1900 * time.Millisecond) // nothing of the backlog waits for a sweep
+		time.Sleep(1900 * time.Millisecond) // shorter than a sweep's interval: the backlog does not wait for a sweep
 		n.wantStates("a", map[clock.State]int{clock.Scheduled: 400, clock.Rung: 3600})
-		if u := n.loop.Unwell(); len(u) != 1 || u[0].Health != "suspect" {
-			t.Errorf("unwell: %+v", u)
+		if u, _ := n.loop.Quarantined(); len(u) != 1 || u[0].Health != "suspect" {
+			t.Errorf("quarantined: %+v", u)
 		}
-		n.target.change(func() { clear(n.target.sick) })
+		n.target.update(func() { clear(n.target.nacked) })
 		time.Sleep(3 * time.Second)
 		n.wantStates("a", map[clock.State]int{clock.Rung: 4000})
 	})
 }
 
-// TestAbsent: what the target does not accept is neither claimed nor lost.
-func TestAbsent(t *testing.T) {
+// The alarms of an application that the target does not accept are neither claimed nor lost.
+func TestAbsentApplicationIsNotClaimed(t *testing.T) {
 	for _, suspect := range []bool{false, true} {
 		t.Run(fmt.Sprint("suspect=", suspect), func(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-				if suspect { // it was ill before it went
-					n.target.answer("a", clock.Nacked)
+				if suspect { // the application is suspect before it is absent
+					n.target.respond("a", clock.Nacked)
 				}
 				first := n.set("a", "first", time.Second)
 				time.Sleep(1100 * time.Millisecond)
-				n.target.change(func() { n.target.absent["a"] = true })
-				n.target.answer("a", clock.Confirmed)
-				ids := n.many("a", 3000, 2*time.Second)
+				n.target.update(func() { n.target.absent["a"] = true })
+				n.target.respond("a", clock.Confirmed)
+				ids := n.setMany("a", 3000, 2*time.Second)
 				b := n.set("b", "b", 3*time.Second)
 				claims := n.db.claimed("a")
 				time.Sleep(time.Minute)
 				if n.db.claimed("a") != claims {
-					t.Errorf("%d claims while nobody was there", n.db.claimed("a")-claims)
+					t.Errorf("%d claims while the application was absent", n.db.claimed("a")-claims)
 				}
-				if u := n.loop.Unwell(); len(u) != 1 || u[0].Health != "absent" {
-					t.Errorf("unwell: %+v", u)
+				if u, _ := n.loop.Quarantined(); len(u) != 1 || u[0].Health != "absent" {
+					t.Errorf("quarantined: %+v", u)
 				}
-				n.target.change(func() { n.target.absent["a"] = false })
+				n.target.update(func() { n.target.absent["a"] = false })
 				time.Sleep(10 * time.Millisecond)
 				n.wantRungOnce(ids, time.Minute)
 				n.wantRungOnce([]int64{b}, 0)
 				if a := n.db.get(first); a.State != clock.Rung {
-					t.Errorf("the first: %s", a.State)
+					t.Errorf("the first alarm is %s", a.State)
 				}
 			})
 		})
 	}
 }
 
-// TestAbsentShortly: what fell due while nobody was there does not wait for a sweep either.
-func TestAbsentShortly(t *testing.T) {
+// The alarms do not wait for a sweep.
+func TestAlarmsDueDuringShortAbsenceRingAtOnce(t *testing.T) {
 	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
-		n.target.change(func() { n.target.absent["a"] = true })
-		ids := n.many("a", 100, 2100*time.Millisecond)
+		n.target.update(func() { n.target.absent["a"] = true })
+		ids := n.setMany("a", 100, 2100*time.Millisecond)
 		time.Sleep(2200 * time.Millisecond)
-		n.target.change(func() { n.target.absent["a"] = false })
+		n.target.update(func() { n.target.absent["a"] = false })
 		time.Sleep(10 * time.Millisecond)
 		n.wantRungOnce(ids, 110*time.Millisecond)
 	})
 }
 
-// TestSmallHeap drains a backlog far larger than the heap without waiting for a sweep.
-func TestSmallHeap(t *testing.T) {
+// The backlog is far larger than the heap.
+func TestSmallHeapRingsBacklogWithoutSweep(t *testing.T) {
 	for _, applications := range []int{1, 3, 1000} {
 		t.Run(fmt.Sprint(applications), func(t *testing.T) {
 			cfg := defaultNode()
-			cfg.capacity, cfg.idle, cfg.preload.Page = 64, true, 64
+			cfg.capacity, cfg.startLater, cfg.preload.Page = 64, true, 64
 			inBubble(t, cfg, func(t *testing.T, n *node) {
 				var ids []int64
 				for i := range 5000 {
@@ -629,7 +654,7 @@ func TestSmallHeap(t *testing.T) {
 				n.start()
 				time.Sleep(900 * time.Millisecond)
 				n.wantRungOnce(ids, 2*time.Second)
-				if reads := n.db.count(&n.db.dues); reads > 3000 {
+				if reads := n.db.count(&n.db.dueCalls); reads > 3000 {
 					t.Errorf("%d reads", reads)
 				}
 			})
@@ -637,20 +662,20 @@ func TestSmallHeap(t *testing.T) {
 	}
 }
 
-// TestFlood: while one application's flood is rung, through a heap far smaller, the others' alarms ring almost on time.
-func TestFlood(t *testing.T) {
+// A flood of one application rings through a far smaller heap. Meanwhile the alarms of other applications ring almost on time.
+func TestFloodDelaysNoOtherApplication(t *testing.T) {
 	cfg := defaultNode()
 	cfg.capacity, cfg.ring.BatchRows = 400, 50
 	inBubble(t, cfg, func(t *testing.T, n *node) {
 		n.target.slow(20 * time.Millisecond)
 		n.db.slow(2 * time.Millisecond)
-		flood := n.many("flood", 5000, 5*time.Second)
+		flood := n.setMany("flood", 5000, 5*time.Second)
 		var others []int64
 		for i := range 300 {
 			others = append(others, n.set("other", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
 		}
 		time.Sleep(5 * time.Second)
-		for i := range 30 { // set while the flood is on
+		for i := range 30 { // set while the flood rings
 			others = append(others, n.set("third", fmt.Sprint(i), 5*time.Second+time.Duration(i)*100*time.Millisecond))
 		}
 		time.Sleep(time.Minute)
@@ -661,11 +686,11 @@ func TestFlood(t *testing.T) {
 
 func priority(n int) func(*clock.Set) { return func(s *clock.Set) { s.Priority = n } }
 
-// TestPriorityInFlood: what is due at one instant rings by priority: all that was loaded by then, whichever loader brought it, and
-// of one loader also a backlog through a heap far smaller.
-func TestPriorityInFlood(t *testing.T) {
+// All loaded alarms that are due at one instant ring by priority, whichever loader read them. With one loader this also holds for a
+// backlog that is far larger than the heap.
+func TestAlarmsDueAtOneInstantRingByPriority(t *testing.T) {
 	cfg := defaultNode()
-	cfg.idle, cfg.ring.Workers, cfg.ring.BatchRows = true, 1, 7
+	cfg.startLater, cfg.ring.Workers, cfg.ring.BatchRows = true, 1, 7
 	t.Run("all loaders", func(t *testing.T) { testPriorities(t, cfg, 3*time.Second) })
 	cfg.capacity, cfg.preload.Page, cfg.preload.Loaders = 64, 64, 1
 	t.Run("small heap", func(t *testing.T) { testPriorities(t, cfg, 0) })
@@ -682,7 +707,7 @@ func testPriorities(t *testing.T, cfg nodeConfig, due time.Duration) {
 		time.Sleep(10 * time.Second)
 		rungs := n.target.all()
 		if len(rungs) != 1000 {
-			t.Fatalf("%d of 1000 rung", len(rungs))
+			t.Fatalf("%d of 1000 alarms rang", len(rungs))
 		}
 		for i, r := range rungs {
 			if want := 9 - i/100; n.db.get(r.alarm).Priority != want {
@@ -692,10 +717,10 @@ func testPriorities(t *testing.T, cfg nodeConfig, due time.Duration) {
 	})
 }
 
-func TestLostWakeUp(t *testing.T) {
+func TestSweepFindsAlarmOfLostWakeUp(t *testing.T) {
 	inBubble(t, defaultNode(), func(_ *testing.T, n *node) {
 		time.Sleep(time.Second)
-		n.mute = true
+		n.losesWakeUps = true
 		ids := []int64{n.set("a", "soon", 3*time.Second+500*time.Millisecond), n.set("a", "past", 0)}
 		time.Sleep(10 * time.Second)
 		n.wantRungOnce(ids[:1], time.Second)
@@ -703,49 +728,49 @@ func TestLostWakeUp(t *testing.T) {
 	})
 }
 
-// TestLostWakeUpBehindBacklog: a held application's backlog does not hide from the sweep what was missed.
-func TestLostWakeUpBehindBacklog(t *testing.T) {
+// The backlog of an absent application does not hide the alarm of a lost wake-up from the sweep.
+func TestSweepFindsAlarmBehindBacklogOfAbsentApplication(t *testing.T) {
 	cfg := defaultNode()
 	cfg.preload.Page = 64
 	inBubble(t, cfg, func(_ *testing.T, n *node) {
-		n.target.change(func() { n.target.absent["away"] = true })
-		n.many("away", 4000, time.Second)
+		n.target.update(func() { n.target.absent["away"] = true })
+		n.setMany("away", 4000, time.Second)
 		time.Sleep(10 * time.Second)
-		n.mute = true
+		n.losesWakeUps = true
 		id := n.set("a", "soon", 15*time.Second+500*time.Millisecond)
 		time.Sleep(10 * time.Second)
 		n.wantRungOnce([]int64{id}, time.Second)
 	})
 }
 
-func TestLockedRow(t *testing.T) {
+func TestLockedRowRingsSoonAfterUnlock(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		short, long := n.set("a", "short", time.Second), n.set("a", "long", time.Second)
-		n.db.lock(short, true)
-		n.db.lock(long, true)
+		n.db.setLocked(short, true)
+		n.db.setLocked(long, true)
 		time.Sleep(1010 * time.Millisecond)
-		n.db.lock(short, false)
+		n.db.setLocked(short, false)
 		time.Sleep(2 * time.Second)
 		n.wantRungOnce([]int64{short}, 20*time.Millisecond)
-		n.db.lock(long, false)
+		n.db.setLocked(long, false)
 		time.Sleep(time.Second)
 		n.wantRungOnce([]int64{long}, 3100*time.Millisecond)
-		if n.db.count(&n.db.calls) > 20 {
-			t.Errorf("%d claims for a row that was locked for 2 s", n.db.count(&n.db.calls))
+		if n.db.count(&n.db.claimsDone) > 20 {
+			t.Errorf("%d claims for a row that was locked for 2 s", n.db.count(&n.db.claimsDone))
 		}
 	})
 }
 
-// TestLostCommit: a COMMIT without an answer rings again under the same message id, if it was not committed.
-func TestLostCommit(t *testing.T) {
+// The reply to a COMMIT is lost. If the transaction was not committed, its rings come again under the same message ids.
+func TestLostCommitRingsAgainUnderSameMessageID(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		t.Run(fmt.Sprint("committed=", committed), func(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-				n.many("a", 10, time.Second)
-				n.db.lose(committed)
+				n.setMany("a", 10, time.Second)
+				n.db.loseNextCommit(committed)
 				time.Sleep(1100 * time.Millisecond)
 				n.wantStates("a", map[clock.State]int{clock.Rung: 10})
-				sameIDs(t, n.target.all())
+				wantOneMessageIDPerAlarm(t, n.target.all())
 				want := 20
 				if committed {
 					want = 10
@@ -758,21 +783,21 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-func TestTwoPhase(t *testing.T) {
+func TestTwoPhaseRingsThroughLostCommitsAndOutage(t *testing.T) {
 	cfg := defaultNode()
 	cfg.ring.TwoPhase = true
 	inBubble(t, cfg, func(t *testing.T, n *node) {
 		n.target.slow(5 * time.Millisecond)
-		n.target.answer("b", clock.Untaken)
-		ids := n.many("a", 100, time.Second)
-		waiting := n.many("b", 10, time.Second)
-		n.db.lose(false)
+		n.target.respond("b", clock.Untaken)
+		ids := n.setMany("a", 100, time.Second)
+		waiting := n.setMany("b", 10, time.Second)
+		n.db.loseNextCommit(false)
 		time.Sleep(10 * time.Second)
-		n.wantRungOnce(ids, 0) // the outcome was written again
-		n.target.answer("b", clock.Confirmed)
+		n.wantRungOnce(ids, 0) // writing the outcome was tried again
+		n.target.respond("b", clock.Confirmed)
 		time.Sleep(5 * time.Second)
 		n.wantRungOnce(waiting, 12*time.Second)
-		// the database goes while a batch is on its way, for longer than the claim
+		// the database goes down while a batch is under way, for longer than the claim lasts
 		more := n.set("a", "more", 20*time.Second)
 		time.Sleep(5*time.Second + time.Millisecond)
 		n.db.setDown(true)
@@ -782,22 +807,21 @@ func TestTwoPhase(t *testing.T) {
 		if a := n.db.get(more); a.State != clock.Rung {
 			t.Errorf("%s", a.State)
 		}
-		sameIDs(t, n.target.all())
+		wantOneMessageIDPerAlarm(t, n.target.all())
 	})
 }
 
-// TestBigPayloads: what one claim leaves for its bytes rings with the next ones.
-func TestBigPayloads(t *testing.T) {
+func TestPayloadsBeyondBatchBytesRingInNextClaims(t *testing.T) {
 	cfg := defaultNode()
 	cfg.ring.BatchBytes = 64 << 10
 	inBubble(t, cfg, func(t *testing.T, n *node) {
-		ids := n.many("a", 100, time.Second, payload(20<<10))
+		ids := n.setMany("a", 100, time.Second, payload(20<<10))
 		time.Sleep(1100 * time.Millisecond)
 		n.wantRungOnce(ids, 0)
 	})
 }
 
-func TestStopWhileInFlight(t *testing.T) {
+func TestStopSettlesBatchesUnderWay(t *testing.T) {
 	for _, twoPhase := range []bool{false, true} {
 		t.Run(fmt.Sprint("twoPhase=", twoPhase), func(t *testing.T) {
 			cfg := defaultNode()
@@ -805,28 +829,28 @@ func TestStopWhileInFlight(t *testing.T) {
 			inBubble(t, cfg, func(t *testing.T, n *node) {
 				n.target.slow(300 * time.Millisecond)
 				n.db.slow(10 * time.Millisecond)
-				n.many("a", 100, time.Second)
+				n.setMany("a", 100, time.Second)
 				time.Sleep(1100 * time.Millisecond)
-				begun := time.Now()
+				began := time.Now()
 				n.stop()
-				if took := time.Since(begun); took > time.Second {
+				if took := time.Since(began); took > time.Second {
 					t.Errorf("stopping took %s", took)
 				}
 				n.wantStates("a", map[clock.State]int{clock.Rung: 30, clock.Scheduled: 70})
 				if copies := len(n.target.all()); copies != 30 {
-					t.Errorf("%d copies, want those 30", copies)
+					t.Errorf("%d copies, want 30", copies)
 				}
 			})
 		})
 	}
 }
 
-// TestShardsChangeHands: entries of lost shards are dropped, gained ones are loaded; what others set meanwhile is not taken.
-func TestShardsChangeHands(t *testing.T) {
+// Entries of lost shards are dropped, and alarms of gained shards are loaded. Alarms that are set in other shards do not ring.
+func TestOnlyOwnedShardsRing(t *testing.T) {
 	cfg := defaultNode()
 	cfg.shards = []int{0, 1, 2, 3}
 	inBubble(t, cfg, func(t *testing.T, n *node) {
-		n.many("a", 400, 5*time.Second)
+		n.setMany("a", 400, 5*time.Second)
 		time.Sleep(2 * time.Second)
 		n.owner.set(2, 3, 4, 5)
 		time.Sleep(time.Second)

@@ -2,101 +2,103 @@ package ring
 
 import (
 	"sync"
+	"time"
 	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// Heap holds what is due soon, in memory, bounded. It has one share a loader with a capacity of its own, so that one
-// loader's alarms cannot push out another's; within a share every application has a queue, and a full share takes room from
-// the longest one, so that an application's flood cannot push out the others' either. An id is in the heap once, or in
-// flight, never both.
+// Heap holds the alarms that are due soon, in bounded memory. It has one share per loader, with a capacity of its own, so one
+// loader's alarms cannot push out another's. Within a share every application has a queue. A full share takes room from the
+// longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap once, or in flight,
+// never both.
 //
-// What has no room, or must not come in because its application is held, is left out: Offer tells from which position on
-// an application's rows are missing, and Wants when they are of use.
+// The heap leaves a row out when it has no room for it, or when the row's application is restricted. Offer returns the position
+// from which on an application's rows are missing. HasRoomFor tells when to read them again.
 //
-// Heap is safe for concurrent use; no call blocks on I/O.
+// Heap is safe for concurrent use. No call blocks on I/O.
 type Heap struct {
-	wake chan struct{} // capacity 1: an earlier head
+	wake chan struct{} // capacity 1: the head may be earlier
 
-	mu     sync.Mutex
-	shares []share
-	order  order
-	flight map[int64]flight                     // ids popped and not yet landed
-	held   map[unique.Handle[string]]*allowance // applications left out
+	mu         sync.Mutex
+	shares     []share
+	order      order
+	inFlight   map[int64]inFlightEntry // ids that were popped and not yet completed or dropped
+	restricted map[string]*allowance   // applications whose rows are left out, and the exceptions
 }
 
 // entry is one alarm in memory.
 type entry struct {
-	id          int64
-	due         clock.Instant // as the database has it
-	at          clock.Instant // when it is to be popped: due, or later where a claim passed it over
-	application unique.Handle[string]
-	slot        int32 // of its share, while it is in the heap
-	shard       int16
-	rank        int8 // among those due at one instant
-	missed      int8 // claims in a row that did not take it
+	id           int64
+	due          clock.Instant // next_try_time of the row
+	popAt        clock.Instant // time at which the entry may be popped: due, or later after a claim that passed it over
+	application  unique.Handle[string]
+	slot         int32 // index into share.slots; valid only while the entry is in the heap
+	shard        int16
+	rank         int8 // order among the application's entries that are due at one instant
+	missedClaims int8 // consecutive claims that passed the entry over
 }
 
 func (e *entry) position() store.Position {
 	return store.Position{Time: e.due, Rank: int(e.rank), ID: e.id}
 }
 
-// row returns what the database has of the entry.
+// row returns the entry as a due row of the database.
 func (e *entry) row() store.Due {
 	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
 }
 
-// before tells the order in which entries of one application are popped: by time, of one instant the lower rank first.
+// before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower rank.
 func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, at: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), application: unique.Make(d.Application),
+		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), application: unique.Make(d.Application),
 	}
 }
 
-// flight is what is known of an id between pop and land.
-type flight struct {
-	due     clock.Instant // as it was popped
-	rank    int8          // as it was popped
-	offered *entry        // what it will be after landing
-	news    bool          // the row was changed since: whatever is offered is true
+// inFlightEntry is the heap's knowledge of an id between pop and its completion.
+type inFlightEntry struct {
+	due        clock.Instant // due time at the pop
+	rank       int8          // rank at the pop
+	offered    *entry        // entry that enters the heap on completion; nil: none was offered
+	rowChanged bool          // the row has changed since the pop, so the next offer is true even if it equals the popped entry
 }
 
-// offer notes e unless it says only what was popped, or less than what is known already: pages read the row as it was
-// before its claim.
-func (f flight) offer(e entry) flight {
-	if f.offered == nil && (f.news || e.due != f.due || e.rank != f.rank) {
+// offer keeps e for the completion. It ignores e when e equals the popped entry, because a page may show the row as it was
+// before its claim. It also ignores e when an earlier offer was kept.
+func (f inFlightEntry) offer(e entry) inFlightEntry {
+	if f.offered == nil && (f.rowChanged || e.due != f.due || e.rank != f.rank) {
 		f.offered = &e
 	}
 	return f
 }
 
-// allowance is what a held application may bring in: that many rows due until then.
+// allowance bounds the rows that a restricted application may bring in.
 type allowance struct {
-	rows  int
-	until clock.Instant
+	rows     int           // rows that may still come in
+	dueUntil clock.Instant // latest due time of such a row, inclusive
 }
 
+// admits reports whether a row with that due time may come in, and counts it. A nil allowance admits every row.
 func (a *allowance) admits(due clock.Instant) bool {
 	if a == nil {
 		return true
 	}
-	if a.rows == 0 || due > a.until {
+	if a.rows == 0 || due > a.dueUntil {
 		return false
 	}
 	a.rows--
 	return true
 }
 
-// NewHeap returns a heap of that many shares, with the capacity divided among them.
+// NewHeap returns a heap of that many shares. They divide the capacity, in entries, equally.
 func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
-		flight: map[int64]flight{}, held: map[unique.Handle[string]]*allowance{},
-		order: order{peers: map[unique.Handle[string]]*peers{}},
+		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{},
+		order: order{applications: map[unique.Handle[string]]*applicationQueues{}},
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.order, max(1, capacity/shares))
@@ -104,56 +106,56 @@ func NewHeap(shares, capacity int) *Heap {
 	return h
 }
 
-// Offer puts rows into a share, in the place of what the share has of the same ids. It returns what is missing now, and
-// what land had to leave out before: of each application the first row that was offered or evicted and has no place; the
-// caller must read the application's rows again from there when Wants says so. Rows of ids in flight are taken when
-// these land.
-func (h *Heap) Offer(to int, rows []store.Due) (missing []store.Due) {
+// Offer puts rows into a share. A row replaces the share's entry of the same id. Offer returns the first missing row of each
+// application: the first row that was left out in this call or since the last one. The caller must read the application's rows
+// again from there once HasRoomFor returns true. A row whose id is in flight enters the heap on completion.
+func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &h.shares[to]
-	head, some := h.order.head()
+	s := &h.shares[shareIndex]
+	head, hadHead := h.order.head()
 	for i := range rows {
 		h.offer(s, newEntry(&rows[i]))
 	}
-	if now, ok := h.order.head(); ok && (!some || now < head) {
-		signal(h.wake)
+	if now, ok := h.order.head(); ok && (!hadHead || now < head) {
+		clock.Signal(h.wake)
 	}
 	return s.takeMissing()
 }
 
 func (h *Heap) offer(s *share, e entry) {
 	if known := s.entry(e.id); known != nil {
-		if known.due != e.due || known.rank != e.rank {
+		// an entry waits at most a Probe after a claim; if it waits for longer than a second, the clock was set back meanwhile
+		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.order.now.Add(time.Second)) {
 			s.set(e)
 		}
 		return
 	}
-	if f, flies := h.flight[e.id]; flies {
-		h.flight[e.id] = f.offer(e)
+	if f, isInFlight := h.inFlight[e.id]; isInFlight {
+		h.inFlight[e.id] = f.offer(e)
 		return
 	}
-	if !h.held[e.application].admits(e.due) {
+	if !h.allowance(e.application).admits(e.due) {
 		s.leaveOut(&e)
 		return
 	}
 	s.put(e)
 }
 
-// Remove takes ids out of a share: cancelled, or moved.
-func (h *Heap) Remove(from int, ids []int64) {
+// Remove takes ids out of a share, because their alarms were cancelled or moved.
+func (h *Heap) Remove(shareIndex int, ids []int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, id := range ids {
-		if f, flies := h.flight[id]; flies {
-			h.flight[id] = flight{due: f.due, rank: f.rank, news: true}
+		if f, isInFlight := h.inFlight[id]; isInFlight {
+			h.inFlight[id] = inFlightEntry{due: f.due, rank: f.rank, rowChanged: true}
 		}
-		h.shares[from].remove(id)
+		h.shares[shareIndex].remove(id)
 	}
 }
 
-// pop moves up to limit entries that are due at now into flight and returns them appended to dst: each application's in
-// the order of their time and rank, the applications by turns where several have some: no rank of one comes before another's.
+// pop moves up to limit entries that are due at now into flight, and returns them appended to dst. Applications with due
+// entries take turns, whatever their ranks. The entries of one application are in the order of time and rank.
 func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,150 +167,162 @@ func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
 		}
 		e := q.entries[0]
 		q.share.removeAt(q, 0)
-		h.flight[e.id] = flight{due: e.due, rank: e.rank}
+		h.inFlight[e.id] = inFlightEntry{due: e.due, rank: e.rank}
 		dst = append(dst, e)
 	}
 	return dst
 }
 
-// changed prepares for rows that are to be offered while still in flight, for what rang them changed them: it drops those
-// of which something newer is known, and of the others believes the next offer.
-func (h *Heap) changed(rows []store.Due) []store.Due {
+// expectReoffer prepares the offer of rows that a ring has changed and that are still in flight. It drops a row when something
+// newer is known of it. Of the rows that it returns, it believes the next offer even if that equals the popped entry.
+func (h *Heap) expectReoffer(rows []store.Due) []store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kept := rows[:0]
 	for _, d := range rows {
-		f, flies := h.flight[d.ID]
-		if flies && f.news {
+		f, isInFlight := h.inFlight[d.ID]
+		if isInFlight && f.rowChanged {
 			continue
 		}
-		if flies {
-			h.flight[d.ID] = flight{due: f.due, rank: f.rank, news: true}
+		if isInFlight {
+			h.inFlight[d.ID] = inFlightEntry{due: f.due, rank: f.rank, rowChanged: true}
 		}
 		kept = append(kept, d)
 	}
 	return kept
 }
 
-// land ends the flight of the entries. What was offered of them meanwhile comes in; with back, else they themselves do,
-// unless they were removed.
-func (h *Heap) land(entries []entry, back bool) {
+// complete takes the entries out of flight. An entry that was offered meanwhile enters the heap instead. Otherwise, with
+// putBack, the entry itself returns to the heap, unless it was removed or its row was changed.
+func (h *Heap) complete(entries []entry, putBack bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range entries {
 		e := &entries[i]
-		f, flies := h.flight[e.id]
-		delete(h.flight, e.id)
+		f, isInFlight := h.inFlight[e.id]
+		delete(h.inFlight, e.id)
 		switch {
 		case f.offered != nil:
 			e = f.offered
-		case !back || !flies || f.news:
+		case !putBack || !isInFlight || f.rowChanged:
 			continue
 		}
 		h.shareOf(e).put(*e)
 	}
-	h.tellMissing()
-	signal(h.wake)
+	h.wakeLoaders()
+	clock.Signal(h.wake)
 }
 
-// letGo ends the flight of entries for which their application has no use now: they are missing.
-func (h *Heap) letGo(entries []entry) {
+// drop takes the entries out of flight and leaves them out of the heap: they are missing until a loader reads them again.
+func (h *Heap) drop(entries []entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range entries {
 		e := &entries[i]
-		if f := h.flight[e.id]; f.offered != nil {
+		if f := h.inFlight[e.id]; f.offered != nil {
 			e = f.offered
 		}
-		delete(h.flight, entries[i].id)
+		delete(h.inFlight, entries[i].id)
 		h.shareOf(e).leaveOut(e)
 	}
-	h.tellMissing()
+	h.wakeLoaders()
 }
 
 func (h *Heap) shareOf(e *entry) *share { return &h.shares[ShareOf(int(e.shard), len(h.shares))] }
 
-// tellMissing wakes the loaders of the shares that had to leave something out.
-func (h *Heap) tellMissing() {
+// wakeLoaders wakes the loaders whose shares have missing rows.
+func (h *Heap) wakeLoaders() {
 	for i := range h.shares {
 		if len(h.shares[i].missing) > 0 {
-			signal(h.shares[i].drained)
+			clock.Signal(h.shares[i].loaderWake)
 		}
 	}
 }
 
-// Head returns when there is something to pop: the earliest entry's time; ok is false when the heap is empty.
+// Head returns the time at which the next entry may be popped. It may be past. ok is false when the heap is empty.
 func (h *Heap) Head() (due clock.Instant, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.order.head()
 }
 
-// Hold leaves an application's rows out, but for the next few that are due until then, until Unhold.
-func (h *Heap) Hold(application unique.Handle[string], but int, until clock.Instant) {
+// Restrict leaves an application's rows out until Unrestrict, except for the next allowedRows rows with a due time up to
+// dueUntil.
+func (h *Heap) Restrict(application unique.Handle[string], allowedRows int, dueUntil clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.held[application] = &allowance{rows: but, until: until}
-	if but > 0 {
-		h.tellDrained()
+	h.restricted[application.Value()] = &allowance{rows: allowedRows, dueUntil: dueUntil}
+	if allowedRows > 0 {
+		h.addRecheck(application)
 	}
 }
 
-// Unhold ends Hold: the application's rows are wanted.
-func (h *Heap) Unhold(application unique.Handle[string]) {
+// Unrestrict ends Restrict. Loaders read the application's missing rows again.
+func (h *Heap) Unrestrict(application unique.Handle[string]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.held, application)
-	h.tellDrained()
+	delete(h.restricted, application.Value())
+	h.addRecheck(application)
 }
 
-func (h *Heap) tellDrained() {
+func (h *Heap) addRecheck(application unique.Handle[string]) {
 	for i := range h.shares {
-		signal(h.shares[i].drained)
+		h.shares[i].addRecheck(application)
 	}
 }
 
-// Keep drops the entries of a share whose shard is not wanted any more.
-func (h *Heap) Keep(in int, wanted func(shard int) bool) {
+// KeepShards drops the entries of a share whose shard is no longer wanted.
+func (h *Heap) KeepShards(shareIndex int, wanted func(shard int) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shares[in].keep(wanted)
+	h.shares[shareIndex].keep(wanted)
 }
 
-// Wants reports whether a share has use for an application's rows from a position on that were left out before.
-func (h *Heap) Wants(of int, application string, from store.Position) bool {
+// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call, and forgets them. With
+// all it may be true for every application. Without all, LoaderWake is signalled when that changes.
+func (h *Heap) TakeRechecks(shareIndex int) (applications []string, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	name := unique.Make(application)
-	if a := h.held[name]; a != nil {
-		return a.rows > 0 && from.Time <= a.until
+	s := &h.shares[shareIndex]
+	s.signalAtHalf = s.signalAtHalf || !s.roomy()
+	return s.takeRechecks(), s.roomy()
+}
+
+// HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. After false,
+// TakeRechecks returns the application once the result may have changed.
+func (h *Heap) HasRoomFor(shareIndex int, application string, from store.Position) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a := h.restricted[application]; a != nil {
+		return a.rows > 0 && from.Time <= a.dueUntil
 	}
-	return h.shares[of].wants(name)
+	return h.shares[shareIndex].hasRoomFor(application, from)
 }
 
-// Len returns the entries in the heap and in flight.
+// allowance returns the allowance of a restricted application, nil if the application is not restricted.
+func (h *Heap) allowance(application unique.Handle[string]) *allowance {
+	if len(h.restricted) == 0 {
+		return nil
+	}
+	return h.restricted[application.Value()]
+}
+
+// Len returns the number of waiting entries and the number of entries in flight.
 func (h *Heap) Len() (waiting, inFlight int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.shares {
 		waiting += len(h.shares[i].index)
 	}
-	return waiting, len(h.flight)
+	return waiting, len(h.inFlight)
 }
 
-// Drained returns a channel of capacity 1, signalled when Wants may have become true of an application, and when Offer has
-// something missing to tell.
-func (h *Heap) Drained(of int) <-chan struct{} { return h.shares[of].drained }
+// LoaderWake returns a channel of capacity 1 for the share's loader. It is signalled when TakeRechecks or Offer has news: an
+// application to recheck, or missing rows.
+func (h *Heap) LoaderWake(shareIndex int) <-chan struct{} { return h.shares[shareIndex].loaderWake }
 
-// Wake returns a channel of capacity 1, signalled when there may be an earlier head.
+// Wake returns a channel of capacity 1. It is signalled when the head may be earlier than before.
 func (h *Heap) Wake() <-chan struct{} { return h.wake }
 
-// ShareOf returns the share of a shard among that many.
+// ShareOf returns the index of the share that holds a shard's alarms, of that many shares.
 func ShareOf(shard, shares int) int { return shard % shares }
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

@@ -15,32 +15,32 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// heapModel is what a heap must hold, as plain maps, and what the loaders know to be missing.
+// heapModel holds the expected content of a heap in plain maps, and the missing rows that the loaders know of.
 type heapModel struct {
-	h      *Heap
-	shares int
-	rows   map[int64]store.Due                 // offered and neither removed nor popped: in the heap, or missing
-	flight map[int64]entry                     // popped, as they were
-	known  map[int64]store.Due                 // of those in flight: what came in meanwhile
-	news   map[int64]bool                      // of those in flight: removed or changed meanwhile
-	behind []map[string]store.Position         // a share: missing from there on
-	held   map[unique.Handle[string]]allowance // as Hold was told, less what came in
+	h          *Heap
+	shares     int
+	rows       map[int64]store.Due                 // rows that were offered and neither removed nor popped: in the heap, or missing
+	inFlight   map[int64]entry                     // popped entries, as popped
+	offered    map[int64]store.Due                 // row that enters on completion, by id in flight
+	rowChanged map[int64]bool                      // ids in flight that were removed or changed
+	missing    []map[string]store.Position         // by share and application: position of the first missing row
+	restricted map[unique.Handle[string]]allowance // allowances as passed to Restrict
 }
 
 func newHeapModel(shares, capacity int) *heapModel {
 	m := &heapModel{
-		h: NewHeap(shares, capacity), shares: shares, rows: map[int64]store.Due{}, flight: map[int64]entry{},
-		known: map[int64]store.Due{}, news: map[int64]bool{}, held: map[unique.Handle[string]]allowance{},
+		h: NewHeap(shares, capacity), shares: shares, rows: map[int64]store.Due{}, inFlight: map[int64]entry{},
+		offered: map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[unique.Handle[string]]allowance{},
 	}
 	for range shares {
-		m.behind = append(m.behind, map[string]store.Position{})
+		m.missing = append(m.missing, map[string]store.Position{})
 	}
 	return m
 }
 
 var modelApplications = []string{"a", "b", "c", "d", "e"}
 
-// modelRow draws a row; the id fixes shard and application.
+// modelRow draws a row. Its id determines the shard and the application.
 func modelRow(t *rapid.T) store.Due {
 	id := rapid.Int64Range(1, 60).Draw(t, "id")
 	return store.Due{
@@ -53,24 +53,24 @@ func (m *heapModel) offer(t *rapid.T) {
 	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t, "rows")
 	byShare := make([][]store.Due, m.shares)
 	for _, d := range rows {
-		to := ShareOf(d.Shard, m.shares)
-		byShare[to] = append(byShare[to], d)
-		if e, flies := m.flight[d.ID]; !flies {
+		share := ShareOf(d.Shard, m.shares)
+		byShare[share] = append(byShare[share], d)
+		if e, isInFlight := m.inFlight[d.ID]; !isInFlight {
 			m.rows[d.ID] = d
-		} else if _, known := m.known[d.ID]; !known && (m.news[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
-			m.known[d.ID] = d
+		} else if _, known := m.offered[d.ID]; !known && (m.rowChanged[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
+			m.offered[d.ID] = d
 		}
 	}
-	for to, rows := range byShare {
-		m.miss(to, m.h.Offer(to, rows))
+	for share, rows := range byShare {
+		m.noteMissing(share, m.h.Offer(share, rows))
 	}
 }
 
-// miss notes what a share told to be missing, as a loader does.
-func (m *heapModel) miss(share int, missing []store.Due) {
+// noteMissing notes the rows that a share reported missing, as a loader does.
+func (m *heapModel) noteMissing(share int, missing []store.Due) {
 	for _, d := range missing {
-		if before, ok := m.behind[share][d.Application]; !ok || d.Position().Before(before) {
-			m.behind[share][d.Application] = d.Position()
+		if before, ok := m.missing[share][d.Application]; !ok || d.Position().Before(before) {
+			m.missing[share][d.Application] = d.Position()
 		}
 	}
 }
@@ -79,9 +79,9 @@ func (m *heapModel) remove(t *rapid.T) {
 	d := modelRow(t)
 	m.h.Remove(ShareOf(d.Shard, m.shares), []int64{d.ID})
 	delete(m.rows, d.ID)
-	if _, flies := m.flight[d.ID]; flies {
-		m.news[d.ID] = true
-		delete(m.known, d.ID)
+	if _, isInFlight := m.inFlight[d.ID]; isInFlight {
+		m.rowChanged[d.ID] = true
+		delete(m.offered, d.ID)
 	}
 }
 
@@ -90,26 +90,27 @@ func (m *heapModel) pop(t *rapid.T) {
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
 	due := 0
 	for _, e := range m.entries() {
-		if e.at <= now {
+		if e.popAt <= now {
 			due++
 		}
 	}
 	popped := m.h.pop(nil, now, limit)
 	if len(popped) != min(due, limit) {
-		t.Fatalf("popped %d of %d that are due at %d, limit %d", len(popped), due, now, limit)
+		t.Fatalf("popped %d of %d entries due at %d, limit %d", len(popped), due, now, limit)
 	}
 	for i := range popped {
 		e := popped[i]
-		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.at > now {
-			t.Fatalf("popped %+v at %d, offered was %+v, %t", e, now, d, ok)
+		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now {
+			t.Fatalf("popped %+v at %d, offered row %+v, %t", e, now, d, ok)
 		}
 		delete(m.rows, e.id)
-		m.flight[e.id] = e
+		m.inFlight[e.id] = e
 	}
 	m.checkPopOrder(t, popped)
 }
 
-// checkPopOrder: within a share and application by time and rank, and before everything that stayed.
+// checkPopOrder checks that the entries of one share and application were popped by time and rank, and before all entries that
+// stayed.
 func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	type key struct {
 		share       int
@@ -130,59 +131,59 @@ func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	}
 }
 
-// comesBefore says in which order entries of one application are to be popped.
+// comesBefore reports whether e must be popped before f, an entry of the same application.
 func comesBefore(e, f entry) bool {
-	return slices.Compare([]int64{int64(e.at), int64(e.rank), e.id}, []int64{int64(f.at), int64(f.rank), f.id}) < 0
+	return slices.Compare([]int64{int64(e.popAt), int64(e.rank), e.id}, []int64{int64(f.popAt), int64(f.rank), f.id}) < 0
 }
 
-// someFlying draws some of what is in flight.
-func (m *heapModel) someFlying(t *rapid.T) []entry {
-	if len(m.flight) == 0 {
+// someInFlight draws some entries in flight.
+func (m *heapModel) someInFlight(t *rapid.T) []entry {
+	if len(m.inFlight) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(m.flight))
+	ids := slices.Sorted(maps.Keys(m.inFlight))
 	from := rapid.IntRange(0, len(ids)-1).Draw(t, "from")
 	to := rapid.IntRange(from, len(ids)).Draw(t, "to")
 	var entries []entry
 	for _, id := range ids[from:to] {
-		entries = append(entries, m.flight[id])
+		entries = append(entries, m.inFlight[id])
 	}
 	return entries
 }
 
-func (m *heapModel) landed(id int64) {
-	delete(m.flight, id)
-	delete(m.known, id)
-	delete(m.news, id)
+func (m *heapModel) forget(id int64) {
+	delete(m.inFlight, id)
+	delete(m.offered, id)
+	delete(m.rowChanged, id)
 }
 
-func (m *heapModel) land(t *rapid.T) {
-	entries, back := m.someFlying(t), rapid.Bool().Draw(t, "back")
-	if back {
+func (m *heapModel) complete(t *rapid.T) {
+	entries, putBack := m.someInFlight(t), rapid.Bool().Draw(t, "putBack")
+	if putBack {
 		for i := range entries {
-			entries[i].at += clock.Instant(rapid.IntRange(0, 5).Draw(t, "later"))
+			entries[i].popAt += clock.Instant(rapid.IntRange(0, 5).Draw(t, "later"))
 		}
 	}
-	m.h.land(entries, back)
+	m.h.complete(entries, putBack)
 	for _, e := range entries {
-		if d, ok := m.known[e.id]; ok {
+		if d, ok := m.offered[e.id]; ok {
 			m.rows[e.id] = d
-		} else if back && !m.news[e.id] {
+		} else if putBack && !m.rowChanged[e.id] {
 			m.rows[e.id] = dueOf(e)
 		}
-		m.landed(e.id)
+		m.forget(e.id)
 	}
 }
 
-func (m *heapModel) letGo(t *rapid.T) {
-	entries := m.someFlying(t)
-	m.h.letGo(entries)
+func (m *heapModel) drop(t *rapid.T) {
+	entries := m.someInFlight(t)
+	m.h.drop(entries)
 	for _, e := range entries {
 		m.rows[e.id] = dueOf(e)
-		if d, ok := m.known[e.id]; ok {
+		if d, ok := m.offered[e.id]; ok {
 			m.rows[e.id] = d
 		}
-		m.landed(e.id)
+		m.forget(e.id)
 	}
 }
 
@@ -190,9 +191,9 @@ func dueOf(e entry) store.Due {
 	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
 }
 
-// changed is what the loop does with rows that a claim put off: it offers them while they fly, then lands them.
-func (m *heapModel) changed(t *rapid.T) {
-	entries := m.someFlying(t)
+// reoffer offers rows that a claim has put off while they are in flight, as the loop does before it completes them.
+func (m *heapModel) reoffer(t *rapid.T) {
+	entries := m.someInFlight(t)
 	rows := make([]store.Due, 0, len(entries))
 	for _, e := range entries {
 		d := dueOf(e)
@@ -200,47 +201,47 @@ func (m *heapModel) changed(t *rapid.T) {
 		rows = append(rows, d)
 	}
 	kept := map[int64]bool{}
-	for _, d := range m.h.changed(slices.Clone(rows)) {
+	for _, d := range m.h.expectReoffer(slices.Clone(rows)) {
 		kept[d.ID] = true
-		delete(m.known, d.ID)
-		to := ShareOf(d.Shard, m.shares)
-		m.miss(to, m.h.Offer(to, []store.Due{d}))
+		delete(m.offered, d.ID)
+		share := ShareOf(d.Shard, m.shares)
+		m.noteMissing(share, m.h.Offer(share, []store.Due{d}))
 	}
 	for _, d := range rows {
-		if kept[d.ID] == m.news[d.ID] {
-			t.Fatalf("kept %t of %+v, news %t", kept[d.ID], d, m.news[d.ID])
+		if kept[d.ID] == m.rowChanged[d.ID] {
+			t.Fatalf("kept %t of %+v, row changed %t", kept[d.ID], d, m.rowChanged[d.ID])
 		}
 		if kept[d.ID] {
-			m.news[d.ID], m.known[d.ID] = true, d
+			m.rowChanged[d.ID], m.offered[d.ID] = true, d
 		}
 	}
 }
 
-func (m *heapModel) hold(t *rapid.T) {
+func (m *heapModel) restrict(t *rapid.T) {
 	name := unique.Make(rapid.SampledFrom(modelApplications).Draw(t, "application"))
-	if rapid.Bool().Draw(t, "unhold") {
-		m.h.Unhold(name)
-		delete(m.held, name)
+	if rapid.Bool().Draw(t, "unrestrict") {
+		m.h.Unrestrict(name)
+		delete(m.restricted, name)
 		return
 	}
-	a := allowance{rows: rapid.IntRange(0, 3).Draw(t, "but"), until: clock.Instant(rapid.IntRange(0, 100).Draw(t, "until"))}
-	m.h.Hold(name, a.rows, a.until)
-	m.held[name] = a
+	a := allowance{rows: rapid.IntRange(0, 3).Draw(t, "allowedRows"), dueUntil: clock.Instant(rapid.IntRange(0, 100).Draw(t, "until"))}
+	m.h.Restrict(name, a.rows, a.dueUntil)
+	m.restricted[name] = a
 }
 
-// catchUp reads for one application again, where it is wanted, as a loader does. It must come to an end.
+// catchUp reads the missing rows again wherever the heap has room, as a loader does. It must come to an end.
 func (m *heapModel) catchUp(t *rapid.T) {
-	for share := range m.behind {
+	for share := range m.missing {
 		for _, application := range modelApplications {
 			for rounds := 0; ; rounds++ {
-				from, ok := m.behind[share][application]
-				if !ok || !m.h.Wants(share, application, from) {
+				from, ok := m.missing[share][application]
+				if !ok || !m.h.HasRoomFor(share, application, from) {
 					break
 				}
 				if rounds > 200 {
-					t.Fatalf("%s is wanted in share %d for ever", application, share)
+					t.Fatalf("share %[2]d has room for %[1]s for ever", application, share)
 				}
-				delete(m.behind[share], application)
+				delete(m.missing[share], application)
 				var rows []store.Due
 				for _, d := range m.rows {
 					if d.Application == application && ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
@@ -253,7 +254,7 @@ func (m *heapModel) catchUp(t *rapid.T) {
 					}
 					return 1
 				})
-				m.miss(share, m.h.Offer(share, rows))
+				m.noteMissing(share, m.h.Offer(share, rows))
 			}
 		}
 	}
@@ -271,18 +272,18 @@ func (m *heapModel) entries() map[int64]entry {
 
 // check compares the heap with the model.
 func (m *heapModel) check(t *rapid.T) {
-	for share := range m.behind {
-		m.miss(share, m.h.Offer(share, nil))
+	for share := range m.missing {
+		m.noteMissing(share, m.h.Offer(share, nil))
 	}
 	entries := m.entries()
 	for id, d := range m.rows {
 		e, here := entries[id]
-		from, behind := m.behind[ShareOf(d.Shard, m.shares)][d.Application]
+		from, behind := m.missing[ShareOf(d.Shard, m.shares)][d.Application]
 		if !here && (!behind || d.Position().Before(from)) {
-			t.Fatalf("%+v is lost: its application is behind from %+v, %t", d, from, behind)
+			t.Fatalf("%+v is lost: its application misses rows from %+v on, %t", d, from, behind)
 		}
 		if here && dueOf(e) != d {
-			t.Fatalf("%+v is held as %+v", d, e)
+			t.Fatalf("row %+v is in the heap as %+v", d, e)
 		}
 	}
 	for id, e := range entries {
@@ -290,8 +291,8 @@ func (m *heapModel) check(t *rapid.T) {
 			t.Fatalf("%+v should not be there", e)
 		}
 	}
-	if _, inFlight := m.h.Len(); inFlight != len(m.flight) {
-		t.Fatalf("%d in flight, want %d", inFlight, len(m.flight))
+	if _, inFlight := m.h.Len(); inFlight != len(m.inFlight) {
+		t.Fatalf("%d in flight, want %d", inFlight, len(m.inFlight))
 	}
 	m.checkHead(t, entries)
 	for i := range m.h.shares {
@@ -306,7 +307,7 @@ func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry) {
 	}
 	first := clock.MaxInstant
 	for _, e := range entries {
-		first = min(first, e.at)
+		first = min(first, e.popAt)
 	}
 	if ok && max(head, m.h.order.now) != max(first, m.h.order.now) {
 		t.Fatalf("head is %d, the earliest is %d, now %d", head, first, m.h.order.now)
@@ -320,11 +321,11 @@ func checkShare(t *rapid.T, s *share) {
 	n := 0
 	for name, q := range s.queues {
 		n += len(q.entries)
-		if len(q.entries) == 0 || q.application != name || len(q.entries) > s.longest || q.line == nil || q.line.queues[q.spot] != q {
-			t.Fatalf("queue %s: %d entries, longest %d, line %p", name.Value(), len(q.entries), s.longest, q.line)
+		if len(q.entries) == 0 || q.application != name || q.length != len(q.entries) || q.inHeap == nil || q.inHeap.queues[q.heapIndex] != q {
+			t.Fatalf("queue %s: %d entries, filed as %d, line %p", name.Value(), len(q.entries), q.length, q.inHeap)
 		}
 		for i := range q.entries {
-			if slot, ok := s.index[q.entries[i].id]; !ok || s.slots[slot] != (place{q: q, i: i}) || q.entries[i].slot != slot {
+			if slot, ok := s.index[q.entries[i].id]; !ok || s.slots[slot] != (location{queue: q, index: i}) || q.entries[i].slot != slot {
 				t.Fatalf("entry %+v is indexed in slot %d, %t, is at %d", q.entries[i], slot, ok, i)
 			}
 			if i > 0 && q.entries[i].before(&q.entries[(i-1)/fanOut]) {
@@ -332,24 +333,40 @@ func checkShare(t *rapid.T, s *share) {
 			}
 		}
 	}
-	if n != len(s.index) || n+len(s.free) != len(s.slots) {
-		t.Fatalf("%d entries, %d indexed, %d of %d slots free", n, len(s.index), len(s.free), len(s.slots))
+	checkLengths(t, s)
+	if n != len(s.index) || n+len(s.freeSlots) != len(s.slots) {
+		t.Fatalf("%d entries, %d indexed, %d of %d slots free", n, len(s.index), len(s.freeSlots), len(s.slots))
 	}
 }
 
-func TestHeapAgainstModel(t *testing.T) {
+// checkLengths compares share.lengths with the queues.
+func checkLengths(t *rapid.T, s *share) {
+	listed, longest := 0, 0
+	for length, q := range s.lengths.heads {
+		for ; q != nil; q = q.next {
+			if listed++; q.length != length || s.queues[q.application] != q || q.next != nil && q.next.prev != q {
+				t.Fatalf("queue %s of %d entries is listed with length %d", q.application.Value(), len(q.entries), length)
+			}
+			longest = length
+		}
+	}
+	if listed != len(s.queues) || longest != s.lengths.longest {
+		t.Fatalf("%d of %d queues listed, the longest has %d, not %d", listed, len(s.queues), longest, s.lengths.longest)
+	}
+}
+
+func TestHeapAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 40).Draw(t, "capacity"))
 		t.Repeat(map[string]func(*rapid.T){
-			"offer": m.offer, "remove": m.remove, "pop": m.pop, "land": m.land, "letGo": m.letGo, "changed": m.changed,
-			"hold": m.hold, "catchUp": m.catchUp, "": m.check,
+			"offer": m.offer, "remove": m.remove, "pop": m.pop, "complete": m.complete, "drop": m.drop, "reoffer": m.reoffer,
+			"restrict": m.restrict, "catchUp": m.catchUp, "": m.check,
 		})
 	})
 }
 
-// TestHeapDrainsBacklog pops a backlog of several applications through a heap far smaller, reading again only what Wants says,
-// when Drained says so.
-func TestHeapDrainsBacklog(t *testing.T) {
+// A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor says so.
+func TestHeapRereadsWholeBacklog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newHeapModel(1, rapid.IntRange(1, 32).Draw(t, "capacity"))
 		n := rapid.IntRange(1, 60).Draw(t, "rows")
@@ -363,28 +380,28 @@ func TestHeapDrainsBacklog(t *testing.T) {
 		for _, d := range all {
 			m.rows[d.ID] = d
 		}
-		m.miss(0, m.h.Offer(0, all))
+		m.noteMissing(0, m.h.Offer(0, all))
 		for popped := 0; popped < n; {
 			batch := m.h.pop(nil, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
-			m.h.land(batch, false)
+			m.h.complete(batch, false)
 			for i := range batch {
 				delete(m.rows, batch[i].id)
 			}
 			popped += len(batch)
 			select {
-			case <-m.h.Drained(0):
+			case <-m.h.LoaderWake(0):
 				m.catchUp(t)
 			default:
 				if len(batch) == 0 {
-					t.Fatalf("stuck: %d of %d popped, behind %v", popped, n, m.behind)
+					t.Fatalf("stuck: %d of %d popped, missing from %v on", popped, n, m.missing)
 				}
 			}
 		}
 	})
 }
 
-// TestHeapFlood floods a share with one application's rows: those of others come in, and are popped by turns.
-func TestHeapFlood(t *testing.T) {
+// A share is full of one application's rows. Rows of other applications still enter, and are popped by turns.
+func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 	h := NewHeap(1, 1000)
 	flood := make([]store.Due, 5000)
 	for i := range flood {
@@ -412,9 +429,9 @@ func TestHeapFlood(t *testing.T) {
 	}
 }
 
-// TestHeapRanks pops what is due at one instant by its rank, also where rows are offered anew with another, and no rank of
-// one application before another application's turn.
-func TestHeapRanks(t *testing.T) {
+// Entries that are due at one instant are popped by rank, also after an offer with another rank. No rank of one application precedes
+// another application's turn.
+func TestPopsByTimeThenRank(t *testing.T) {
 	h := NewHeap(1, 100)
 	for i, rank := range []int{9, 2, 5, 2, 0} {
 		h.Offer(0, []store.Due{{ID: int64(1 + i), NextTryTime: 10, Rank: rank, Application: "a"}})
@@ -431,18 +448,18 @@ func TestHeapRanks(t *testing.T) {
 		}
 	}
 	if !slices.Equal(a, []int64{6, 5, 1, 2, 4, 3}) || turn > 1 {
-		t.Fatalf("popped %v, the other's turn was %d", a, turn)
+		t.Fatalf("popped %v, the turn of b was %d", a, turn)
 	}
-	// in flight: a page that shows the row as it was says nothing, another rank does
+	// in flight: an offer of the popped row is no news, an offer with another rank is
 	h.Offer(0, []store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"}, {ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
-	h.land([]entry{{id: 2}, {id: 3}}, false)
+	h.complete([]entry{{id: 2}, {id: 3}}, false)
 	if again := h.pop(nil, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
 		t.Fatalf("popped %+v", again)
 	}
 }
 
-// TestHeapTurns: an application that was idle has no turns saved up, and one that was busy has none to pay back.
-func TestHeapTurns(t *testing.T) {
+// An idle application saves up no turns, and a busy application pays none back.
+func TestTurnsAreNotSavedUp(t *testing.T) {
 	h := NewHeap(1, 1000)
 	offer := func(from, n int, application string) {
 		for i := range n {
@@ -461,8 +478,8 @@ func TestHeapTurns(t *testing.T) {
 	}
 }
 
-// TestHeapMoreApplicationsThanRoom: where nobody has more than one row the earliest stay.
-func TestHeapMoreApplicationsThanRoom(t *testing.T) {
+// If no application has more than one row, the earliest rows stay.
+func TestEarliestStayWithMoreApplicationsThanRoom(t *testing.T) {
 	h := NewHeap(1, 10)
 	missing := map[string]bool{}
 	for i := range int64(40) {
@@ -484,9 +501,9 @@ func TestHeapMoreApplicationsThanRoom(t *testing.T) {
 	}
 }
 
-// TestHeapRefill: an application whose rows were cut is wanted again when half of what it had left was popped, though others
-// fill the heap with what is due later.
-func TestHeapRefill(t *testing.T) {
+// An application lost rows. The heap has room for them when half of its other entries are popped, although rows of another
+// application that are due later fill the heap.
+func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 	h := NewHeap(1, 100)
 	rows := func(application string, first int64, n int, due clock.Instant) (rows []store.Due) {
 		for i := range int64(n) {
@@ -499,62 +516,62 @@ func TestHeapRefill(t *testing.T) {
 	if len(missing) != 1 || missing[0].Application != "flood" {
 		t.Fatalf("missing %+v", missing)
 	}
-	wants := func() bool { return h.Wants(0, "flood", missing[0].Position()) }
-	drained := func() bool {
+	hasRoom := func() bool { return h.HasRoomFor(0, "flood", missing[0].Position()) }
+	woken := func() bool {
 		select {
-		case <-h.Drained(0):
+		case <-h.LoaderWake(0):
 			return true
 		default:
 			return false
 		}
 	}
-	if drained(); wants() {
-		t.Fatal("wanted before anything was popped")
+	if woken(); hasRoom() {
+		t.Fatal("room for missing rows before any entry was popped")
 	}
-	for popped := 0; !drained(); popped++ {
+	for popped := 0; !woken(); popped++ {
 		if batch := h.pop(nil, 1, 1); len(batch) == 0 {
-			t.Fatal("the flood is over, and nobody was told")
+			t.Fatal("the flood is over, and the loader was not woken")
 		}
 	}
-	if waiting, _ := h.Len(); !wants() || waiting <= 60 {
-		t.Errorf("%d are left, wanted %t", waiting, wants())
+	if waiting, _ := h.Len(); !hasRoom() || waiting <= 60 {
+		t.Errorf("%d entries are left, room %t", waiting, hasRoom())
 	}
 }
 
-// TestHeapLandsFull: what has no place when it lands is told, and the loader woken to be told.
-func TestHeapLandsFull(t *testing.T) {
+// An entry that finds no room on completion wakes the loader, and the next Offer returns it as missing.
+func TestEntryPutBackIntoFullShareIsReportedMissing(t *testing.T) {
 	h := NewHeap(1, 2)
 	h.Offer(0, []store.Due{{ID: 9, NextTryTime: 3, Application: "a"}})
-	flying := h.pop(nil, 3, 1)
+	inFlight := h.pop(nil, 3, 1)
 	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 1, Application: "a"}, {ID: 2, NextTryTime: 2, Application: "a"}})
-	h.land(flying, true)
+	h.complete(inFlight, true)
 	select {
-	case <-h.Drained(0):
+	case <-h.LoaderWake(0):
 	default:
-		t.Error("nobody was told")
+		t.Error("the loader was not woken")
 	}
 	if missing := h.Offer(0, nil); len(missing) != 1 || missing[0].ID != 9 || missing[0].NextTryTime != 3 {
 		t.Errorf("missing %+v", missing)
 	}
 }
 
-// TestHeapAllowance: a held application brings in as many rows as it may, of those due by then.
-func TestHeapAllowance(t *testing.T) {
+// A restricted application brings in as many rows as allowed, all of them due by the given time.
+func TestRestrictAllowsDueRows(t *testing.T) {
 	h := NewHeap(1, 100)
-	h.Hold(unique.Make("a"), 2, 10)
+	h.Restrict(unique.Make("a"), 2, 10)
 	var rows []store.Due
 	for i, due := range []clock.Instant{20, 5, 30, 10, 7} {
 		rows = append(rows, store.Due{ID: int64(i), NextTryTime: due, Application: "a"})
 	}
 	if missing := h.Offer(0, rows); len(missing) != 1 || missing[0].NextTryTime != 7 {
-		t.Errorf("missing %+v, want from the third that was due", missing)
+		t.Errorf("missing %+v, want the third due row", missing)
 	}
-	if h.Wants(0, "a", store.Position{Time: 7}) {
-		t.Error("wanted beyond the allowance")
+	if h.HasRoomFor(0, "a", store.Position{Time: 7}) {
+		t.Error("room beyond the allowance")
 	}
-	h.Hold(unique.Make("a"), 1, 10)
-	if !h.Wants(0, "a", store.Position{Time: 7}) || h.Wants(0, "a", store.Position{Time: 11}) {
-		t.Error("wanted are those due until then")
+	h.Restrict(unique.Make("a"), 1, 10)
+	if !h.HasRoomFor(0, "a", store.Position{Time: 7}) || h.HasRoomFor(0, "a", store.Position{Time: 11}) {
+		t.Error("want room for rows due until then, and for no others")
 	}
 	popped := h.pop(nil, 100, 10)
 	if len(popped) != 2 || popped[0].due != 5 || popped[1].due != 10 {
@@ -562,8 +579,8 @@ func TestHeapAllowance(t *testing.T) {
 	}
 }
 
-// TestHeapSharesApart: what one share has no room for is no other share's trouble.
-func TestHeapSharesApart(t *testing.T) {
+// A full share leaves the room of other shares alone.
+func TestFullShareLeavesOtherSharesRoom(t *testing.T) {
 	h := NewHeap(4, 40)
 	for i := range int64(100) {
 		h.Offer(0, []store.Due{{ID: i, NextTryTime: 1, Shard: 0, Application: "a"}})
@@ -578,20 +595,19 @@ func TestHeapSharesApart(t *testing.T) {
 	}
 }
 
-// TestHeapKeep drops the entries of shards that went.
-func TestHeapKeep(t *testing.T) {
+func TestKeepShardsDropsOtherShards(t *testing.T) {
 	h := NewHeap(1, 100)
 	for i := range int64(50) {
 		h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
 	}
-	h.Keep(0, func(shard int) bool { return shard < 2 })
+	h.KeepShards(0, func(shard int) bool { return shard < 2 })
 	popped := h.pop(nil, 1000, 100)
 	if len(popped) != 20 {
 		t.Fatalf("%d entries are left, want 20", len(popped))
 	}
 	for _, e := range popped {
 		if e.shard >= 2 {
-			t.Errorf("%+v is of a shard that went", e)
+			t.Errorf("%+v is of a dropped shard", e)
 		}
 	}
 }
@@ -622,14 +638,40 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 				now++
 				offer(now)
 				popped = h.pop(popped[:0], clock.Instant(now), 10)
-				h.land(popped, false)
+				h.complete(popped, false)
 			}
 		})
 	}
 }
 
-// benchRows returns rows of one application, due as the pattern says: at random in a minute, one a millisecond in the order in
-// which they are loaded, or all at one instant.
+// BenchmarkHeapFull offers rows to a full share. Its applications have about the same backlog, so each row competes for room.
+func BenchmarkHeapFull(b *testing.B) {
+	for _, applications := range []int{10, 5000, 50_000} {
+		b.Run(fmt.Sprintf("applications=%d", applications), func(b *testing.B) {
+			h, rnd := NewHeap(1, 25_000), rand.New(rand.NewPCG(1, 2))
+			names := make([]string, applications)
+			for i := range names {
+				names[i] = fmt.Sprint("application", i)
+			}
+			rows := make([]store.Due, 1)
+			id := int64(0)
+			offer := func() {
+				id++
+				rows[0] = store.Due{ID: id, NextTryTime: clock.Instant(id), Application: names[rnd.IntN(applications)]}
+				h.Offer(0, rows)
+			}
+			for range 25_000 {
+				offer()
+			}
+			for b.Loop() {
+				offer()
+			}
+		})
+	}
+}
+
+// benchRows returns n rows of one application. The pattern gives their due times: random within a minute, ascending by one
+// millisecond, or all at one instant.
 func benchRows(n int, pattern string) []store.Due {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	rows := make([]store.Due, n)
@@ -645,7 +687,7 @@ func benchRows(n int, pattern string) []store.Due {
 	return rows
 }
 
-// benchPages divides rows as loaders do: pages of one share each.
+// benchPages divides rows into pages of one share each, as loaders do.
 func benchPages(rows []store.Due, shares, size int) (pages [][]store.Due) {
 	for page := range slices.Chunk(rows, shares*size) {
 		byShare := make([][]store.Due, shares)
@@ -658,7 +700,7 @@ func benchPages(rows []store.Due, shares, size int) (pages [][]store.Due) {
 	return pages
 }
 
-// BenchmarkHeapFill fills a heap in pages and empties it, in batches that are due or by cancelling. A round is of all rows.
+// BenchmarkHeapFill fills a heap in pages, and empties it by batches of due entries or by cancels. One iteration handles all rows.
 func BenchmarkHeapFill(b *testing.B) {
 	const size, shares, page, batch = 100_000, 4, 1000, 300
 	fill := func(h *Heap, pages [][]store.Due) {
@@ -675,7 +717,7 @@ func BenchmarkHeapFill(b *testing.B) {
 			popped := make([]entry, 1, batch)
 			b.ReportAllocs()
 			for b.Loop() {
-				for fill(h, pages); len(popped) > 0; h.land(popped, false) {
+				for fill(h, pages); len(popped) > 0; h.complete(popped, false) {
 					popped = h.pop(popped[:0], size, batch)
 				}
 				popped = popped[:1]
@@ -712,8 +754,8 @@ func BenchmarkHeapFill(b *testing.B) {
 	})
 }
 
-// TestHeapRanksAcrossShares pops one application's entries in order whatever share they are in, and gives it one turn.
-func TestHeapRanksAcrossShares(t *testing.T) {
+// One application's entries are popped in order across shares, and the application has one turn.
+func TestSharesOfOneApplicationHaveOneTurn(t *testing.T) {
 	h := NewHeap(4, 4000)
 	for i := range 400 {
 		h.Offer(i%4, []store.Due{{ID: int64(i + 1), NextTryTime: 10, Rank: i * 7 % 10, Shard: i % 4, Application: "a"}})
@@ -736,17 +778,16 @@ func TestHeapRanksAcrossShares(t *testing.T) {
 				t.Fatalf("popped %+v after %+v", e, last)
 			}
 			last = e
-			h.land([]entry{e}, false)
+			h.complete([]entry{e}, false)
 		}
 	}
 }
 
-// TestAgainBearsRank: what is to be rung again keeps its place among those due at one instant.
-func TestAgainBearsRank(t *testing.T) {
+func TestReofferedRowKeepsRank(t *testing.T) {
 	r := &result{}
 	rings := []clock.Ring{{AlarmID: 1, Priority: 7, LatestRingAt: clock.NoInstant}}
-	r.fates(rings, []clock.Outcome{{Kind: clock.Doubtful}}, 5)
-	if len(r.again) != 1 || r.again[0].Rank != 2 {
-		t.Fatalf("again %+v", r.again)
+	r.decideFates(rings, []clock.Outcome{{Kind: clock.Doubtful}}, 5)
+	if len(r.reoffered) != 1 || r.reoffered[0].Rank != 2 {
+		t.Fatalf("again %+v", r.reoffered)
 	}
 }

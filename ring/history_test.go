@@ -10,25 +10,25 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// history is a node with what applications do to it at random, and what must come of it.
+// history is a node, the random sets and cancels of its applications, and the expected result.
 type history struct {
 	*node
-	due    map[int64]clock.Instant // by alarm: when its last generation is due; none when cancelled
-	setAt  map[int64]clock.Instant
-	slow   bool // rings may come late
-	faulty bool // and twice
+	due          map[int64]clock.Instant // due time of each alarm's last generation; absent for a cancelled alarm
+	setAt        map[int64]clock.Instant // time of each alarm's last set
+	mayBeLate    bool                    // rings may be late
+	mayRingTwice bool                    // rings may be late and come twice
 }
 
 func (h *history) set(t *rapid.T) {
 	application := rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "application")
 	id := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "id"))
 	since := h.clock.now().Sub(h.origin)
-	in := time.Duration(rapid.SampledFrom([]int{-1000, 0, 1, 500, 1000, 5000, 14_999, 15_000, 29_999, 30_000, 31_000, 45_000}).Draw(t, "in")+
+	delay := time.Duration(rapid.SampledFrom([]int{-1000, 0, 1, 500, 1000, 5000, 14_999, 15_000, 29_999, 30_000, 31_000, 45_000}).Draw(t, "in")+
 		rapid.IntRange(0, 3).Draw(t, "more")) * time.Millisecond
 	d := h.db.write(clock.Op{Set: &clock.Set{
 		Key: clock.Key{Application: application, BusinessID: id},
 		Content: clock.Content{
-			RingAt: h.origin.Add(since + in), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
+			RingAt: h.origin.Add(since + delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
 			Priority: rapid.IntRange(0, 9).Draw(t, "priority"), Delivery: clock.DeliveryMode(rapid.IntRange(0, 1).Draw(t, "delivery")),
 		},
 	}})
@@ -39,10 +39,10 @@ func (h *history) set(t *rapid.T) {
 }
 
 func (h *history) wake(d clock.Decision) {
-	if h.mute {
+	if h.losesWakeUps {
 		return
 	}
-	h.pre.Wake([]clock.Decision{d})
+	h.preloader.Wake([]clock.Decision{d})
 }
 
 func (h *history) cancel(t *rapid.T) {
@@ -57,15 +57,15 @@ func (h *history) sleep(t *rapid.T) {
 	time.Sleep(time.Duration(rapid.SampledFrom([]int{0, 1, 7, 100, 999, 1000, 4000, 16_000}).Draw(t, "ms")) * time.Millisecond)
 }
 
-// check holds after every step: nothing rang early, nothing confirmed rang twice.
+// check runs after every step. It checks that no alarm rang early, and that no ring was confirmed twice.
 func (h *history) check(t *rapid.T) {
 	confirmed, copies := map[string]int{}, map[string]int{}
 	for _, r := range h.target.all() {
-		if r.once && r.kind != clock.Returned {
+		if r.atMostOnce && r.kind != clock.Returned {
 			copies[r.id]++
 		}
 		if copies[r.id] > 1 {
-			t.Fatalf("%s was to be published at most once, and was %d times", r.id, copies[r.id])
+			t.Fatalf("%s rings at most once, and was published %d times", r.id, copies[r.id])
 		}
 		if r.at < r.ringAt {
 			t.Fatalf("alarm %d rang %s early", r.alarm, r.ringAt.Sub(r.at))
@@ -73,14 +73,14 @@ func (h *history) check(t *rapid.T) {
 		if r.confirmed {
 			confirmed[r.id]++
 		}
-		if confirmed[r.id] > 1 && !h.faulty {
+		if confirmed[r.id] > 1 && !h.mayRingTwice {
 			t.Fatalf("%s was confirmed %d times", r.id, confirmed[r.id])
 		}
 	}
 }
 
-// end waits until everything must have rung, and checks that it has, on time where all was well.
-func (h *history) end(t *rapid.T, late time.Duration) {
+// checkEnd waits until every alarm must have rung, and checks that it has, at most late after its due time.
+func (h *history) checkEnd(t *rapid.T, late time.Duration) {
 	time.Sleep(3 * time.Minute)
 	h.check(t)
 	rang := map[string]clock.Instant{}
@@ -99,7 +99,7 @@ func (h *history) end(t *rapid.T, late time.Duration) {
 			}
 			continue
 		}
-		if a.State == clock.Rung && a.InDoubt && a.Delivery == clock.AtMostOnce && h.faulty {
+		if a.State == clock.Rung && a.InDoubt && a.Delivery == clock.AtMostOnce && h.mayRingTwice {
 			continue
 		}
 		at, ok := rang[fmt.Sprintf("%d.%d.1", id, a.Generation)]
@@ -118,55 +118,55 @@ func runHistory(t *rapid.T, cfg nodeConfig, prepare func(h *history)) {
 		defer h.stop()
 		prepare(h)
 		actions := map[string]func(*rapid.T){"set": h.set, "set more": h.set, "cancel": h.cancel, "sleep": h.sleep, "": h.check}
-		if h.faulty {
-			h.faults(actions)
+		if h.mayRingTwice {
+			h.addFaults(actions)
 		}
 		t.Repeat(actions)
 		h.heal()
 		var late time.Duration
-		if h.slow || h.faulty {
+		if h.mayBeLate || h.mayRingTwice {
 			late = 3 * time.Minute
 		}
-		h.end(t, late)
+		h.checkEnd(t, late)
 	})
 }
 
-// faults adds what may go wrong.
-func (h *history) faults(actions map[string]func(*rapid.T)) {
+// addFaults adds the faults to the actions.
+func (h *history) addFaults(actions map[string]func(*rapid.T)) {
 	applications := []string{"a", "b", "c"}
 	actions["target"] = func(t *rapid.T) {
 		h.target.setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
 	}
 	actions["database"] = func(t *rapid.T) { h.db.setDown(rapid.Bool().Draw(t, "down")) }
-	actions["answer"] = func(t *rapid.T) {
+	actions["outcome"] = func(t *rapid.T) {
 		kind := rapid.SampledFrom(clock.OutcomeKinds()).Draw(t, "kind")
-		h.target.answer(rapid.SampledFrom(applications).Draw(t, "application"), kind)
+		h.target.respond(rapid.SampledFrom(applications).Draw(t, "application"), kind)
 	}
 	actions["absent"] = func(t *rapid.T) {
 		application, absent := rapid.SampledFrom(applications).Draw(t, "application"), rapid.Bool().Draw(t, "absent")
-		h.target.change(func() { h.target.absent[application] = absent })
+		h.target.update(func() { h.target.absent[application] = absent })
 	}
-	actions["poison"] = func(t *rapid.T) {
+	actions["refusal"] = func(t *rapid.T) {
 		id := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "id"))
-		h.target.change(func() { h.target.poison[id] = !h.target.poison[id] })
+		h.target.update(func() { h.target.refused[id] = !h.target.refused[id] })
 	}
 	actions["commit"] = func(t *rapid.T) {
-		h.db.lose(rapid.Bool().Draw(t, "committed"))
+		h.db.loseNextCommit(rapid.Bool().Draw(t, "committed"))
 	}
-	actions["wake-ups"] = func(t *rapid.T) { h.mute = rapid.Bool().Draw(t, "lost") }
+	actions["wake-ups"] = func(t *rapid.T) { h.losesWakeUps = rapid.Bool().Draw(t, "lost") }
 }
 
 func (h *history) heal() {
 	h.db.setDown(false)
-	h.mute = false
+	h.losesWakeUps = false
 	h.db.mu.Lock()
-	h.db.loseNext = nil
+	h.db.loseCommits = nil
 	h.db.mu.Unlock()
-	h.target.change(func() {
+	h.target.update(func() {
 		h.target.down = nil
-		clear(h.target.answers)
+		clear(h.target.outcomes)
 		clear(h.target.absent)
-		clear(h.target.poison)
+		clear(h.target.refused)
 	})
 }
 
@@ -181,32 +181,32 @@ func drawNode(t *rapid.T) nodeConfig {
 	return cfg
 }
 
-// TestHistory: whatever applications do, in any order, each alarm rings once, when it is due.
+// Each alarm rings once, when it is due, whatever applications do in any order.
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawNode(t)
-		cfg.capacity = 10_000 // room for all: on time to the millisecond
+		cfg.capacity = 10_000 // room for all alarms, so they ring on time to the millisecond
 		cfg.ring.Workers, cfg.ring.BatchRows = 3, 300
 		runHistory(t, cfg, func(*history) {})
 	})
 }
 
-// TestHistoryOfSlowParts: the same with a database and a target that take their time, through heaps of any size.
+// The same with a slow database, a slow target, and heaps of any size.
 func TestHistoryOfSlowParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runHistory(t, drawNode(t), func(h *history) {
 			h.db.slow(time.Duration(rapid.IntRange(0, 30).Draw(t, "database")) * time.Millisecond)
 			h.target.slow(time.Duration(rapid.IntRange(0, 100).Draw(t, "target")) * time.Millisecond)
-			h.slow = true
+			h.mayBeLate = true
 		})
 	})
 }
 
-// TestHistoryOfFaults: whatever goes wrong, in the end everything has rung, every copy of a ring under one message id.
+// After any faults, in the end every alarm has rung, and all copies of a ring have one message id.
 func TestHistoryOfFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runHistory(t, drawNode(t), func(h *history) {
-			h.faulty = true
+			h.mayRingTwice = true
 			h.db.slow(time.Duration(rapid.IntRange(0, 5).Draw(t, "database")) * time.Millisecond)
 		})
 	})

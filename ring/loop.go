@@ -3,9 +3,10 @@ package ring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -15,64 +16,74 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Database is what ringing needs of a store.
+// Database is the part of a store that the Loop uses.
 type Database interface {
 	store.Claimer
 	store.Expirer
 }
 
-// Time is a lower bound of the database's clock.
+// Time is the database's clock.
 type Time interface {
+	// Now returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock itself.
 	Now() (clock.Instant, error)
+	// Until returns the time until an instant.
 	Until(i clock.Instant) time.Duration
+	// Floor returns a lower bound that also holds while clocks are slewed. It is some milliseconds behind Now.
+	Floor() (clock.Instant, error)
 }
 
-// Reader brings alarms into the heap.
-type Reader interface {
-	// Offer takes rows that are due again; those due later than what is loaded are read when their time comes.
+// Feeder brings alarms into the heap.
+type Feeder interface {
+	// Offer takes rows that are due again. It ignores rows beyond the watermark, because a loader reads them later.
 	Offer(rows []store.Due)
-	// Owned returns the shards that this node looks after: it ends what expires in them.
+	// Owned returns the shards that this node owns. The node ends their expired alarms.
 	Owned() []int
 }
 
-// Deps is what the Loop works with.
+// Deps are the parts that the Loop works with.
 type Deps struct {
 	Heap       *Heap
 	Database   Database
 	Target     Target
 	Time       Time
-	Reader     Reader
-	Timer      func() Timer // nil: timers of the runtime
+	Feeder     Feeder
+	Timer      func() Timer // makes the timer that wakes the loop; nil: a timer of the Go runtime
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Loop rings what is due: one goroutine owns what to ring next, a few workers ring it.
+// Loop rings due alarms. One goroutine decides which alarms ring next, and a few workers ring them.
 type Loop struct {
-	cfg     Config
-	heap    *Heap
-	claimer Database
-	target  Target
-	time    Time
-	reader  Reader
-	timer   func() Timer
-	log     *slog.Logger
-	metrics *metrics
+	cfg      Config
+	heap     *Heap
+	database Database
+	target   Target
+	time     Time
+	feeder   Feeder
+	timer    func() Timer
+	log      *slog.Logger
+	metrics  *metrics
 
-	work    chan batch // of healthy applications
-	own     chan batch // of one that is not, for a worker that the others do without
-	results chan result
+	work           chan batch        // batches of healthy applications
+	quarantineWork chan batch        // rounds of applications in quarantine
+	results        chan result       // results of batches; room for one per worker
+	events         chan laneEvent    // changes of idle workers' lanes; unbuffered
+	earlyConfirms  chan earlyConfirm // applications whose rings are all confirmed before their round ends
+	lanes          []*laneKeeper     // one per worker; the last QuarantineWorkers ones belong to the quarantine
 
 	// owned by the goroutine of Run
-	free       int  // workers without a batch, of those for healthy applications
-	sick       bool // the one for the others has a batch
-	rows       int  // a batch may have now, at most: fewer where the database is too slow for more
-	pauseUntil time.Time
-	failures   int // of the database, in a row
-	ward       ward
+	free           int       // idle workers for healthy applications whose lane is open, less the batches in work
+	freeQuarantine int       // idle workers of the quarantine whose lane is open, less the batches in quarantineWork
+	silentRounds   int       // rounds of silent applications under way; at most QuarantineWorkers-1
+	batchRows      int       // most rows in the next batch; below Config.BatchRows while the database is too slow for more
+	pauseUntil     time.Time // no batch is handed out before; set after a failure of the database
+	failures       int       // consecutive batches that failed in the database
+	quarantine     quarantine
+
+	claimFailure atomic.Pointer[claimFailure] // nil: the last batch did not fail in the database
 }
 
-// New returns a Loop; nothing happens before Run.
+// New returns a Loop. It does no work before Run.
 func New(cfg Config, deps Deps) (*Loop, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -82,39 +93,39 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	}
 	m := newMetrics(deps.Registerer, deps.Heap)
 	return &Loop{
-		cfg: cfg, heap: deps.Heap, claimer: deps.Database, target: deps.Target, time: deps.Time, reader: deps.Reader,
-		timer: deps.Timer, log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), own: make(chan batch, 1),
-		results: make(chan result, cfg.Workers+1), free: cfg.Workers, rows: cfg.BatchRows,
-		ward: ward{
-			cfg: cfg, heap: deps.Heap, target: deps.Target, log: deps.Log, metrics: m,
+		cfg: cfg, heap: deps.Heap, database: deps.Database, target: deps.Target, time: deps.Time, feeder: deps.Feeder,
+		timer: deps.Timer, log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), quarantineWork: make(chan batch, QuarantineWorkers),
+		results:       make(chan result, cfg.Workers+QuarantineWorkers),
+		earlyConfirms: make(chan earlyConfirm, QuarantineWorkers*cfg.BatchRows),
+		events:        make(chan laneEvent), batchRows: cfg.BatchRows, lanes: newLanes(cfg, deps, m),
+		quarantine: quarantine{
+			cfg: cfg, heap: deps.Heap, target: deps.Target, logger: deps.Log, metrics: m,
 			applications: map[unique.Handle[string]]*application{},
 		},
 	}, nil
 }
 
-// Unwell returns the applications that do not ring with the others. Safe for concurrent use.
-func (l *Loop) Unwell() []Unwell { return l.ward.Unwell() }
+// Quarantined returns a sample of the applications in quarantine, and the number of all of them. Safe for concurrent use.
+func (l *Loop) Quarantined() (sample []Quarantined, all int) { return l.quarantine.Quarantined() }
 
-// maxSleep bounds every sleep, so that a step of a clock heals.
+// maxSleep bounds every sleep, so that a step of a clock delays alarms by no more than that.
 const maxSleep = time.Second
 
-// Run rings until ctx ends and what was handed over by then is settled.
+// Run rings until ctx ends. It returns when the batches under way are settled.
 func (l *Loop) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
-	employ := func(work <-chan batch) (open chan<- struct{}) {
-		w := &worker{l: l, lane: l.target.Lane(), open: make(chan struct{}, 1)}
+	for i, k := range l.lanes {
+		k.lane = l.target.Lane()
+		w, work := &worker{loop: l, keeper: k}, l.work
+		if i >= l.cfg.Workers {
+			w.quarantine, work = true, l.quarantineWork
+		}
 		workers.Go(func() { w.run(ctx, work) })
-		return w.open
 	}
-	opens := make([]chan<- struct{}, l.cfg.Workers)
-	for i := range opens {
-		opens[i] = employ(l.work)
-	}
-	employ(l.own) // opens its lane when it has something to ring
 	workers.Go(func() { l.expire(ctx) })
-	defer workers.Wait() // for what is on its way; the results have room for all
+	defer workers.Wait() // for the batches under way; results has room for all of them
 	defer close(l.work)
-	defer close(l.own)
+	defer close(l.quarantineWork)
 	timer := l.timer()
 	defer timer.Stop()
 	for {
@@ -122,31 +133,48 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case r := <-l.results:
-			l.land(r)
+			l.complete(r)
+		case c := <-l.earlyConfirms:
+			l.quarantine.applyTally(c.application, tally{confirmed: c.rings}, time.Now(), true)
+		case e := <-l.events:
+			l.laneChanged(e)
 		case <-l.heap.Wake():
 		case <-l.target.Changed():
-			l.ward.cared = time.Time{}
-			l.openLanes(opens)
+			l.quarantine.reviewed = time.Time{}
+			for _, k := range l.lanes {
+				clock.Signal(k.usable)
+			}
 		case <-timer.C():
 		}
 		timer.Reset(l.step(time.Now()))
-		l.ward.publish()
+		l.quarantine.publish()
 	}
 }
 
-// openLanes has workers open their lanes, now that the target may have become usable.
-func (l *Loop) openLanes(opens []chan<- struct{}) {
-	if l.target.Usable() != nil {
+// laneChanged notes that the lane of an idle worker opened or was lost. A batch that was handed out for the lost lane goes back to
+// the heap: it is not claimed yet.
+func (l *Loop) laneChanged(e laneEvent) {
+	free, work := &l.free, l.work
+	if e.quarantine {
+		free, work = &l.freeQuarantine, l.quarantineWork
+	}
+	if e.open {
+		*free++
 		return
 	}
-	for _, open := range opens {
-		signal(open)
+	*free--
+	if *free < 0 {
+		select {
+		case b := <-work:
+			l.complete(result{batch: b, unclaimed: true})
+		default: // another worker has taken it
+		}
 	}
 }
 
-// step hands out all that is due to the free workers and returns how long nothing will be.
-func (l *Loop) step(local time.Time) time.Duration {
-	if wait := l.pauseUntil.Sub(local); wait > 0 {
+// step hands out due alarms to the free workers, and returns the time until the next step.
+func (l *Loop) step(localNow time.Time) time.Duration {
+	if wait := l.pauseUntil.Sub(localNow); wait > 0 {
 		return min(wait, maxSleep)
 	}
 	if l.target.Usable() != nil {
@@ -156,35 +184,39 @@ func (l *Loop) step(local time.Time) time.Duration {
 	if err != nil {
 		return maxSleep / 10
 	}
-	l.ward.care(now, local)
+	l.quarantine.review(now, localNow)
 	for l.free > 0 {
-		b, ok := l.nextShared(now)
+		b, ok := l.nextSharedBatch(now)
 		if !ok {
 			break
 		}
 		l.free--
 		l.work <- b
 	}
-	if a := l.nextSick(local); a != nil {
-		l.sick = true
-		l.own <- batch{entries: a.take(), own: a}
-	}
+	l.handOutRounds(localNow)
 	return l.wait()
 }
 
-// nextSick returns the suspect or held application that rings next, nil if none may: one rings at a time.
-func (l *Loop) nextSick(local time.Time) *application {
-	if l.sick {
-		return nil
+// handOutRounds hands out the rounds of the quarantine. One worker is always left for rounds that are not silent.
+func (l *Loop) handOutRounds(localNow time.Time) {
+	for l.freeQuarantine > 0 {
+		b, ok := l.quarantine.nextRound(localNow, l.batchRows, l.silentRounds < QuarantineWorkers-1)
+		if !ok {
+			return
+		}
+		if b.silent {
+			l.silentRounds++
+		}
+		l.freeQuarantine--
+		l.quarantineWork <- b
 	}
-	return l.ward.next(local)
 }
 
-// wait returns how long the loop may sleep.
+// wait returns the time for which the loop may sleep.
 func (l *Loop) wait() time.Duration {
 	wait := maxSleep
-	if len(l.ward.applications) > 0 {
-		wait = min(wait, l.ward.pause())
+	if len(l.quarantine.applications) > 0 {
+		wait = min(wait, l.quarantine.reviewInterval())
 	}
 	if due, ok := l.heap.Head(); ok && l.free > 0 {
 		wait = min(wait, l.time.Until(due))
@@ -192,79 +224,123 @@ func (l *Loop) wait() time.Duration {
 	return wait
 }
 
-// nextShared pops what is due of healthy applications, and parks or lets go what it meets of others.
-func (l *Loop) nextShared(now clock.Instant) (batch, bool) {
+// nextSharedBatch pops due entries. It returns the entries of healthy applications, and parks, drops or defers the others.
+func (l *Loop) nextSharedBatch(now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
-	for len(shared) < l.rows {
+	for len(shared) < l.batchRows {
 		from := len(shared)
-		shared = l.heap.pop(shared, now, l.rows-from)
+		shared = l.heap.pop(shared, now, l.batchRows-from)
 		if len(shared) == from {
 			break
 		}
-		shared = l.sort(shared, from)
+		shared = l.admit(shared, from, now)
 	}
 	return batch{entries: shared}, len(shared) > 0
 }
 
-// sort keeps the healthy applications' entries from the index on, and parks or lets go the others.
-func (l *Loop) sort(entries []entry, from int) []entry {
-	kept := entries[:from]
-	var gone []entry
-	for _, e := range entries[from:] {
-		switch shared, letGo := l.ward.admit(e); {
+// admit goes through the entries from index first on. It keeps the entries of healthy applications, and parks, drops or defers the
+// others.
+func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
+	kept, localNow := entries[:first], time.Now()
+	var dropped, deferredEntries []entry
+	for _, e := range entries[first:] {
+		switch l.quarantine.admit(e, localNow) {
 		case shared:
 			kept = append(kept, e)
-		case letGo:
-			gone = append(gone, e)
+		case parked:
+		case leftOut:
+			dropped = append(dropped, e)
+		case deferred:
+			e.popAt = now.Add(l.cfg.Probe)
+			deferredEntries = append(deferredEntries, e)
 		}
 	}
-	l.heap.letGo(gone)
+	l.heap.drop(dropped)
+	if len(deferredEntries) > 0 {
+		l.heap.complete(deferredEntries, true)
+	}
 	return kept
 }
 
-// land takes a batch back: what became of it, of its applications, and what is to be rung again.
-func (l *Loop) land(r result) {
-	if r.own != nil {
-		l.sick, r.own.busy = false, false
-	} else {
-		l.free++
+// complete takes the result of a batch: it frees the worker and the applications, and completes each claim's entries.
+func (l *Loop) complete(r result) {
+	free := &l.free
+	if r.quarantined != nil {
+		free = &l.freeQuarantine
 	}
-	l.landRound(r)
-	if r.once != nil {
-		l.landRound(*r.once)
+	for _, a := range r.quarantined {
+		a.busy = false
+	}
+	if r.silent {
+		l.silentRounds--
+	}
+	if !r.laneBroken {
+		*free++
+	}
+	if r.unclaimed {
+		l.heap.complete(r.entries, true)
+		return
+	}
+	l.completeRound(r)
+	if r.atMostOnce != nil {
+		l.completeRound(*r.atMostOnce)
 	}
 }
 
-func (l *Loop) landRound(r result) {
+// completeRound takes the result of one claim: rows that ring again, entries that go back to the heap, and the tallies.
+func (l *Loop) completeRound(r result) {
 	if r.err != nil {
-		l.failed(r)
+		l.backOff(r)
 		return
 	}
 	l.failures = 0
-	l.rows = min(l.rows+max(1, l.rows/2), l.cfg.BatchRows)
-	l.reader.Offer(l.heap.changed(r.again)) // while they fly: a set that was committed after their claim is newer
-	l.heap.land(r.back, true)
-	l.heap.land(r.entries, false)
-	l.ward.judge(r)
+	l.claimFailure.Store(nil)
+	l.batchRows = min(l.batchRows+max(1, l.batchRows/2), l.cfg.BatchRows)
+	l.feeder.Offer(l.heap.expectReoffer(r.reoffered)) // before complete: a set that was committed after the claim is newer
+	l.heap.complete(r.putBack, true)
+	l.heap.complete(r.entries, false)
+	l.quarantine.applyResult(r)
 }
 
-// failed takes back a batch that the database failed, and pauses. The next ones are smaller: it may be too slow to claim so many
-// before Config.Write, and would fail each of them.
-func (l *Loop) failed(r result) {
+// claimBackoff is the pause of the loop after consecutive batches that failed in the database.
+var claimBackoff = clock.Backoff{First: 50 * time.Millisecond, Last: 2 * time.Second}
+
+// backOff takes back a batch that failed in the database, and pauses. The next batches are smaller. The database may be too slow
+// to claim so many rows within Config.WriteTimeout, and would then fail every batch.
+func (l *Loop) backOff(r result) {
 	l.metrics.databaseErrors.Inc()
 	if !errors.Is(r.err, context.Canceled) {
-		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.lost, "err", r.err)
+		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.settleFailed, "err", r.err)
 	}
-	l.heap.land(r.entries, true) // what was settled after all is passed over by the next claim
-	l.rows = max(1, l.rows/2)
-	const first, last = 50 * time.Millisecond, 2 * time.Second
-	pause := min(last, first<<min(l.failures, 10))
+	l.heap.complete(r.entries, true) // the next claim passes over rows that were settled after all
+	l.batchRows = max(1, l.batchRows/2)
+	if l.failures == 0 {
+		l.claimFailure.Store(&claimFailure{cause: r.err, since: time.Now()})
+	}
+	l.pauseUntil = time.Now().Add(claimBackoff.Wait(l.failures))
 	l.failures++
-	l.pauseUntil = time.Now().Add(pause/2 + rand.N(pause/2))
+}
+
+// claimFailure is a series of consecutive batches that failed in the database.
+type claimFailure struct {
+	cause error     // error of the first batch
+	since time.Time // time at which the first batch failed
+}
+
+// claimFailureTolerance is the time for which all batches must fail before CanClaim returns an error.
+const claimFailureTolerance = 5 * time.Second
+
+// CanClaim returns an error if the database has failed every batch for claimFailureTolerance, else nil. Safe for concurrent use.
+func (l *Loop) CanClaim() error {
+	t := l.claimFailure.Load()
+	if t == nil || time.Since(t.since) < claimFailureTolerance {
+		return nil
+	}
+	return fmt.Errorf("no batch of alarms could be claimed and settled for %s: %w", time.Since(t.since).Round(time.Second), t.cause)
 }
 
 // report counts and logs alarms that ended without a ring.
-func (l *Loop) report(ended []store.Ended) {
+func (l *Loop) report(ended []store.EndedAlarm) {
 	for i := range ended {
 		l.metrics.ended.WithLabelValues(ended[i].State.String()).Inc()
 		l.log.Debug("alarm ended without a ring", "application", ended[i].Application, "business_id", ended[i].BusinessID,

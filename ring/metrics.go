@@ -9,7 +9,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// metrics of ringing. No label grows with the number of applications.
+// metrics holds the metrics of the Loop. No label grows with the number of applications.
 type metrics struct {
 	rings          *prometheus.CounterVec
 	ended          *prometheus.CounterVec
@@ -19,6 +19,8 @@ type metrics struct {
 	settleSeconds  prometheus.Histogram
 	roundSeconds   prometheus.Histogram
 	databaseErrors prometheus.Counter
+	openLanes      prometheus.Gauge
+	laneFailures   *prometheus.CounterVec
 	applications   *prometheus.GaugeVec
 }
 
@@ -29,37 +31,46 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 	}
 	m := &metrics{
 		rings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_rings_total", Help: "Tries to ring, by outcome.",
+			Name: "clockd_ring_rings_total", Help: "Tries of rings, by outcome.",
 		}, []string{"outcome"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_ring_ended_total", Help: "Alarms that ended without a ring, by state.",
 		}, []string{"state"}),
-		lateness: histogram("lateness_seconds", "From an alarm's time to its first confirmed ring, tries without failure only.",
+		lateness: histogram("lateness_seconds", "Time from an alarm's due time to its first confirmed ring, without alarms that needed a second try.",
 			[]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300, 3600}),
-		batchRings:    histogram("batch_rings", "Rings a claim.", prometheus.ExponentialBuckets(1, 2, 13)),
+		batchRings:    histogram("batch_rings", "Number of rings in a claim.", prometheus.ExponentialBuckets(1, 2, 13)),
 		claimSeconds:  histogram("claim_seconds", "Time of a claim.", round),
-		settleSeconds: histogram("settle_seconds", "Time to write the outcomes and commit.", round),
-		roundSeconds:  histogram("round_seconds", "Time of a whole round: claim, deliver, settle.", round),
+		settleSeconds: histogram("settle_seconds", "Time to write the outcomes of a claim and to commit them.", round),
+		roundSeconds:  histogram("round_seconds", "Time of a whole claim: claim, delivery and settlement.", round),
 		databaseErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_ring_database_errors_total", Help: "Batches that the database failed.",
+			Name: "clockd_ring_database_errors_total", Help: "Batches that failed because of a database error.",
 		}),
+		openLanes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "clockd_ring_open_lanes", Help: "Open lanes to the target: one per worker, including the workers of the quarantine.",
+		}),
+		laneFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_ring_lane_failures_total", Help: "Lanes to the target that could not be opened (open), or ended right after they were opened (lost).",
+		}, []string{"reason"}),
 		applications: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "clockd_ring_unwell_applications", Help: "Applications that do not ring with the others, by health.",
+			Name: "clockd_ring_unwell_applications", Help: "Applications in quarantine, by health.",
 		}, []string{"health"}),
 	}
-	for _, k := range clock.OutcomeKinds() {
-		m.rings.WithLabelValues(k.String())
+	for _, kind := range clock.OutcomeKinds() {
+		m.rings.WithLabelValues(kind.String())
 	}
-	reg.MustRegister(m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,
-		m.databaseErrors, m.applications, heapGauge(h, "entries", "Alarms in memory, waiting for their time.", false),
-		heapGauge(h, "in_flight", "Alarms being rung, or due and parked.", true))
+	for _, reason := range []string{laneNotOpened, laneLost} {
+		m.laneFailures.WithLabelValues(reason)
+	}
+	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,
+		m.databaseErrors, m.applications, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
+		heapGauge(h, "in_flight", "Alarms in flight: taken from the heap to ring, or parked.", true))
 	return m
 }
 
-func heapGauge(h *Heap, name, help string, flying bool) prometheus.Collector {
+func heapGauge(h *Heap, name, help string, countInFlight bool) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "clockd_ring_heap_" + name, Help: help}, func() float64 {
 		waiting, inFlight := h.Len()
-		if flying {
+		if countInFlight {
 			return float64(inFlight)
 		}
 		return float64(waiting)
@@ -76,7 +87,7 @@ func (m *metrics) settled(took, round time.Duration) {
 	m.roundSeconds.Observe(round.Seconds())
 }
 
-// rung counts tries.
+// rung counts the tries of a claim by outcome, and observes the lateness of first rings.
 func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
 	var tries [clock.Untaken + 1]int
 	for i := range rings {
@@ -93,7 +104,7 @@ func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 	}
 }
 
-func (m *metrics) unwell(counts map[health]int) {
+func (m *metrics) quarantined(counts [absent + 1]int) {
 	for _, h := range []health{suspect, held, absent} {
 		m.applications.WithLabelValues(h.String()).Set(float64(counts[h]))
 	}

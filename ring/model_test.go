@@ -13,12 +13,14 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// modelClock is the database's clock: the bubble's, a while apart.
+// modelClock is the database's clock: the bubble's clock plus an offset.
 type modelClock struct{ offset time.Duration }
 
 func (c modelClock) Now() (clock.Instant, error) {
 	return clock.InstantOf(time.Now().Add(c.offset)), nil
 }
+
+func (c modelClock) Floor() (clock.Instant, error) { return c.Now() }
 
 func (c modelClock) now() clock.Instant { return clock.InstantOf(time.Now().Add(c.offset)) }
 
@@ -29,34 +31,34 @@ func (c modelClock) Until(i clock.Instant) time.Duration {
 const modelShards = 8
 
 var (
-	errDown = &clock.Error{Kind: clock.ErrUnavailable, Detail: "the model database is down", Cause: errors.New("down")}
-	errLost = clock.Unconfirmed(errors.New("the answer to COMMIT was lost"))
+	errDown       = &clock.Error{Kind: clock.ErrUnavailable, Detail: "the model database is down", Cause: errors.New("down")}
+	errCommitLost = clock.Unconfirmed(errors.New("the reply to COMMIT was lost"))
 )
 
 // modelDB is a database in memory.
 type modelDB struct {
 	clock   modelClock
-	latency time.Duration // of every call
-	perRow  time.Duration // of a claim, more
+	latency time.Duration // time of every call
+	perRow  time.Duration // additional time of a claim, per row
 
-	mu       sync.Mutex
-	rows     map[int64]*modelRow
-	keys     map[clock.Key]int64
-	lastID   int64
-	down     bool
-	settled  func()         // called after a settlement, if set
-	loseNext []bool         // of the next settlements: lost with (true) or without having been committed
-	claims   map[string]int // by application, of rows that were claimed to be rung
-	tries    int            // of Claim
-	calls    int            // of them, those that the database answered
-	dues     int            // of Due
-	ended    map[int64]clock.State
+	mu          sync.Mutex
+	rows        map[int64]*modelRow
+	keys        map[clock.Key]int64
+	lastID      int64
+	down        bool
+	onSettled   func()         // called after a settlement; nil: not called
+	loseCommits []bool         // of the next settlements, in order: the reply is lost, and the commit took place (true) or not
+	claims      map[string]int // claimed rings, by application
+	claimCalls  int            // calls of Claim
+	claimsDone  int            // calls of Claim that did not fail
+	dueCalls    int            // calls of Due
+	ended       map[int64]clock.State
 }
 
 type modelRow struct {
 	clock.Alarm
 	locked bool
-	claim  string // two-phase: who holds it
+	claim  string // two-phase: id of the claim that holds the row; empty: none
 }
 
 func newModelDB(c modelClock) *modelDB {
@@ -65,7 +67,7 @@ func newModelDB(c modelClock) *modelDB {
 	}
 }
 
-// enter takes the time of a call and fails it when the database is down.
+// enter waits for the latency of a call. It returns an error when the database is down.
 func (db *modelDB) enter(ctx context.Context) error {
 	db.mu.Lock()
 	latency := db.latency
@@ -90,20 +92,27 @@ func (db *modelDB) setDown(down bool) {
 	db.down = down
 }
 
+// slowPerRow sets how long a claim takes for each row.
+func (db *modelDB) slowPerRow(latency time.Duration) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.perRow = latency
+}
+
 func (db *modelDB) slow(latency time.Duration) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.latency = latency
 }
 
-// lose has the outcome of the next settlement lost, with or without having been committed.
-func (db *modelDB) lose(committed bool) {
+// loseNextCommit makes the reply to the next settlement's COMMIT lost, with or without the commit.
+func (db *modelDB) loseNextCommit(committed bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.loseNext = append(db.loseNext, committed)
+	db.loseCommits = append(db.loseCommits, committed)
 }
 
-// claimed returns how many rings of an application were claimed.
+// claimed returns the number of claimed rings of an application.
 func (db *modelDB) claimed(application string) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -116,7 +125,7 @@ func (db *modelDB) count(calls *int) int {
 	return *calls
 }
 
-// write applies an op, waiting at most 5 s for a locked or claimed row. The decision is Wait where it took longer.
+// write applies an op. It waits at most 5 s for a locked or claimed row, and then returns the verdict Wait.
 func (db *modelDB) write(op clock.Op) clock.Decision {
 	for range 5000 {
 		if d, ok := db.tryWrite(op); ok {
@@ -160,8 +169,8 @@ func (db *modelDB) get(id int64) clock.Alarm {
 	return db.rows[id].Alarm
 }
 
-// lock holds a row as a set in another transaction does.
-func (db *modelDB) lock(id int64, locked bool) {
+// setLocked locks or unlocks a row, as a set in another transaction does.
+func (db *modelDB) setLocked(id int64, locked bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.rows[id].locked = locked
@@ -183,8 +192,8 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	if len(q.Shards) == 0 || q.Limit < 1 {
 		panic("a query without shards or limit")
 	}
-	db.mu.Lock() // what it reads is as of its beginning: commits meanwhile are not seen
-	db.dues++
+	db.mu.Lock() // a read sees the state at its beginning, and no commits during its latency
+	db.dueCalls++
 	byShard := map[int][]store.Due{}
 	for _, r := range db.rows {
 		d := r.due()
@@ -194,29 +203,36 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	}
 	db.mu.Unlock()
 	var rows []store.Due
-	for _, of := range byShard {
-		slices.SortFunc(of, func(a, b store.Due) int { return byPosition(a.Position(), b.Position()) })
-		rows = append(rows, of[:min(len(of), q.Limit)]...)
+	for _, shardRows := range byShard {
+		slices.SortFunc(shardRows, func(a, b store.Due) int { return byPosition(a.Position(), b.Position()) })
+		if q.Filtered() && len(shardRows) > q.ScanLimit {
+			q.EndBefore(shardRows[q.ScanLimit : q.ScanLimit+1])
+		}
+	}
+	for _, shardRows := range byShard {
+		shardRows = slices.DeleteFunc(shardRows, func(d store.Due) bool { return !q.Admits(d.Application) || !d.Position().Before(q.Until) })
+		rows = append(rows, shardRows[:min(len(shardRows), q.Limit)]...)
 	}
 	return store.NewDuePage(q, rows), db.enter(ctx)
 }
 
 func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Claim, error) {
 	db.mu.Lock()
-	db.tries++
+	db.claimCalls++
+	perRow := db.perRow
 	db.mu.Unlock()
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	if db.perRow > 0 {
-		time.Sleep(time.Duration(len(req.IDs)) * db.perRow)
+	if perRow > 0 {
+		time.Sleep(time.Duration(len(req.IDs)) * perRow)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.calls++
+	db.claimsDone++
 	if now := db.clock.now(); req.Now > now {
 		panic("a claim in the future")
 	}
@@ -226,18 +242,18 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 			candidates = append(candidates, candidate(r))
 		}
 	}
-	j := req.Judge(candidates)
-	c := &store.Claim{Ended: j.Ended, Left: j.Left, Once: j.Once}
+	j := req.Judge(candidates, db.clock.now())
+	c := &store.Claim{Ended: j.Ended, Deferred: j.Deferred, AtMostOnce: j.AtMostOnce}
 	for _, e := range j.Ended {
 		db.end(e)
 	}
-	s := &modelSettler{db: db, id: req.ClaimID, before: j.Taken, lease: req.Lease > 0 && !req.Once, once: req.Once}
+	s := &modelSettler{db: db, claimID: req.ClaimID, before: j.Taken, twoPhase: req.Lease > 0 && !req.AtMostOnce, atMostOnce: req.AtMostOnce}
 	for i := range j.Taken {
 		r := db.rows[j.Taken[i].ID]
 		c.Rings = append(c.Rings, ringOf(r, req))
-		s.was = append(s.was, r.Alarm)
+		s.claimed = append(s.claimed, r.Alarm)
 		switch {
-		case req.Once:
+		case req.AtMostOnce:
 			r.State, r.NextTryTime, r.InDoubt, r.ClaimID = clock.Rung, clock.NoInstant, true, req.ClaimID
 			r.RungAt, r.FinishedAt = req.Now, req.Now
 		case req.Lease > 0:
@@ -270,13 +286,14 @@ func ringOf(r *modelRow, req store.ClaimRequest) clock.Ring {
 	}
 }
 
-func (db *modelDB) end(e store.Ended) {
+func (db *modelDB) end(e store.EndedAlarm) {
 	r := db.rows[e.ID]
+	r.InDoubt = r.InDoubt || r.Claimed()
 	r.State, r.NextTryTime, r.LastError, r.FinishedAt = e.State, clock.NoInstant, e.Reason, db.clock.now()
 	db.ended[e.ID] = e.State
 }
 
-func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) ([]store.Ended, store.Position, error) {
+func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) ([]store.EndedAlarm, store.Position, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, from, err
 	}
@@ -294,10 +311,11 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 		next = due[limit].due().Position()
 		due = due[:limit]
 	}
-	var ended []store.Ended
+	var ended []store.EndedAlarm
 	for _, r := range due {
 		if r.LatestRingAt != clock.NoInstant && r.LatestRingAt < now {
-			e := store.Ended{Key: r.Key, ID: r.ID, State: clock.Expired, Reason: store.ExpiredReason(r.LastError)}
+			c := candidate(r)
+			e := store.EndedAlarm{Key: r.Key, ID: r.ID, State: clock.Expired, Reason: c.ExpiredReason()}
 			db.end(e)
 			ended = append(ended, e)
 		}
@@ -307,39 +325,39 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 
 // modelSettler ends one claim.
 type modelSettler struct {
-	db     *modelDB
-	id     string
-	rings  []clock.Ring
-	before []store.Candidate
-	was    []clock.Alarm
-	lease  bool
-	once   bool
-	over   bool
+	db         *modelDB
+	claimID    string
+	rings      []clock.Ring
+	before     []store.Candidate
+	claimed    []clock.Alarm
+	twoPhase   bool
+	atMostOnce bool
+	ended      bool
 }
 
 // owns reports whether the row is still as the claim left it.
 func (s *modelSettler) owns(r *modelRow, ring *clock.Ring) bool {
 	switch {
-	case s.once:
-		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.id
-	case s.lease:
-		return r.claim == s.id
+	case s.atMostOnce:
+		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.claimID
+	case s.twoPhase:
+		return r.claim == s.claimID
 	}
 	return true
 }
 
 func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []clock.Fate) error {
-	if s.db.settled != nil {
-		defer s.db.settled()
+	if s.db.onSettled != nil {
+		defer s.db.onSettled()
 	}
 	err := s.db.enter(ctx)
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	s.end()
 	commit := err == nil
-	if err == nil && len(s.db.loseNext) > 0 {
-		commit, err = s.db.loseNext[0], errLost
-		s.db.loseNext = s.db.loseNext[1:]
+	if err == nil && len(s.db.loseCommits) > 0 {
+		commit, err = s.db.loseCommits[0], errCommitLost
+		s.db.loseCommits = s.db.loseCommits[1:]
 	}
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
@@ -347,12 +365,12 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 			continue
 		}
 		if commit {
-			settled := store.Settled(&s.rings[i], &s.before[i], &fates[i])
+			settled := store.RingSettlement(&s.rings[i], &s.before[i], &fates[i])
 			r.State, r.NextTryTime, r.RingNo, r.RetryTimes = settled.State, settled.NextTryTime, settled.RingNo, settled.RetryTimes
 			r.InDoubt, r.ClaimID, r.RungAt, r.FinishedAt = settled.InDoubt, settled.ClaimID, settled.RungAt, settled.FinishedAt
 			r.LastError, r.claim = cmp.Or(settled.LastError, r.LastError), ""
 		}
-		if !s.lease && !s.once {
+		if !s.twoPhase && !s.atMostOnce {
 			r.locked = false
 		}
 	}
@@ -367,57 +385,63 @@ func (s *modelSettler) Release(ctx context.Context) error {
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
 		switch {
-		case !s.lease && !s.once:
+		case !s.twoPhase && !s.atMostOnce:
 			r.locked = false
 		case err == nil && s.owns(r, &s.rings[i]):
-			r.Alarm, r.claim = s.was[i], ""
+			r.Alarm, r.claim = s.claimed[i], ""
 		}
 	}
 	return err
 }
 
-// end: a transaction ends once; the outcome of a two-phase claim may be written again after an error.
+// end checks that a held transaction ends once. The outcome of a committed claim may be written again after an error.
 func (s *modelSettler) end() {
-	if s.over && !s.lease && !s.once {
+	if s.ended && !s.twoPhase && !s.atMostOnce {
 		panic("a claim settled twice")
 	}
-	s.over = true
+	s.ended = true
 }
 
 // rung is one copy of a ring that left the process.
 type rung struct {
-	id        string // message id
-	alarm     int64
-	app       string
-	at        clock.Instant
-	ringAt    clock.Instant
-	confirmed bool
-	kind      clock.OutcomeKind
-	once      bool
+	id          string // message id
+	alarm       int64
+	application string
+	at          clock.Instant
+	ringAt      clock.Instant
+	confirmed   bool
+	kind        clock.OutcomeKind
+	atMostOnce  bool
 }
 
-// modelTarget takes rings and answers as told.
+// modelTarget takes rings and returns the outcomes that a test has set.
 type modelTarget struct {
 	clock   modelClock
 	changed chan struct{}
 	latency time.Duration
 
-	mu      sync.Mutex
-	down    error
-	absent  map[string]bool
-	answers map[string]clock.OutcomeKind // by application; else confirmed
-	poison  map[string]bool              // business ids that the target refuses, with all that come after in the batch
-	sick    map[string]bool              // business ids that the target nacks
-	rungs   []rung
-	closed  int
-	lanes   int
-	opened  int
+	mu        sync.Mutex
+	down      error
+	absent    map[string]bool
+	outcomes  map[string]clock.OutcomeKind // outcomes by application; the others are confirmed
+	refused   map[string]bool              // business ids that the target refuses, with all later rings of the batch
+	nacked    map[string]bool              // business ids that the target nacks
+	rungs     []rung
+	closed    int
+	lanes     int
+	openCalls int // calls of Open
+
+	openBlocks         bool // Open blocks
+	openFails          bool // Open fails
+	breaksAtOpen       bool // a lane breaks as soon as it is open
+	breaksWithoutReply bool // a lane breaks when a ring has no reply
+	openLanes          map[*modelLane]bool
 }
 
 func newModelTarget(c modelClock) *modelTarget {
 	return &modelTarget{
-		clock: c, changed: make(chan struct{}, 1), absent: map[string]bool{}, answers: map[string]clock.OutcomeKind{},
-		poison: map[string]bool{}, sick: map[string]bool{},
+		clock: c, changed: make(chan struct{}, 1), absent: map[string]bool{}, outcomes: map[string]clock.OutcomeKind{},
+		refused: map[string]bool{}, nacked: map[string]bool{}, openLanes: map[*modelLane]bool{},
 	}
 }
 
@@ -439,11 +463,13 @@ func (t *modelTarget) Lane() ring.Lane {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lanes++
-	return modelLane{t}
+	l := &modelLane{target: t, broken: make(chan struct{})}
+	close(l.broken)
+	return l
 }
 
-// change changes what the target answers, and tells it.
-func (t *modelTarget) change(f func()) {
+// update changes the target with f, and signals Changed.
+func (t *modelTarget) update(f func()) {
 	t.mu.Lock()
 	f()
 	t.mu.Unlock()
@@ -453,13 +479,13 @@ func (t *modelTarget) change(f func()) {
 	}
 }
 
-func (t *modelTarget) answer(application string, kind clock.OutcomeKind) {
-	t.change(func() { t.answers[application] = kind })
+func (t *modelTarget) respond(application string, kind clock.OutcomeKind) {
+	t.update(func() { t.outcomes[application] = kind })
 }
 
-func (t *modelTarget) slow(latency time.Duration) { t.change(func() { t.latency = latency }) }
+func (t *modelTarget) slow(latency time.Duration) { t.update(func() { t.latency = latency }) }
 
-func (t *modelTarget) setDown(err error) { t.change(func() { t.down = err }) }
+func (t *modelTarget) setDown(err error) { t.update(func() { t.down = err }) }
 
 func (t *modelTarget) all() []rung {
 	t.mu.Lock()
@@ -468,56 +494,128 @@ func (t *modelTarget) all() []rung {
 }
 
 // of returns the copies of an application's rings.
-func (t *modelTarget) of(application string) []rung {
-	return slices.DeleteFunc(t.all(), func(r rung) bool { return r.app != application })
+func (t *modelTarget) ofApplication(application string) []rung {
+	return slices.DeleteFunc(t.all(), func(r rung) bool { return r.application != application })
 }
 
-type modelLane struct{ t *modelTarget }
-
-func (l modelLane) Open(context.Context) {
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
-	l.t.opened++
+// modelLane is a lane of a modelTarget. It opens and breaks as the target's fields say.
+type modelLane struct {
+	target *modelTarget
+	broken chan struct{} // closed: the lane is not open
 }
 
-func (l modelLane) Close() error {
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
-	l.t.closed++
+func (l *modelLane) Open(ctx context.Context, _ int) error {
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	l.target.openCalls++
+	for l.target.openBlocks && ctx.Err() == nil {
+		l.target.mu.Unlock()
+		time.Sleep(100 * time.Millisecond)
+		l.target.mu.Lock()
+	}
+	if l.target.openFails {
+		return errDown
+	}
+	l.broken = make(chan struct{})
+	l.target.openLanes[l] = true
+	if l.target.breaksAtOpen {
+		l.target.breakLane(l)
+	}
 	return nil
 }
 
-func (l modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.t.mu.Lock()
+// breakLane breaks an open lane. The caller holds mu.
+func (t *modelTarget) breakLane(l *modelLane) {
+	if t.openLanes[l] {
+		delete(t.openLanes, l)
+		close(l.broken)
+	}
+}
+
+// breakLanes breaks all open lanes.
+func (t *modelTarget) breakLanes() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for l := range t.openLanes {
+		t.breakLane(l)
+	}
+}
+
+func (l *modelLane) Broken() <-chan struct{} { return l.broken }
+
+func (l *modelLane) Close() error {
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	l.target.closed++
+	return nil
+}
+
+func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	l.target.mu.Lock()
 	outcomes := make([]clock.Outcome, len(rings))
-	until, refused := time.Now().Add(l.t.latency), false
+	until, refused := time.Now().Add(l.target.latency), false
 	for i := range rings {
 		r := &rings[i]
-		kind := cmp.Or(l.t.answers[r.Application], clock.Confirmed)
-		refused = refused || l.t.poison[r.BusinessID]
+		kind := cmp.Or(l.target.outcomes[r.Application], clock.Confirmed)
+		refused = refused || l.target.refused[r.BusinessID]
 		switch {
-		case time.Now().After(limits.Write) || l.t.down != nil:
+		case time.Now().After(limits.WriteBy) || l.target.down != nil:
 			kind = clock.Unsent
-		case l.t.sick[r.BusinessID]:
+		case l.target.nacked[r.BusinessID]:
 			kind = clock.Nacked
 		case refused:
 			kind = clock.Refused
 		case kind == clock.Doubtful:
-			until = limits.Answer
+			until = limits.ReplyBy
 		case kind == clock.Untaken:
-			until = limits.Write
+			until = limits.WriteBy
 		}
 		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String()}
 		if kind != clock.Unsent && kind != clock.Untaken {
-			l.t.rungs = append(l.t.rungs, rung{
-				id: r.MessageID(), alarm: r.AlarmID, app: r.Application, at: l.t.clock.now(), ringAt: r.RingAt,
-				confirmed: kind == clock.Confirmed, kind: kind, once: r.Delivery == clock.AtMostOnce,
+			l.target.rungs = append(l.target.rungs, rung{
+				id: r.MessageID(), alarm: r.AlarmID, application: r.Application, at: l.target.clock.now(), ringAt: r.RingAt,
+				confirmed: kind == clock.Confirmed, kind: kind, atMostOnce: r.Delivery == clock.AtMostOnce,
 			})
 		}
 	}
-	l.t.mu.Unlock()
-	time.Sleep(time.Until(until))
+	l.target.mu.Unlock()
+	l.wait(rings, outcomes, until, limits.OnConfirmed)
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	if l.target.breaksWithoutReply && until.Equal(limits.ReplyBy) {
+		l.target.breakLane(l)
+	}
 	return outcomes
+}
+
+// wait waits for the replies until a time. While some rings have no reply, it calls confirmed for the confirmed ones. It also confirms
+// a ring in doubt when its application's outcome changes to confirmed.
+func (l *modelLane) wait(rings []clock.Ring, outcomes []clock.Outcome, until time.Time, confirmed func(int)) {
+	if confirmed == nil {
+		time.Sleep(time.Until(until))
+		return
+	}
+	reported := map[int]bool{}
+	for time.Until(until) > 0 {
+		time.Sleep(min(10*time.Millisecond, time.Until(until)))
+		doubtful := false
+		l.target.mu.Lock()
+		for i := range rings {
+			if outcomes[i].Kind == clock.Doubtful && l.target.outcomes[rings[i].Application] == clock.Confirmed {
+				outcomes[i].Kind = clock.Confirmed
+			}
+			if outcomes[i].Kind == clock.Confirmed && !reported[i] {
+				reported[i] = true
+				confirmed(i)
+			}
+			doubtful = doubtful || outcomes[i].Kind == clock.Doubtful
+		}
+		latency := l.target.latency
+		l.target.mu.Unlock()
+		if !doubtful && latency == 0 {
+			return
+		}
+	}
 }
 
 // modelOwner is an Ownership whose shards change on demand.
@@ -535,7 +633,10 @@ func (o *modelOwner) Shards() []int {
 
 func (o *modelOwner) Owned() []int { return o.Shards() }
 
-func (o *modelOwner) Wanted(int, string) bool { return true }
+func (o *modelOwner) Rings(int, string) bool { return true }
+
+// Gained returns all shards. Reading them again costs only work.
+func (o *modelOwner) Gained() (shards []int, applications []string) { return o.Shards(), nil }
 
 func (o *modelOwner) Changed() <-chan struct{} {
 	o.mu.Lock()

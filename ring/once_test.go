@@ -10,25 +10,25 @@ import (
 
 func atMostOnce(s *clock.Set) { s.Delivery = clock.AtMostOnce }
 
-// TestAtMostOnce mixes alarms that ring at most once with others, under every outcome: what may have arrived is never published
-// again and says so; what came back or was not sent rings later.
-func TestAtMostOnce(t *testing.T) {
+// Alarms that ring at most once share a batch with others, under every outcome. A ring that may have arrived stays in doubt and is
+// never published again. A returned or unsent ring rings later.
+func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 	for _, twoPhase := range []bool{false, true} {
 		for _, kind := range clock.OutcomeKinds() {
 			cfg := defaultNode()
 			cfg.ring.TwoPhase = twoPhase
 			t.Run(fmt.Sprint(kind, " ", twoPhase), func(t *testing.T) {
 				inBubble(t, cfg, func(t *testing.T, n *node) {
-					n.target.answer("once", kind)
-					ids := n.many("once", 20, time.Second, atMostOnce)
-					others := n.many("other", 20, time.Second)
+					n.target.respond("once", kind)
+					ids := n.setMany("once", 20, time.Second, atMostOnce)
+					others := n.setMany("other", 20, time.Second)
 					time.Sleep(10 * time.Second)
 					n.wantRungOnce(others, 5*time.Second)
-					n.target.answer("once", clock.Confirmed)
+					n.target.respond("once", clock.Confirmed)
 					time.Sleep(3 * time.Minute)
 					mayHaveArrived := kind == clock.Nacked || kind == clock.Refused || kind == clock.Doubtful
-					n.checkOnce(ids, mayHaveArrived)
-					if tries := n.db.count(&n.db.tries); kind == clock.Confirmed && tries != 2 {
+					n.wantRungAtMostOnce(ids, mayHaveArrived)
+					if tries := n.db.count(&n.db.claimCalls); kind == clock.Confirmed && tries != 2 {
 						t.Fatalf("%d claims for one round", tries)
 					}
 				})
@@ -37,8 +37,8 @@ func TestAtMostOnce(t *testing.T) {
 	}
 }
 
-// checkOnce demands that every alarm is rung, by one copy of a confirmed ring or, in doubt, by at most one of another.
-func (n *node) checkOnce(ids []int64, doubtful bool) {
+// wantRungAtMostOnce checks that every alarm has rung with one copy, confirmed or, with doubtful, in doubt. Returned copies do not count.
+func (n *node) wantRungAtMostOnce(ids []int64, doubtful bool) {
 	n.t.Helper()
 	copies := map[int64]int{}
 	for _, r := range n.target.all() {
@@ -54,14 +54,14 @@ func (n *node) checkOnce(ids []int64, doubtful bool) {
 	}
 }
 
-// TestAtMostOnceShared shares nothing with the others but the round: not their claim, not their settlement.
-func TestAtMostOnceShared(t *testing.T) {
+// In one batch, alarms that ring at most once have another claim and another settlement than the others.
+func TestAtMostOnceAlarmsHaveTheirOwnClaim(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
-		n.db.lose(false)
-		others := n.many("app", 10, time.Second)
-		ids := n.many("app", 10, time.Second, func(s *clock.Set) { s.BusinessID += " once"; s.Delivery = clock.AtMostOnce })
+		n.db.loseNextCommit(false)
+		others := n.setMany("app", 10, time.Second)
+		ids := n.setMany("app", 10, time.Second, func(s *clock.Set) { s.BusinessID += " once"; s.Delivery = clock.AtMostOnce })
 		time.Sleep(time.Minute)
-		n.checkOnce(ids, false)
+		n.wantRungAtMostOnce(ids, false)
 		for _, id := range others {
 			if a := n.db.get(id); a.State != clock.Rung {
 				t.Fatalf("alarm %d is %s", id, a.State)
@@ -71,56 +71,56 @@ func TestAtMostOnceShared(t *testing.T) {
 		for _, id := range append(ids, others...) {
 			a := n.db.get(id)
 			if before, known := claims[a.ClaimID]; known && before != a.Delivery {
-				t.Fatalf("claim %s is of both", a.ClaimID)
+				t.Fatalf("claim %s has alarms of both delivery modes", a.ClaimID)
 			}
 			claims[a.ClaimID] = a.Delivery
 		}
 	})
 }
 
-// TestAtMostOnceLost loses the database between claim and settlement for good: rung, in doubt, never again.
-func TestAtMostOnceLost(t *testing.T) {
+// The database is down from the claim until the settlement has given up. The alarm stays rung and in doubt, and never rings again.
+func TestAtMostOnceRingStaysInDoubtAfterLostSettlement(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.slow(100 * time.Millisecond)
-		ids := n.many("once", 5, time.Second, atMostOnce)
+		ids := n.setMany("once", 5, time.Second, atMostOnce)
 		time.Sleep(time.Second + 50*time.Millisecond)
 		n.db.setDown(true)
 		time.Sleep(time.Minute)
 		n.db.setDown(false)
 		time.Sleep(time.Minute)
-		n.checkOnce(ids, true)
+		n.wantRungAtMostOnce(ids, true)
 	})
 }
 
-// TestAtMostOnceSettledLate tries to write the outcome again while the database is away.
-func TestAtMostOnceSettledLate(t *testing.T) {
+// The database is down for less than the lease. The outcome is written when it is back.
+func TestAtMostOnceOutcomeIsWrittenAfterOutage(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.slow(100 * time.Millisecond)
-		ids := n.many("once", 5, time.Second, atMostOnce)
+		ids := n.setMany("once", 5, time.Second, atMostOnce)
 		time.Sleep(time.Second + 50*time.Millisecond)
 		n.db.setDown(true)
 		time.Sleep(6 * time.Second)
 		n.db.setDown(false)
 		time.Sleep(time.Minute)
-		n.checkOnce(ids, false)
+		n.wantRungAtMostOnce(ids, false)
 	})
 }
 
-// TestAtMostOnceClaimFails fails the claim of those that ring at most once, after the others have rung: they come back.
-func TestAtMostOnceClaimFails(t *testing.T) {
+// The claim of the alarms that ring at most once fails, after the other alarms of the batch have rung. They ring later.
+func TestAtMostOnceAlarmsRingAfterFailedClaim(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		once := true
-		n.db.settled = func() {
+		n.db.onSettled = func() {
 			if once {
 				once = false
 				n.db.setDown(true)
 				time.AfterFunc(3*time.Second, func() { n.db.setDown(false) })
 			}
 		}
-		others := n.many("other", 3, time.Second)
-		ids := n.many("once", 3, time.Second, atMostOnce)
+		others := n.setMany("other", 3, time.Second)
+		ids := n.setMany("once", 3, time.Second, atMostOnce)
 		time.Sleep(time.Minute)
-		n.checkOnce(ids, false)
+		n.wantRungAtMostOnce(ids, false)
 		n.wantRungOnce(others, 100*time.Millisecond)
 		n.wantRungOnce(ids, 10*time.Second)
 	})

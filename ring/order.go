@@ -8,21 +8,21 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// order is the order in which queues are popped from: those with something due by turns, the others wait for their time. The
-// queues that one application has in several shares have one turn, and the earliest of their heads is popped.
+// order decides from which queue the next entry is popped. Queues with a due head take turns; the other queues wait for their
+// time. One application may have a queue in several shares. They share one turn, and the earliest of their heads is popped.
 type order struct {
-	now     clock.Instant // of the last advance
-	turn    uint64        // of the queue popped from last
-	due     line          // those whose head is due at now, by turn and then by time
-	waiting line          // the others, by time
-	peers   map[unique.Handle[string]]*peers
-	spare   []*queue
+	now          clock.Instant // time of the last advance
+	turn         uint64        // turn of the last popped queue
+	due          queueHeap     // queues whose head is due at now, by turn and then by time
+	waiting      queueHeap     // all other queues, by the time of their head
+	applications map[unique.Handle[string]]*applicationQueues
+	spare        []*queue // empty queues for reuse, at most maxSpare
 }
 
-// peers are the queues of one application, one a share.
-type peers struct{ queues []*queue }
+// applicationQueues holds the queues of one application, at most one per share.
+type applicationQueues struct{ queues []*queue }
 
-// maxSpare bounds the queues kept for the next application that needs one.
+// maxSpare bounds the empty queues that are kept for reuse.
 const maxSpare = 1024
 
 func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
@@ -30,110 +30,117 @@ func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
 	if n := len(o.spare); n > 0 {
 		q, o.spare = o.spare[n-1], o.spare[:n-1]
 	}
-	p := o.peers[application]
-	if p == nil {
-		p = &peers{}
-		o.peers[application] = p
+	siblings := o.applications[application]
+	if siblings == nil {
+		siblings = &applicationQueues{}
+		o.applications[application] = siblings
 	}
-	*q = queue{share: s, application: application, entries: q.entries[:0], peers: p}
-	for _, peer := range p.queues {
-		q.turn = max(q.turn, peer.turn)
+	*q = queue{share: s, application: application, entries: q.entries[:0], siblings: siblings}
+	for _, sibling := range siblings.queues {
+		q.turn = max(q.turn, sibling.turn)
 	}
-	p.queues = append(p.queues, q)
+	siblings.queues = append(siblings.queues, q)
 	return q
 }
 
-// free takes an empty queue that is filed nowhere.
-func (o *order) free(q *queue) {
-	p := q.peers
-	if p.queues = slices.DeleteFunc(p.queues, func(peer *queue) bool { return peer == q }); len(p.queues) == 0 {
-		delete(o.peers, q.application)
+// release takes back an empty queue that is in neither heap.
+func (o *order) release(q *queue) {
+	siblings := q.siblings
+	if siblings.queues = slices.DeleteFunc(siblings.queues, func(sibling *queue) bool { return sibling == q }); len(siblings.queues) == 0 {
+		delete(o.applications, q.application)
 	}
 	if len(o.spare) < maxSpare && cap(q.entries) <= 64 {
 		o.spare = append(o.spare, q)
 	}
 }
 
-// advance moves the time: what has come due takes its turn.
+// advance sets the time. Queues whose head has become due begin to take turns.
 func (o *order) advance(now clock.Instant) {
-	back := now < o.now // the clock was set back
+	clockSetBack := now < o.now // the clock was set back
 	o.now = now
-	if back {
+	if clockSetBack {
 		for _, q := range slices.Clone(o.due.queues) {
-			o.file(q)
+			o.update(q)
 		}
 	}
-	for len(o.waiting.queues) > 0 && o.waiting.queues[0].entries[0].at <= now {
-		o.file(o.waiting.queues[0])
+	for len(o.waiting.queues) > 0 && o.waiting.queues[0].entries[0].popAt <= now {
+		o.update(o.waiting.queues[0])
 	}
 }
 
-// next returns the queue whose turn it is, the earliest of its application's, and counts that; nil if nothing is due.
+// next returns the queue whose turn it is, and counts the turn. Among an application's queues, this is the queue with the earliest
+// head. It returns nil if no entry is due.
 func (o *order) next() *queue {
 	if len(o.due.queues) == 0 {
 		return nil
 	}
 	q := o.due.queues[0]
 	o.turn = q.turn
-	for _, p := range q.peers.queues { // of one turn, so that q is the earliest of them
-		if p != q { // which is filed when its head is gone
-			p.turn = o.turn + 1
-			o.file(p)
+	for _, sibling := range q.siblings.queues { // their turns are equal, so q has the earliest head of them
+		if sibling != q { // removing its head updates q
+			sibling.turn = o.turn + 1
+			o.update(sibling)
 		}
 	}
 	q.turn = o.turn + 1
 	return q
 }
 
-// head returns when there is something to pop.
+// head returns the time at which the next entry may be popped; it may be past. ok is false without entries.
 func (o *order) head() (at clock.Instant, ok bool) {
 	switch {
 	case len(o.due.queues) > 0:
-		return o.due.queues[0].entries[0].at, true
+		return o.due.queues[0].entries[0].popAt, true
 	case len(o.waiting.queues) > 0:
-		return o.waiting.queues[0].entries[0].at, true
+		return o.waiting.queues[0].entries[0].popAt, true
 	}
 	return 0, false
 }
 
-// file puts q where it belongs by its head, after that, or its turn, has changed. A queue that comes due begins with the
-// turn that the others have reached.
-func (o *order) file(q *queue) {
-	var to *line
+// update moves q to the heap and position of its head and turn, after either has changed. A queue that becomes due begins
+// with the turn that the other queues have reached.
+func (o *order) update(q *queue) {
+	var target *queueHeap
 	switch {
 	case len(q.entries) == 0:
-	case q.entries[0].at <= o.now:
-		to = &o.due
+	case q.entries[0].popAt <= o.now:
+		target = &o.due
 	default:
-		to = &o.waiting
+		target = &o.waiting
 	}
-	if to == q.line {
-		if to != nil {
-			heap.Fix(to, q.spot)
+	if target == q.inHeap {
+		if target != nil {
+			heap.Fix(target, q.heapIndex)
 		}
 		return
 	}
-	if q.line != nil {
-		heap.Remove(q.line, q.spot)
+	switch &o.due {
+	case q.inHeap:
+		q.share.due--
+	case target:
+		q.share.due++
 	}
-	if q.line = to; to != nil {
-		to.byTurn = to == &o.due
+	if q.inHeap != nil {
+		heap.Remove(q.inHeap, q.heapIndex)
+	}
+	if q.inHeap = target; target != nil {
+		target.byTurn = target == &o.due
 		q.turn = max(q.turn, o.turn)
-		heap.Push(to, q)
+		heap.Push(target, q)
 	}
 }
 
-// line is a min-heap of queues.
-type line struct {
-	byTurn bool // before time
+// queueHeap is a min-heap of queues. None of them is empty.
+type queueHeap struct {
+	byTurn bool // order by turn first, then by the head; false: by the head alone
 	queues []*queue
 }
 
 // Len is for container/heap.
-func (l *line) Len() int { return len(l.queues) }
+func (l *queueHeap) Len() int { return len(l.queues) }
 
 // Less is for container/heap.
-func (l *line) Less(i, j int) bool {
+func (l *queueHeap) Less(i, j int) bool {
 	a, b := l.queues[i], l.queues[j]
 	if l.byTurn && a.turn != b.turn {
 		return a.turn < b.turn
@@ -142,20 +149,20 @@ func (l *line) Less(i, j int) bool {
 }
 
 // Swap is for container/heap.
-func (l *line) Swap(i, j int) {
+func (l *queueHeap) Swap(i, j int) {
 	l.queues[i], l.queues[j] = l.queues[j], l.queues[i]
-	l.queues[i].spot, l.queues[j].spot = i, j
+	l.queues[i].heapIndex, l.queues[j].heapIndex = i, j
 }
 
 // Push is for container/heap.
-func (l *line) Push(q any) {
-	pushed := q.(*queue) //nolint:errcheck // only file pushes
-	pushed.spot = len(l.queues)
+func (l *queueHeap) Push(q any) {
+	pushed := q.(*queue) //nolint:errcheck // only update pushes
+	pushed.heapIndex = len(l.queues)
 	l.queues = append(l.queues, pushed)
 }
 
 // Pop is for container/heap.
-func (l *line) Pop() any {
+func (l *queueHeap) Pop() any {
 	last := len(l.queues) - 1
 	q := l.queues[last]
 	l.queues[last] = nil

@@ -6,22 +6,25 @@ import (
 	"unique"
 )
 
-// queue is a min-heap of one application's entries in one share, whose slots it keeps.
+// queue is a min-heap of one application's entries in one share. It keeps the share's slots up to date.
 type queue struct {
-	share       *share
-	application unique.Handle[string]
-	entries     []entry
-	latest      entry // no entry is after it; one may have gone that was
-	limit       int   // half of what there was when something was left out
-	waited      bool  // drained is to be signalled at the limit
+	share         *share
+	application   unique.Handle[string]
+	entries       []entry
+	latest        entry // upper bound of the entries in pop order; the entry itself may be gone
+	lowMark       int   // number of entries at which the queue is low: half of its length when a row was left out
+	signalWhenLow bool  // add a recheck when the queue is low
 
-	line  *line  // of the order: where the queue is filed, nil if nowhere
-	spot  int    // in the line
-	turn  uint64 // how often its application was popped from, as fairness counts it
-	peers *peers // the queues of its application, itself among them
+	length     int    // number of entries under which share.lengths lists the queue
+	prev, next *queue // neighbours in the list of queues of the same length
+
+	inHeap    *queueHeap         // order.due or order.waiting; nil: in neither
+	heapIndex int                // index in inHeap
+	turn      uint64             // turns that the application has had, as fairness counts them
+	siblings  *applicationQueues // all queues of the application, this one included
 }
 
-// len is 0 for nil: an application without entries has no queue.
+// len returns the number of entries. It is 0 for nil, because an application without entries has no queue.
 func (q *queue) len() int {
 	if q == nil {
 		return 0
@@ -29,11 +32,11 @@ func (q *queue) len() int {
 	return len(q.entries)
 }
 
-// low reports whether the queue is down to half of what it had when something of it was left out.
-func (q *queue) low() bool { return q == nil || len(q.entries) <= q.limit }
+// low reports whether the queue has fallen to half of its length at the time when a row was left out.
+func (q *queue) low() bool { return q == nil || len(q.entries) <= q.lowMark }
 
 func (q *queue) push(e entry) {
-	q.share.enter(&e, q)
+	q.share.takeSlot(&e, q)
 	if len(q.entries) == 0 || q.latest.before(&e) {
 		q.latest = e
 	}
@@ -41,9 +44,9 @@ func (q *queue) push(e entry) {
 	q.up(len(q.entries) - 1)
 }
 
-// remove takes out the entry at i.
+// remove takes out the entry at index i.
 func (q *queue) remove(i int) {
-	q.share.leave(&q.entries[i])
+	q.share.freeSlot(&q.entries[i])
 	last := len(q.entries) - 1
 	q.entries[i] = q.entries[last]
 	q.entries = q.entries[:last]
@@ -53,10 +56,10 @@ func (q *queue) remove(i int) {
 	}
 }
 
-// fanOut is how many entries lie below each in the heap: so many that it is shallow, and they are still next to each other.
+// fanOut is the number of children of each entry in the heap. It makes the heap shallow, and the children are neighbours in memory.
 const fanOut = 4
 
-// up moves the entry at i towards the head, past those that it comes before.
+// up moves the entry at index i towards the head, past later entries.
 func (q *queue) up(i int) {
 	e := q.entries[i]
 	for i > 0 {
@@ -64,13 +67,13 @@ func (q *queue) up(i int) {
 		if !e.before(&q.entries[above]) {
 			break
 		}
-		q.put(i, &q.entries[above])
+		q.putAt(i, &q.entries[above])
 		i = above
 	}
-	q.put(i, &e)
+	q.putAt(i, &e)
 }
 
-// down moves the entry at i away from the head, past those that come before it.
+// down moves the entry at index i away from the head, past earlier entries.
 func (q *queue) down(i int) {
 	e := q.entries[i]
 	for {
@@ -78,13 +81,13 @@ func (q *queue) down(i int) {
 		if first < 0 || !q.entries[first].before(&e) {
 			break
 		}
-		q.put(i, &q.entries[first])
+		q.putAt(i, &q.entries[first])
 		i = first
 	}
-	q.put(i, &e)
+	q.putAt(i, &e)
 }
 
-// firstBelow returns which of the entries below i comes first, negative where there is none.
+// firstBelow returns the index of the earliest child of the entry at index i, or a negative number if it has no child.
 func (q *queue) firstBelow(i int) int {
 	begin, end := fanOut*i+1, min(fanOut*i+1+fanOut, len(q.entries))
 	if begin >= end {
@@ -99,13 +102,13 @@ func (q *queue) firstBelow(i int) int {
 	return first
 }
 
-// put has the entry at i.
-func (q *queue) put(i int, e *entry) {
+// putAt stores the entry at index i and updates its slot.
+func (q *queue) putAt(i int, e *entry) {
 	q.entries[i] = *e
-	q.share.slots[e.slot].i = i
+	q.share.slots[e.slot].index = i
 }
 
-// last returns the latest entry, looking at all of them only where none may have gone that was later.
+// last returns the latest entry. It looks at all entries only if the entry in q.latest is gone.
 func (q *queue) last() *entry {
 	if e := q.share.entry(q.latest.id); e == nil || *e != q.latest {
 		q.latest = slices.MaxFunc(q.entries, byTime)
@@ -113,24 +116,24 @@ func (q *queue) last() *entry {
 	return &q.latest
 }
 
-// cut drops all but the earliest entries and returns what was dropped, valid until the next push.
+// cut keeps the earliest entries, that many, and returns the others. The returned slice is valid until the next push.
 func (q *queue) cut(keep int) []entry {
 	slices.SortFunc(q.entries, byTime)
 	dropped := q.entries[keep:]
 	for i := range dropped {
-		q.share.leave(&dropped[i])
+		q.share.freeSlot(&dropped[i])
 	}
 	q.entries = q.entries[:keep]
 	for i := range q.entries {
-		q.put(i, &q.entries[i])
+		q.putAt(i, &q.entries[i])
 	}
 	return dropped
 }
 
 func compareEntries(a, b *entry) int {
 	switch {
-	case a.at != b.at:
-		return cmp.Compare(a.at, b.at)
+	case a.popAt != b.popAt:
+		return cmp.Compare(a.popAt, b.popAt)
 	case a.rank != b.rank:
 		return cmp.Compare(a.rank, b.rank)
 	default:

@@ -7,35 +7,42 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// batch is one round's work: entries that are due, of one application where own is set.
+// batch holds the due entries that one worker rings together.
 type batch struct {
-	entries []entry
-	own     *application
+	entries     []entry
+	quarantined []*application // applications of a round of the quarantine; nil: a batch of healthy applications
+	silent      bool           // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout
 }
 
-// result is what became of a batch.
+// result is the result of a batch.
 type result struct {
 	batch
-	fared map[unique.Handle[string]]*fared
-	again []store.Due // rows that left the claim to be rung again
-	back  []entry     // as the database still has them: too many bytes for one claim, locked elsewhere, or not sent
-	err   error       // of the database: the batch was not claimed, or not settled
-	lost  bool        // err came after the claim: what became of it may be unknown
-	once  *result     // of the entries that ring at most once, which are then not in entries; nil for none
+	tallies        map[unique.Handle[string]]*tally // tallies by application; nil if a shared batch is wholly confirmed
+	reoffered      []store.Due                      // rows that ring again, as settled
+	putBack        []entry                          // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
+	err            error                            // error of the database: the batch was not claimed, or not settled
+	settleFailed   bool                             // err came after the claim, so the state of the rows may be unknown
+	unclaimed      bool                             // the worker's lane was lost before the claim
+	laneBroken     bool                             // the worker has no open lane now
+	confirmedEarly map[unique.Handle[string]]bool   // applications that the loop has got an earlyConfirm of; nil for a shared batch
+	atMostOnce     *result                          // result of the entries that ring at most once, which are not in entries; nil: no such entries
 }
 
-// note adds up how each application fared.
-func (r *result) note(rings []clock.Ring, outcomes []clock.Outcome) {
-	if r.own == nil && allConfirmed(outcomes) {
-		return // sharing a batch, only trouble is worth remembering
+// countOutcomes fills the tallies.
+func (r *result) countOutcomes(rings []clock.Ring, outcomes []clock.Outcome) {
+	if r.quarantined == nil && allConfirmed(outcomes) {
+		return // of a shared batch, only failures matter
 	}
-	r.fared = map[unique.Handle[string]]*fared{}
+	r.tallies = map[unique.Handle[string]]*tally{}
 	for i := range rings {
 		name := unique.Make(rings[i].Application)
-		f := r.fared[name]
+		if r.confirmedEarly[name] {
+			continue
+		}
+		f := r.tallies[name]
 		if f == nil {
-			f = &fared{}
-			r.fared[name] = f
+			f = &tally{}
+			r.tallies[name] = f
 		}
 		f.add(outcomes[i])
 	}
@@ -50,37 +57,42 @@ func allConfirmed(outcomes []clock.Outcome) bool {
 	return true
 }
 
-func (f *fared) add(o clock.Outcome) {
+func (t *tally) add(o clock.Outcome) {
 	switch o.Kind {
 	case clock.Confirmed:
-		f.confirmed++
+		t.confirmed++
 		return
 	case clock.Unsent:
 		return
 	case clock.Refused:
-		f.refused++
-	case clock.Returned, clock.Doubtful:
-		f.lost++
+		t.refused++
+	case clock.Returned:
+		t.undelivered++
+	case clock.Doubtful:
+		t.undelivered++
+		t.silent++
+	case clock.Untaken:
+		t.silent++
 	default:
 	}
-	f.failed++
-	f.reason = o.Reason
+	t.failed++
+	t.reason = o.Reason
 }
 
-// unsent returns how many rings never left this process.
+// unsent returns the number of rings that never left this process.
 func unsent(outcomes []clock.Outcome) int {
 	n := 0
 	for i := range outcomes {
-		if k := outcomes[i].Kind; k == clock.Unsent || k == clock.Untaken {
+		if outcomes[i].Kind.NotSent() {
 			n++
 		}
 	}
 	return n
 }
 
-// fates returns how each ring leaves its claim, and notes those that are to be rung again. Of several refused rings it is
-// not known which one is to blame: they are in doubt until smaller batches tell.
-func (r *result) fates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) []clock.Fate {
+// decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were refused, it
+// is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
+func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) []clock.Fate {
 	refused := 0
 	for i := range outcomes {
 		if outcomes[i].Kind == clock.Refused {
@@ -93,11 +105,11 @@ func (r *result) fates(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 		case o.Kind == clock.Refused && refused > 1:
 			o.Kind = clock.Doubtful
 		case o.Kind == clock.Untaken:
-			o.Kind = clock.Unsent // whose fault it is matters to the loop, not to the row
+			o.Kind = clock.Unsent // the difference matters to the application's health, not to the row
 		}
 		fates[i] = clock.Settle(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant {
-			r.again = append(r.again, store.Due{
+			r.reoffered = append(r.reoffered, store.Due{
 				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].Priority), Shard: rings[i].Shard,
 				Application: rings[i].Application,
 			})
@@ -107,14 +119,14 @@ func (r *result) fates(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 }
 
 const (
-	// maxMissed is how often an entry that a claim passed over is claimed again soon: its row may be locked by a set or cancel
-	// that changes nothing. After that the sweep brings it, if it is still due.
-	maxMissed = 2
-	// missedMS is how long such an entry waits, and one that was claimed and could not be sent.
-	missedMS = 20
+	// maxMissedClaims bounds how often an entry that a claim passed over is claimed again soon. Its row may be locked by a set or
+	// cancel that changes nothing. After that, a sweep finds the row if it is still due.
+	maxMissedClaims = 2
+	// claimAgainMS is the wait of such an entry, in milliseconds. An entry that was claimed and not sent waits as long.
+	claimAgainMS = 20
 )
 
-// released returns the entries of rings that are given back as if they had not been claimed.
+// released returns the entries of rings that are released, as if they had not been claimed.
 func (r *result) released(rings []clock.Ring, now clock.Instant) []entry {
 	ids := make(map[int64]bool, len(rings))
 	for i := range rings {
@@ -123,58 +135,59 @@ func (r *result) released(rings []clock.Ring, now clock.Instant) []entry {
 	var released []entry
 	for _, e := range r.entries {
 		if ids[e.id] {
-			e.at, e.missed = now+missedMS, 0
+			e.popAt, e.missedClaims = now+claimAgainMS, 0
 			released = append(released, e)
 		}
 	}
 	return released
 }
 
-// split divides entries into those of the ids and the others.
-func split(entries []entry, ids []int64) (those, others []entry) {
-	named := make(map[int64]bool, len(ids))
+// split divides entries into entries with the given ids and the others.
+func split(entries []entry, ids []int64) (named, others []entry) {
+	isNamed := make(map[int64]bool, len(ids))
 	for _, id := range ids {
-		named[id] = true
+		isNamed[id] = true
 	}
 	for _, e := range entries {
-		if named[e.id] {
-			those = append(those, e)
+		if isNamed[e.id] {
+			named = append(named, e)
 		} else {
 			others = append(others, e)
 		}
 	}
-	return those, others
+	return named, others
 }
 
-// notTaken returns the entries to be claimed again: those left for their bytes at once, those passed over a little later.
-func notTaken(entries []entry, claim *store.Claim, now clock.Instant) []entry {
+// toClaimAgain returns the entries that the claim did not take and that are claimed again: deferred ones (beyond the claim's
+// bytes) at once, passed-over ones after claimAgainMS.
+func toClaimAgain(entries []entry, claim *store.Claim, now clock.Instant) []entry {
 	if len(claim.Rings)+len(claim.Ended) == len(entries) {
 		return nil
 	}
-	left := make(map[int64]bool, len(entries)) // false: taken
+	claimAgain := make(map[int64]bool, len(entries)) // false: taken by the claim
 	for i := range claim.Rings {
-		left[claim.Rings[i].AlarmID] = false
+		claimAgain[claim.Rings[i].AlarmID] = false
 	}
 	for i := range claim.Ended {
-		left[claim.Ended[i].ID] = false
+		claimAgain[claim.Ended[i].ID] = false
 	}
-	for _, id := range claim.Once {
-		left[id] = false // they have a claim of their own
+	for _, id := range claim.AtMostOnce {
+		claimAgain[id] = false // these get a claim of their own
 	}
-	for _, id := range claim.Left {
-		left[id] = true
+	for _, id := range claim.Deferred {
+		claimAgain[id] = true
 	}
-	var back []entry
+	var putBack []entry
 	for _, e := range entries {
-		again, seen := left[e.id]
+		deferred, known := claimAgain[e.id]
 		switch {
-		case again:
-			back = append(back, e)
-		case !seen && e.missed < maxMissed:
-			e.missed++
-			e.at = now + missedMS
-			back = append(back, e)
+		case deferred:
+			putBack = append(putBack, e)
+		case !known && e.missedClaims < maxMissedClaims:
+			e.missedClaims++
+			e.popAt = now + claimAgainMS
+			putBack = append(putBack, e)
 		}
 	}
-	return back
+	return putBack
 }

@@ -4,33 +4,39 @@ import (
 	"slices"
 	"unique"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// share is one loader's part of the heap: a queue an application.
+// share is one loader's part of the heap. It has one queue per application.
 type share struct {
-	order    *order
-	capacity int
-	queues   map[unique.Handle[string]]*queue // none empty
-	index    map[int64]int32                  // the slots of ids
-	slots    []place
-	free     []int32 // slots without an entry
-	longest  int     // no queue is longer; the longest may have become shorter
-	short    bool    // something was left out or not wanted since drained was signalled
-	missing  map[unique.Handle[string]]store.Due
-	drained  chan struct{}
+	order        *order
+	capacity     int
+	queues       map[unique.Handle[string]]*queue    // queues by application; none is empty
+	index        map[int64]int32                     // slot of each id
+	slots        []location                          // location of the entry in each slot; zero for a free slot
+	freeSlots    []int32                             // indexes of the free slots
+	lengths      lengths                             // queues by length
+	due          int                                 // number of queues in order.due, whose head is due
+	latest       entry                               // upper bound of the entries in pop order; the entry itself may be gone
+	refilling    bool                                // every application has room; set at half of the capacity, cleared when the share is full
+	signalAtHalf bool                                // rows are missing: signal loaderWake when the share falls to half of its capacity
+	missing      map[unique.Handle[string]]store.Due // first missing row of each application, until takeMissing
+	rechecks     map[unique.Handle[string]]struct{}  // applications for which hasRoomFor may have become true
+	loaderWake   chan struct{}                       // capacity 1; see Heap.LoaderWake
 }
 
-// place is where an entry is. It is in a slot, not in the index, for it changes whenever a queue is put in order.
-type place struct {
-	q *queue
-	i int
+// location is the position of an entry in its queue. It changes with every reordering of the queue. So it stands in a slot, and
+// the index map is not written then.
+type location struct {
+	queue *queue
+	index int
 }
 
 func newShare(o *order, capacity int) share {
 	return share{
 		order: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
-		missing: map[unique.Handle[string]]store.Due{}, drained: make(chan struct{}, 1),
+		missing: map[unique.Handle[string]]store.Due{}, rechecks: map[unique.Handle[string]]struct{}{}, loaderWake: make(chan struct{}, 1),
 	}
 }
 
@@ -40,42 +46,46 @@ func (s *share) entry(id int64) *entry {
 	if !ok {
 		return nil
 	}
-	p := s.slots[slot]
-	return &p.q.entries[p.i]
+	at := s.slots[slot]
+	return &at.queue.entries[at.index]
 }
 
-// enter gives e a slot, as an entry of q; put says where it is there.
-func (s *share) enter(e *entry, q *queue) {
-	if n := len(s.free); n > 0 {
-		e.slot, s.free = s.free[n-1], s.free[:n-1]
+// takeSlot gives e a slot and notes its queue. queue.putAt sets the position within the queue.
+func (s *share) takeSlot(e *entry, q *queue) {
+	if n := len(s.freeSlots); n > 0 {
+		e.slot, s.freeSlots = s.freeSlots[n-1], s.freeSlots[:n-1]
 	} else {
 		e.slot = int32(len(s.slots))
-		s.slots = append(s.slots, place{})
+		s.slots = append(s.slots, location{})
 	}
-	s.slots[e.slot].q = q
+	s.slots[e.slot].queue = q
 	s.index[e.id] = e.slot
 }
 
-// leave takes e's slot.
-func (s *share) leave(e *entry) {
+// freeSlot frees e's slot.
+func (s *share) freeSlot(e *entry) {
 	delete(s.index, e.id)
-	s.slots[e.slot] = place{}
-	s.free = append(s.free, e.slot)
+	s.slots[e.slot] = location{}
+	s.freeSlots = append(s.freeSlots, e.slot)
 }
 
-// put inserts e, which the share does not have, or leaves it out. A full share makes room by dropping the later half of
-// the longest queue, if that is longer than e's would be; else e competes with its own application's, or, where no application
-// has more than one, with all by time.
+// put inserts e or leaves it out. The share must not have an entry with e's id. A full share makes room by dropping the later
+// half of the longest queue, if that queue must yield to e's. Otherwise e competes by time: with the entries of its own
+// application, or with all entries if no application has more than one.
 func (s *share) put(e entry) {
 	if len(s.index) < s.capacity {
 		s.set(e)
 		return
 	}
+	if s.missingBefore(&e) { // a loader reads e again anyway, after the missing row before it
+		s.leaveOut(&e)
+		return
+	}
 	own := s.queues[e.application]
-	switch longest := s.longerThan(own.len() + 1); {
-	case longest != nil:
-		s.halve(longest)
-	case s.longest <= 1 && e.before(s.last()):
+	switch {
+	case s.longestYieldsTo(own.len(), e.position()):
+		s.halve(s.lengths.longestQueue())
+	case s.lengths.longest <= 1 && e.before(s.last()):
 		s.halveAll()
 	case own != nil && e.before(own.last()):
 		s.halve(own)
@@ -83,19 +93,38 @@ func (s *share) put(e entry) {
 		s.leaveOut(&e)
 		return
 	}
-	s.squeeze(e)
-}
-
-// squeeze inserts e if there is room and nothing earlier of its application is missing.
-func (s *share) squeeze(e entry) {
-	if m, ok := s.missing[e.application]; ok && !e.position().Before(m.Position()) || len(s.index) >= s.capacity {
+	if len(s.index) >= s.capacity || s.missingBefore(&e) {
 		s.leaveOut(&e)
 		return
 	}
 	s.set(e)
 }
 
-// set inserts e or replaces what the share has of its id, whatever the capacity.
+// slack is a number of entries. A queue longer than 2*(other length + 1) + slack gives up its later half whatever the due times.
+const slack = 8
+
+// longestYieldsTo reports whether the longest queue must make room for a row at a position. The row's application has a queue
+// of the given length. If the longest queue has at most one entry more, it does not yield. If it has many more (see slack), it
+// yields. In between it yields only if the row is due before its last entry. So the queues of applications with about the same
+// backlog end at about the same time, and a page that begins there is useful to all of them.
+func (s *share) longestYieldsTo(length int, position store.Position) bool {
+	switch longest := s.lengths.longest; {
+	case longest <= length+1:
+		return false
+	case longest > 2*(length+1)+slack:
+		return true
+	default:
+		return position.Before(s.lengths.longestQueue().last().position())
+	}
+}
+
+// missingBefore reports whether a row of e's application is missing at e's position or before it.
+func (s *share) missingBefore(e *entry) bool {
+	m, ok := s.missing[e.application]
+	return ok && !e.position().Before(m.Position())
+}
+
+// set inserts e, or replaces the entry with e's id. It ignores the capacity.
 func (s *share) set(e entry) {
 	s.remove(e.id)
 	q := s.queues[e.application]
@@ -104,57 +133,69 @@ func (s *share) set(e entry) {
 		s.queues[e.application] = q
 	}
 	q.push(e)
-	s.longest = max(s.longest, len(q.entries))
-	s.order.file(q)
+	if len(s.index) == 1 || s.latest.before(&e) {
+		s.latest = *s.entry(e.id)
+	}
+	s.lengths.update(q)
+	s.order.update(q)
+	s.refilling = s.refilling && len(s.index) < s.capacity
 }
 
-// remove takes an id out, if the share has it.
+// remove takes out the entry of an id, if the share has one.
 func (s *share) remove(id int64) {
 	if slot, known := s.index[id]; known {
-		p := s.slots[slot]
-		s.removeAt(p.q, p.i)
+		at := s.slots[slot]
+		s.removeAt(at.queue, at.index)
 	}
 }
 
-// removeAt takes out the entry at i of a queue.
+// removeAt takes out the entry at index i of a queue.
 func (s *share) removeAt(q *queue, i int) {
 	q.remove(i)
-	s.shrunk(q)
+	s.refilling = s.refilling || s.halfEmpty()
+	s.afterRemoval(q)
 }
 
-// shrunk files q anew after entries have left it, and signals where that makes room that somebody waits for.
-func (s *share) shrunk(q *queue) {
-	if q.waited && q.low() {
-		q.waited = false
-		signal(s.drained)
+// afterRemoval updates the position of q after entries have left it. It wakes the loader when that made room for missing rows.
+func (s *share) afterRemoval(q *queue) {
+	if q.signalWhenLow && q.low() {
+		q.signalWhenLow = false
+		s.addRecheck(q.application)
 	}
-	if s.short && len(s.index) <= s.capacity/2 {
-		s.short = false
-		signal(s.drained)
+	if s.signalAtHalf && s.halfEmpty() {
+		s.signalAtHalf = false
+		clock.Signal(s.loaderWake)
 	}
-	s.order.file(q)
+	s.lengths.update(q)
+	s.order.update(q)
 	if len(q.entries) == 0 {
 		delete(s.queues, q.application)
-		s.order.free(q)
+		s.order.release(q)
 	}
 }
 
-// longerThan returns the longest queue if it is longer than n, and knows s.longest exactly afterwards if it looked.
-func (s *share) longerThan(n int) *queue {
-	if s.longest <= n {
+func (s *share) halfEmpty() bool { return len(s.index) <= s.capacity/2 }
+
+// roomy reports whether the share has room for rows of every application.
+func (s *share) roomy() bool { return s.refilling || s.halfEmpty() }
+
+// addRecheck wakes the loader, which then asks HasRoomFor about the application.
+func (s *share) addRecheck(application unique.Handle[string]) {
+	s.rechecks[application] = struct{}{}
+	clock.Signal(s.loaderWake)
+}
+
+// takeRechecks returns the applications for which hasRoomFor may have become true, and forgets them.
+func (s *share) takeRechecks() []string {
+	if len(s.rechecks) == 0 {
 		return nil
 	}
-	var longest *queue
-	s.longest = 0
-	for _, q := range s.queues {
-		if len(q.entries) > s.longest {
-			longest, s.longest = q, len(q.entries)
-		}
+	names := make([]string, 0, len(s.rechecks))
+	for name := range s.rechecks {
+		names = append(names, name.Value())
 	}
-	if s.longest <= n {
-		return nil
-	}
-	return longest
+	clear(s.rechecks)
+	return names
 }
 
 // halve drops the later half of a queue.
@@ -163,18 +204,22 @@ func (s *share) halve(q *queue) {
 	for _, e := range q.cut(kept) {
 		s.leaveOut(&e)
 	}
-	s.shrunk(q)
+	s.afterRemoval(q)
 }
 
-// last returns the latest entry of all queues.
+// last returns the latest entry of the share. It looks at all queues only if the entry in s.latest is gone.
 func (s *share) last() *entry {
+	if e := s.entry(s.latest.id); e != nil && *e == s.latest {
+		return &s.latest
+	}
 	var last *entry
 	for _, q := range s.queues {
 		if e := q.last(); last == nil || last.before(e) {
 			last = e
 		}
 	}
-	return last
+	s.latest = *last
+	return &s.latest
 }
 
 // halveAll drops the later half of all entries.
@@ -190,15 +235,15 @@ func (s *share) halveAll() {
 	}
 }
 
-// leaveOut notes that e has no place; drained is signalled when the share, or the application's queue, is down to half.
+// leaveOut notes that e is missing. The loader is woken when the share, or the application's queue, falls to half.
 func (s *share) leaveOut(e *entry) {
 	m, ok := s.missing[e.application]
 	if !ok || e.position().Before(m.Position()) {
 		s.missing[e.application] = e.row()
 	}
-	s.short = true
+	s.signalAtHalf = true
 	if q := s.queues[e.application]; q != nil {
-		q.limit, q.waited = len(q.entries)/2, true
+		q.lowMark, q.signalWhenLow = len(q.entries)/2, true
 	}
 }
 
@@ -214,24 +259,33 @@ func (s *share) takeMissing() []store.Due {
 	return missing
 }
 
-// wants reports whether there is room for an application of which rows were left out: half of the share, or its own
-// queue has run low and it may take room from others.
-func (s *share) wants(application unique.Handle[string]) bool {
-	if len(s.index) <= s.capacity/2 {
+// hasRoomFor reports whether there is room for an application's missing rows, which begin at a position. Either the share has
+// room for every application, or three conditions hold: the application's queue is low, it would be empty before the share falls
+// to half, and the share is not full or the longest queue yields.
+func (s *share) hasRoomFor(application string, from store.Position) bool {
+	if s.roomy() {
 		return true
 	}
-	q := s.queues[application]
-	if q.low() && (len(s.index) < s.capacity || s.longerThan(q.len()+1) != nil) {
+	q := s.queues[unique.Make(application)]
+	if q.low() && s.emptyBeforeHalf(q.len()) && (len(s.index) < s.capacity || s.longestYieldsTo(q.len(), from)) {
 		return true
 	}
-	s.short = true
+	s.signalAtHalf = true
 	if q != nil {
-		q.waited = true
+		q.lowMark, q.signalWhenLow = min(q.lowMark, len(q.entries)/2), true
 	}
 	return false
 }
 
-// keep drops the entries of shards that are not wanted.
+// emptyBeforeHalf reports whether a queue of the given length may be empty before the share falls to half. Due queues are popped
+// by turns, so it compares the queue's length with an equal part of the entries to pop. If all applications have about the same
+// backlog, it is false for all queues. Their rows are then read together, so that each page is useful to many of them. The factor
+// of 2 leaves time for the read.
+func (s *share) emptyBeforeHalf(length int) bool {
+	return (length+1)*s.due <= 2*(len(s.index)-s.capacity/2)
+}
+
+// keep drops the entries of the shards that are not wanted.
 func (s *share) keep(wanted func(shard int) bool) {
 	for id := range s.index {
 		if !wanted(int(s.entry(id).shard)) {

@@ -7,35 +7,55 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Target is where rings go: a broker, a stream.
+// Target receives rings: a broker or a stream.
 type Target interface {
-	// Usable returns nil when rings can be handed over now, else why not. While it is not nil nothing is claimed.
+	// Usable returns nil when rings can be handed over now, else the reason. The loop claims nothing while it is not nil.
 	Usable() error
-	// Accepts reports whether rings of the application can be handed over now. While false they are held: no claim, no
-	// counted try.
+	// Accepts reports whether rings of the application can be handed over now. While it is false, the application's alarms wait
+	// in the database: no claim, no counted try.
 	Accepts(application string) bool
-	// Changed returns a channel of capacity 1 that is signalled when what Usable or Accepts answers may have changed.
+	// Changed returns a channel of capacity 1. It is signalled when the results of Usable or Accepts may have changed.
 	Changed() <-chan struct{}
-	// Lane returns a new way in for one worker. Lanes are independent of each other.
+	// Lane returns a new lane for one worker. Lanes are independent of each other.
 	Lane() Lane
 }
 
-// Lane hands rings over, for one goroutine at a time.
+// Lane hands rings over to the target. One goroutine at a time may use it.
 type Lane interface {
-	// Open connects, where the lane must and is not connected, so that no delivery has to wait for that. Why it could not
-	// is found by the next delivery. It returns when ctx ends at the latest.
-	Open(ctx context.Context)
-	// Deliver hands over all rings and waits for what becomes of each, at most until limits.Answer. It returns one
-	// outcome a ring, in order, and leaves nothing behind that could hand over a ring later: no byte of a ring is
-	// written after limits.Write. It never blocks past limits.Answer by more than some milliseconds. When ctx ends it
-	// returns early with the outcomes known by then, Unsent where nothing was written and Doubtful otherwise.
+	// Open makes the lane ready for deliveries of up to size rings. It connects if the lane needs a connection and has none. It
+	// blocks until the lane is open, for at most the target's own dial timeout, or until ctx ends. The error is the reason why
+	// the lane is not open.
+	Open(ctx context.Context, size int) error
+	// Broken returns a channel that is closed when the lane must be opened again. The channel of a lane that was never opened is
+	// closed. Nil means that the lane never breaks.
+	Broken() <-chan struct{}
+	// Deliver hands over all rings and waits for their outcomes, at most until limits.ReplyBy plus some milliseconds. It returns
+	// one outcome per ring, in order. It leaves nothing behind that could hand over a ring later: no byte of a ring is written
+	// after limits.WriteBy. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
+	// without a written byte are Unsent, the rest Doubtful. Deliver does not open the lane: rings of a lane that is not open are
+	// Unsent.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
-	// Close frees what the lane holds. Nothing must be called after it.
+	// Close frees the lane's resources. No method may be called after it.
 	Close() error
 }
 
-// Limits bound one delivery, on the monotonic clock. Write lies before Answer.
+// Limits bound one delivery, on the monotonic clock. WriteBy is before ReplyBy.
 type Limits struct {
-	Write  time.Time // no byte of a ring is written later
-	Answer time.Time // what has no answer by then is in doubt
+	WriteBy time.Time // time after which no byte of a ring is written
+	ReplyBy time.Time // time after which a ring without a reply is in doubt
+	// OnConfirmed is called with the index of a confirmed ring, while Deliver still waits for other rings. The confirmation must be
+	// certain, and the call comes soon after it. Deliver calls it on its own goroutine. A lane may leave out calls. Nil: no calls.
+	OnConfirmed func(ring int)
+	// Suspended returns the time for which the machine has been suspended since the claim began. WriteBy is that much earlier.
+	// Nil: suspensions do not count.
+	Suspended func() time.Duration
+}
+
+// Late reports whether WriteBy has passed, so that no byte of a ring may be written.
+func (l Limits) Late() bool {
+	left := time.Until(l.WriteBy)
+	if l.Suspended != nil {
+		left -= l.Suspended()
+	}
+	return left <= 0
 }

@@ -4,16 +4,16 @@ import "time"
 
 // Timer wakes the loop when the next alarm is due.
 type Timer interface {
-	// C gets a value when the timer expires; one of before a Reset may still be in it.
+	// C returns a channel that gets a value when the timer expires. After a Reset it may still hold a value from before.
 	C() <-chan time.Time
-	// Reset has it expire once, that much later.
+	// Reset makes the timer expire once, after d.
 	Reset(d time.Duration)
-	// Stop frees what it holds. Reset must not be called after it.
+	// Stop frees the timer's resources. Reset must not be called after it.
 	Stop()
 }
 
-// plainTimer is Go's own. On Linux it is up to a millisecond late in a process that has nothing else to do, half of one on
-// average: the runtime then waits for the network in whole milliseconds.
+// plainTimer is a timer of the Go runtime. On Linux it is up to a millisecond late in an idle process, half a millisecond on
+// average, because the runtime then waits for the network in whole milliseconds.
 type plainTimer struct{ timer *time.Timer }
 
 func newPlainTimer() Timer { return plainTimer{time.NewTimer(0)} }

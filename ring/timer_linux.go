@@ -8,17 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timerFile is a timer of the kernel's (timerfd_create(2)): the runtime learns of its expiry as of a socket that can be read, and
-// so within some ten microseconds.
+// timerFile is a kernel timer (timerfd_create(2)). The runtime sees its expiry like a readable socket, within some ten
+// microseconds.
 type timerFile struct {
 	file *os.File
 	raw  syscall.RawConn
 	c    chan time.Time
-	spec unix.ItimerSpec // of the Reset under way
+	spec unix.ItimerSpec // argument of the Reset under way
 	set  func(fd uintptr)
 }
 
-// PreciseTimer returns a timer that is less than a tenth of a millisecond late, or one of the runtime's where the kernel gives none.
+// PreciseTimer returns a timer that is less than a tenth of a millisecond late. If the kernel offers no such timer, it returns a
+// timer of the Go runtime.
 func PreciseTimer() Timer {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -30,14 +31,14 @@ func PreciseTimer() Timer {
 		return newPlainTimer()
 	}
 	t.set = func(fd uintptr) {
-		_ = unix.TimerfdSettime(int(fd), 0, &t.spec, nil) // fails only for what it cannot be here: no timer, or no time
+		_ = unix.TimerfdSettime(int(fd), 0, &t.spec, nil) // fails only for a descriptor that is no timer, or for an invalid time
 	}
 	go t.run()
 	t.Reset(0)
 	return t
 }
 
-// run passes on each expiry until the file is closed.
+// run sends each expiry to the channel until the file is closed.
 func (t *timerFile) run() {
 	var expiries [8]byte
 	for {
@@ -46,7 +47,7 @@ func (t *timerFile) run() {
 		}
 		select {
 		case t.c <- time.Now():
-		default: // nobody has taken the one before
+		default: // the value of an earlier expiry is still in the channel
 		}
 	}
 }
@@ -54,8 +55,8 @@ func (t *timerFile) run() {
 func (t *timerFile) C() <-chan time.Time { return t.c }
 
 func (t *timerFile) Reset(d time.Duration) {
-	t.spec.Value = unix.NsecToTimespec(max(1, d.Nanoseconds())) // zero would stop it
-	_ = t.raw.Control(t.set)                                    // fails only once it is closed
+	t.spec.Value = unix.NsecToTimespec(max(1, d.Nanoseconds())) // zero would stop the timer
+	_ = t.raw.Control(t.set)                                    // fails only after Stop
 }
 
-func (t *timerFile) Stop() { _ = t.file.Close() } // there is nothing to be lost
+func (t *timerFile) Stop() { _ = t.file.Close() } // a closed timer holds no data to lose

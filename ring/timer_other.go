@@ -2,5 +2,5 @@
 
 package ring
 
-// PreciseTimer returns a timer of the runtime's: its precision is the system's.
+// PreciseTimer returns a timer of the Go runtime. Its precision depends on the system.
 func PreciseTimer() Timer { return newPlainTimer() }

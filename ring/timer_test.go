@@ -7,15 +7,15 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-func TestPreciseTimer(t *testing.T) {
+func TestPreciseTimerIsNotEarly(t *testing.T) {
 	timer := ring.PreciseTimer()
 	defer timer.Stop()
-	<-timer.C() // as a new time.Timer of 0
+	<-timer.C() // a new timer expires at once
 	for _, d := range []time.Duration{-time.Second, 0, time.Microsecond, 700 * time.Microsecond, 12 * time.Millisecond} {
-		begun := time.Now()
+		began := time.Now()
 		timer.Reset(d)
 		<-timer.C()
-		if took := time.Since(begun); took < d {
+		if took := time.Since(began); took < d {
 			t.Errorf("%s: expired after %s", d, took)
 		}
 	}
@@ -25,12 +25,12 @@ func TestPreciseTimer(t *testing.T) {
 		t.Error("expired twice")
 	case <-time.After(20 * time.Millisecond):
 	}
-	timer.Reset(time.Millisecond) // in the place of the hour
+	timer.Reset(time.Millisecond) // replaces the hour
 	<-timer.C()
 }
 
-// A timer that expires again before anybody has looked holds one value, and goes on.
-func TestPreciseTimerThatIsNotRead(t *testing.T) {
+// A timer that expires several times before a read holds one value, and goes on.
+func TestPreciseTimerGoesOnUnread(t *testing.T) {
 	timer := ring.PreciseTimer()
 	defer timer.Stop()
 	for range 3 {
@@ -42,17 +42,17 @@ func TestPreciseTimerThatIsNotRead(t *testing.T) {
 	<-timer.C()
 }
 
-// BenchmarkTimerLateness tells how late timers are in a process that waits for nothing else.
+// BenchmarkTimerLateness measures the lateness of timers in an idle process.
 func BenchmarkTimerLateness(b *testing.B) {
 	const pause = 1700 * time.Microsecond
 	late := func(b *testing.B, reset func(time.Duration), c <-chan time.Time) {
 		var sum time.Duration
 		n := 0
 		for b.Loop() {
-			begun := time.Now()
+			began := time.Now()
 			reset(pause)
 			<-c
-			sum += time.Since(begun) - pause
+			sum += time.Since(began) - pause
 			n++
 		}
 		b.ReportMetric(float64(sum.Microseconds())/float64(n), "µs-late/op")

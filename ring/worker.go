@@ -3,140 +3,240 @@ package ring
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
+	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// worker rings batches one at a time, with its own lane.
+// worker rings one batch at a time, with its own lane.
 type worker struct {
-	l    *Loop
-	lane Lane
-	open chan struct{} // capacity 1: the target has changed
+	loop       *Loop
+	keeper     *laneKeeper
+	quarantine bool  // true: the worker rings rounds of the quarantine; false: batches of healthy applications
+	brokenBy   error // reason why the lane broke during the last batch; errLaneEnded if no delivery broke it
 }
 
-// run rings what it is given until the channel is closed, also after ctx has ended. When there is nothing, it keeps its lane open.
+// laneEvent tells the loop that the lane of an idle worker has opened or was lost.
+type laneEvent struct {
+	quarantine bool // the worker belongs to the quarantine
+	open       bool // true: opened; false: lost
+}
+
+// run rings batches until the channel is closed, also after ctx has ended. It takes no batch while its lane is not open, so that no
+// claim waits for a lane to open.
 func (w *worker) run(ctx context.Context, work <-chan batch) {
 	defer func() {
-		if err := w.lane.Close(); err != nil {
-			w.l.log.Debug("could not close a lane", "err", err)
+		if err := w.keeper.lane.Close(); err != nil {
+			w.loop.log.Debug("could not close a lane", "err", err)
 		}
 	}()
+	for w.keeper.keep(ctx) {
+		w.sendEvent(ctx, true)
+		if !w.serve(ctx, work) {
+			return
+		}
+	}
+}
+
+// sendEvent sends the loop an event. After ctx has ended the loop hands out no batch, and needs no event.
+func (w *worker) sendEvent(ctx context.Context, open bool) {
+	select {
+	case w.loop.events <- laneEvent{quarantine: w.quarantine, open: open}:
+	case <-ctx.Done():
+	}
+}
+
+// errLaneEnded is the reason of a lane that is lost outside of a delivery.
+var errLaneEnded = errors.New("it ended outside of a delivery")
+
+// serve rings batches until the lane is lost. It reports false when the channel is closed.
+func (w *worker) serve(ctx context.Context, work <-chan batch) bool {
 	for {
+		broken := w.keeper.lane.Broken()
 		select {
 		case b, more := <-work:
 			if !more {
-				return
+				return false
 			}
-			w.l.results <- w.ring(context.WithoutCancel(ctx), b)
-		case <-w.open:
-			w.openLane(ctx)
+			r := result{batch: b, unclaimed: true}
+			w.brokenBy = errLaneEnded
+			if !w.laneBroken() {
+				r = w.ring(context.WithoutCancel(ctx), b)
+			}
+			if r.laneBroken = w.laneBroken(); r.laneBroken {
+				w.keeper.noteLost(w.brokenBy)
+			}
+			w.loop.results <- r
+			if r.laneBroken {
+				return true
+			}
+		case <-broken:
+			w.keeper.noteLost(errLaneEnded)
+			w.sendEvent(ctx, false)
+			return true
 		}
 	}
 }
 
-// openLane opens the lane in no more time than a delivery would have for it.
-func (w *worker) openLane(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.l.cfg.Write)
-	defer cancel()
-	w.lane.Open(ctx)
+// laneBroken reports whether the worker's lane must be opened again.
+func (w *worker) laneBroken() bool {
+	select {
+	case <-w.keeper.lane.Broken():
+		return true
+	default:
+		return false
+	}
 }
 
-// ring rings a batch, and then, apart from the others, what of it rings at most once.
+// ring rings a batch in up to two claims: first the alarms that ring at least once, then the alarms that ring at most once.
 func (w *worker) ring(ctx context.Context, b batch) result {
-	r, once := w.round(ctx, b, false)
-	if r.err != nil || len(once) == 0 {
+	r, atMostOnceIDs := w.round(ctx, b, false)
+	if r.err != nil || len(atMostOnceIDs) == 0 {
 		return r
 	}
-	apart := batch{own: b.own}
-	apart.entries, r.entries = split(b.entries, once)
-	rung, _ := w.round(ctx, apart, true)
-	r.once = &rung
+	if w.laneBroken() { // no claim without a lane: these entries go back to the heap
+		unclaimed, _ := split(b.entries, atMostOnceIDs)
+		r.putBack = append(r.putBack, unclaimed...)
+		return r
+	}
+	atMostOnceBatch := batch{quarantined: b.quarantined, silent: b.silent}
+	atMostOnceBatch.entries, r.entries = split(b.entries, atMostOnceIDs)
+	rung, _ := w.round(ctx, atMostOnceBatch, true)
+	r.atMostOnce = &rung
 	return r
 }
 
-// round claims, delivers and settles: with once what rings at most once, else the others.
-func (w *worker) round(ctx context.Context, b batch, once bool) (r result, apart []int64) {
-	begun := time.Now()
+// round claims, delivers and settles. With atMostOnce it takes the alarms that ring at most once, else the others; it returns the
+// ids of entries that need the other kind of claim.
+func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result, atMostOnceIDs []int64) {
+	began, suspendedSince := time.Now(), measureSuspension()
 	r = result{batch: b}
-	now, err := w.l.time.Now()
+	now, err := w.loop.time.Now()
 	if err != nil {
 		r.err = err
 		return r, nil
 	}
-	claim, err := w.claim(ctx, b.entries, once, now, begun)
+	claim, err := w.claim(ctx, b.entries, atMostOnce, now, began)
 	if err != nil {
 		r.err = err
 		return r, nil
 	}
-	w.l.metrics.claimed(time.Since(begun), claim)
-	r.back = notTaken(b.entries, claim, now)
-	w.l.report(claim.Ended)
+	w.loop.metrics.claimed(time.Since(began), claim)
+	r.putBack = toClaimAgain(b.entries, claim, now)
+	w.loop.report(claim.Ended)
 	if len(claim.Rings) == 0 {
-		return r, claim.Once
+		return r, claim.AtMostOnce
 	}
-	outcomes := w.lane.Deliver(ctx, claim.Rings, Limits{Write: begun.Add(w.l.cfg.Write), Answer: begun.Add(w.l.cfg.Answer)})
-	w.settle(ctx, &r, &tried{claim, outcomes, once || w.l.cfg.TwoPhase, begun})
-	return r, claim.Once
+	outcomes := w.deliver(ctx, claim.Rings, Limits{
+		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
+		Suspended: suspendedSince,
+	})
+	w.settle(ctx, &r, &delivery{claim, outcomes, atMostOnce || w.loop.cfg.TwoPhase, began})
+	return r, claim.AtMostOnce
 }
 
-func (w *worker) claim(ctx context.Context, entries []entry, once bool, now clock.Instant, begun time.Time) (*store.Claim, error) {
+// earlyConfirm tells the loop that all rings of an application are confirmed, although its round of the quarantine goes on. So the
+// application need not wait for the applications of the round that have no reply yet.
+type earlyConfirm struct {
+	application unique.Handle[string]
+	rings       int // number of the application's rings in the round
+}
+
+// reportEarly returns a function for Limits.OnConfirmed, which sends the loop an earlyConfirm per application. It returns nil for a
+// batch of healthy applications.
+func (w *worker) reportEarly(r *result, rings []clock.Ring) func(ring int) {
+	if r.quarantined == nil {
+		return nil
+	}
+	all, left := map[string]int{}, map[string]int{}
+	for i := range rings {
+		all[rings[i].Application]++
+		left[rings[i].Application]++
+	}
+	r.confirmedEarly = map[unique.Handle[string]]bool{}
+	return func(ring int) {
+		name := rings[ring].Application
+		if left[name]--; left[name] > 0 {
+			return
+		}
+		c := earlyConfirm{application: unique.Make(name), rings: all[name]}
+		select {
+		case w.loop.earlyConfirms <- c:
+			r.confirmedEarly[c.application] = true
+		default: // the loop gets it with the result of the round
+		}
+	}
+}
+
+// deliver hands over the rings and notes whether the lane got a reply or broke.
+func (w *worker) deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome {
+	outcomes := w.keeper.lane.Deliver(ctx, rings, limits)
+	w.keeper.noteDelivery(outcomes)
+	if w.laneBroken() {
+		w.brokenBy = errors.New(outcomes[0].Reason)
+	}
+	return outcomes
+}
+
+func (w *worker) claim(ctx context.Context, entries []entry, atMostOnce bool, now clock.Instant, began time.Time) (*store.Claim, error) {
 	request := store.ClaimRequest{
-		IDs: make([]int64, len(entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.l.cfg.BatchBytes, Once: once,
+		IDs: make([]int64, len(entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes, AtMostOnce: atMostOnce, ServerClock: true,
 	}
 	for i := range entries {
 		request.IDs[i] = entries[i].id
 	}
-	if w.l.cfg.TwoPhase {
-		request.Lease = w.l.cfg.Lease
+	if w.loop.cfg.TwoPhase {
+		request.Lease = w.loop.cfg.Lease
 	}
-	ctx, cancel := context.WithDeadline(ctx, begun.Add(w.l.cfg.Write))
+	ctx, cancel := context.WithDeadline(ctx, began.Add(w.loop.cfg.WriteTimeout))
 	defer cancel()
-	return w.l.claimer.Claim(ctx, request)
+	return w.loop.database.Claim(ctx, request)
 }
 
-// tried is a claim that was delivered.
-type tried struct {
+// delivery is a claim after its delivery.
+type delivery struct {
 	*store.Claim
-	outcomes  []clock.Outcome
-	committed bool // before it was delivered
-	begun     time.Time
+	outcomes  []clock.Outcome // one per ring, in the order of Claim.Rings
+	committed bool            // the claim was committed before the delivery
+	began     time.Time       // begin of the claim
 }
 
-// settle writes the outcomes, and notes in r how each application fared and what is to be rung again.
-func (w *worker) settle(ctx context.Context, r *result, t *tried) {
-	now, err := w.l.time.Now()
+// settle writes the outcomes. It notes in r the tallies, the rows that ring again, and the released entries.
+func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
+	now, err := w.loop.time.Now()
 	if err != nil {
-		now = t.Rings[0].RungAt // the clock was lost meanwhile: no later than the truth
+		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
 	}
-	r.note(t.Rings, t.outcomes)
-	w.l.metrics.rung(t.Rings, t.outcomes, now)
+	r.countOutcomes(d.Rings, d.outcomes)
+	w.loop.metrics.rung(d.Rings, d.outcomes, now)
 	settling := time.Now()
-	if unsent(t.outcomes) == len(t.outcomes) {
-		r.back = append(r.back, r.released(t.Rings, now)...)
-		r.err = w.finish(ctx, t, t.Settler.Release)
+	if unsent(d.outcomes) == len(d.outcomes) {
+		r.putBack = append(r.putBack, r.released(d.Rings, now)...)
+		r.err = w.finish(ctx, d, d.Settler.Release)
 	} else {
-		fates := r.fates(t.Rings, t.outcomes, now)
-		r.err = w.finish(ctx, t, func(ctx context.Context) error { return t.Settler.Settle(ctx, now, fates) })
+		fates := r.decideFates(d.Rings, d.outcomes, now)
+		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, fates) })
 	}
-	r.lost = r.err != nil
-	w.l.metrics.settled(time.Since(settling), time.Since(t.begun))
+	r.settleFailed = r.err != nil
+	w.loop.metrics.settled(time.Since(settling), time.Since(d.began))
 }
 
-// finish ends a claim; ctx outlives the stop of the process. A transaction has one chance; the outcome of a claim that was
-// committed is tried again for as long as a lease lasts.
-func (w *worker) finish(ctx context.Context, t *tried, end func(context.Context) error) error {
-	limit := t.begun.Add(idleInTransaction)
-	if t.committed {
-		limit = t.begun.Add(max(w.l.cfg.Lease, idleInTransaction))
+// finish ends a claim with end. A held transaction has one try. A committed claim is tried again while its lease lasts. ctx must
+// outlive the stop of the process.
+func (w *worker) finish(ctx context.Context, d *delivery, end func(context.Context) error) error {
+	deadline := d.began.Add(store.SilentTransaction)
+	if d.committed {
+		deadline = d.began.Add(max(w.loop.cfg.Lease, store.SilentTransaction))
 	}
-	ctx, cancel := context.WithDeadline(ctx, limit)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	const pause = 100 * time.Millisecond
 	for {
 		err := end(ctx)
-		if err == nil || !t.committed || time.Until(limit) < pause {
+		if err == nil || !d.committed || time.Until(deadline) < pause {
 			return err
 		}
 		time.Sleep(pause)

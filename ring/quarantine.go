@@ -1,0 +1,333 @@
+package ring
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	"github.com/clockd/clockd/clock"
+)
+
+const (
+	// QuarantineWorkers is the number of workers for applications in quarantine. Each has a lane and a database connection. At
+	// most QuarantineWorkers-1 silent rounds are under way at once.
+	QuarantineWorkers = 2
+	// reviewPause is the time between two reviews of the applications in quarantine, while there are fewer than 1000.
+	reviewPause = 20 * time.Millisecond
+	// maxQuarantined bounds the applications in quarantine. Beyond it an application with failing rings stays with the healthy ones,
+	// and the entries of an application that the target does not accept stay in the heap.
+	maxQuarantined = 1 << 14
+	// maxParkedAll bounds the parked entries of all applications. Each application may park one entry beyond it.
+	maxParkedAll = 1 << 16
+	// forgetIdleAfter is the time without an alarm to ring after which a suspect or held application is forgotten.
+	forgetIdleAfter = 10 * time.Second
+	// absentForgetAfter is the same time for an absent application. Until then /readyz and the metrics show it.
+	absentForgetAfter = time.Minute
+	// maxShown bounds the applications that Quarantined returns.
+	maxShown = 16
+)
+
+// quarantine keeps the state of the applications that are not healthy, and decides when their entries ring. It belongs to the
+// goroutine of Loop.Run. Only the method Quarantined may be called by others.
+type quarantine struct {
+	cfg     Config
+	heap    *Heap
+	target  Target
+	logger  *slog.Logger
+	metrics *metrics
+
+	applications map[unique.Handle[string]]*application // applications in quarantine
+	counts       [absent + 1]int                        // number of applications in quarantine, by health
+	parked       int                                    // number of parked entries of all applications
+	ready        []*application                         // applications that can have a batch, as of the last review; least recently served first
+	rounds       uint64                                 // rounds handed out so far
+	reviewed     time.Time                              // time of the last review; zero: review at the next step
+	changed      bool                                   // the published applications are stale
+	shown        []*application                         // applications of the published sample
+	logLimit     logLimit
+
+	published atomic.Pointer[publishedApplications] // result of Quarantined; nil before the first publish
+}
+
+// publishedApplications is the result of Quarantined.
+type publishedApplications struct {
+	sample []Quarantined
+	all    int
+}
+
+// Quarantined describes an application in quarantine, for /readyz.
+type Quarantined struct {
+	Application string
+	Health      string // suspect, held or absent
+	Reason      string // reason of the last failure; empty for an absent application that had none
+}
+
+// review goes through all applications, unless the last review is recent. It releases an absent application when the target accepts
+// it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
+// applications that can park entries again. It collects the applications that can have a batch in ready.
+func (q *quarantine) review(now clock.Instant, localNow time.Time) {
+	if len(q.applications) == 0 || localNow.Sub(q.reviewed) < q.reviewInterval() {
+		return
+	}
+	q.reviewed = localNow
+	q.ready = q.ready[:0]
+	for name, a := range q.applications {
+		accepted := q.target.Accepts(name.Value())
+		switch {
+		case a.health == absent && accepted:
+			q.release(a)
+		case a.health != absent && !accepted:
+			q.changeHealth(a, absent)
+			a.lastActive, a.awaitingRow = localNow, false
+		case a.idle(localNow):
+			q.forget(a)
+		default:
+			q.refill(a, now, localNow)
+			if a.ready(localNow) {
+				q.ready = append(q.ready, a)
+			}
+		}
+	}
+	slices.SortFunc(q.ready, func(a, b *application) int { return cmp.Compare(a.lastRound, b.lastRound) })
+}
+
+// reviewInterval returns the time between two reviews. It grows with the number of applications.
+func (q *quarantine) reviewInterval() time.Duration {
+	return reviewPause * time.Duration(1+len(q.applications)/1000)
+}
+
+// refill lets rows of an application come in when few of its entries are parked. For an absent application it asks for one row
+// when none has come for half of absentForgetAfter, to see whether the application still has due alarms.
+func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Time) {
+	switch {
+	case !a.restricted:
+	case a.health == suspect && len(a.parked) <= maxParked/2:
+		a.restricted = false
+		q.heap.Unrestrict(a.name)
+	case a.health == held && len(a.parked) <= maxProbes/2 && localNow.Sub(a.askedAt) >= q.cfg.Probe:
+		a.askedAt = localNow
+		q.heap.Restrict(a.name, a.room(), now)
+	case a.health == absent && !a.awaitingRow && localNow.Sub(a.lastActive) >= absentForgetAfter/2:
+		a.askedAt, a.awaitingRow = localNow, true
+		q.heap.Restrict(a.name, 1, now)
+	}
+}
+
+// nextRound returns the next round of the quarantine; ok is false if there is none. The round holds applications of one
+// failureKind, beginning with the application that has waited longest. Each gets its part of the rows, so that none waits for
+// another. maxRows is the most rows of the round: fewer than a batch while the database is slow. Without allowSilent nextRound
+// returns no round of silent applications.
+func (q *quarantine) nextRound(localNow time.Time, maxRows int, allowSilent bool) (b batch, ok bool) {
+	rest := q.ready[:0]
+	for _, a := range q.ready {
+		switch {
+		case q.applications[a.name] != a || !a.ready(localNow):
+		case len(b.quarantined) == maxRows, !allowSilent && a.failureKind == silent,
+			len(b.quarantined) > 0 && !b.quarantined[0].canShareRoundWith(a):
+			rest = append(rest, a)
+		default:
+			b.quarantined = append(b.quarantined, a)
+		}
+	}
+	clear(q.ready[len(rest):])
+	if q.ready = rest; len(b.quarantined) == 0 {
+		return b, false
+	}
+	q.rounds++
+	for _, a := range b.quarantined {
+		a.lastRound = q.rounds
+		b.entries = append(b.entries, a.take(max(1, maxRows/len(b.quarantined)), localNow)...)
+	}
+	q.parked -= len(b.entries)
+	b.silent = b.quarantined[0].failureKind == silent
+	return b, true
+}
+
+// admission is the decision about a due entry.
+type admission int8
+
+const (
+	shared   admission = iota // the entry rings in a batch of healthy applications
+	parked                    // the entry waits for a round of the quarantine
+	leftOut                   // the entry leaves the heap; its alarm waits in the database
+	deferred                  // the entry goes back to the heap for Config.Probe
+)
+
+// admit decides about the due entry e, and parks it if the decision is parked.
+func (q *quarantine) admit(e entry, localNow time.Time) admission {
+	a := q.applications[e.application]
+	if a == nil {
+		if q.target.Accepts(e.application.Value()) {
+			return shared
+		}
+		if a = q.add(e.application, absent, localNow); a == nil {
+			return deferred
+		}
+	}
+	a.lastActive, a.awaitingRow = localNow, false
+	if (q.parked < maxParkedAll || len(a.parked) == 0) && a.park(e) {
+		q.parked++
+		return parked
+	}
+	q.restrict(a)
+	return leftOut
+}
+
+// restrict makes the heap leave the application's rows out.
+func (q *quarantine) restrict(a *application) {
+	if !a.restricted {
+		a.restricted = true
+		q.heap.Restrict(a.name, 0, 0)
+	}
+}
+
+// add puts an application into quarantine with the given health. It returns nil if the quarantine is full.
+func (q *quarantine) add(name unique.Handle[string], h health, localNow time.Time) *application {
+	if len(q.applications) >= maxQuarantined {
+		return nil
+	}
+	a := &application{name: name, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
+	q.applications[name], q.changed = a, true
+	q.counts[h]++
+	return a
+}
+
+// changeHealth gives an application another health, for which fewer entries stay parked.
+func (q *quarantine) changeHealth(a *application, h health) {
+	q.counts[a.health]--
+	q.counts[h]++
+	a.health, q.changed = h, true
+	q.restrict(a)
+	excess := a.removeExcess()
+	q.parked -= len(excess)
+	q.heap.drop(excess)
+}
+
+// applyResult updates the health of the applications that r has tallies of.
+func (q *quarantine) applyResult(r result) {
+	now := time.Now()
+	for name, f := range r.tallies {
+		q.applyTally(name, *f, now, r.quarantined != nil)
+	}
+}
+
+// applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
+func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Time, quarantineRound bool) {
+	a := q.applications[name]
+	if a == nil {
+		if t.failed == 0 {
+			return
+		}
+		if a = q.add(name, suspect, now); a == nil {
+			return
+		}
+		q.log(slog.LevelWarn, "application put in quarantine", "application", name.Value(), "reason", t.reason)
+	}
+	a.lastActive = now
+	before, reason := a.health, a.reason
+	recovered := a.applyTally(t, now, q.cfg.Probe, quarantineRound)
+	switch {
+	case recovered && a.batchRows < q.cfg.BatchRows && before == suspect && len(a.parked) > 0:
+		a.batchRows = min(2*a.batchRows, q.cfg.BatchRows)
+	case recovered:
+		q.release(a)
+	case before != held && a.health == held:
+		q.log(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value(), "reason", a.reason)
+		a.health = before
+		q.changeHealth(a, held)
+	case a.reason != reason:
+		q.changed = true
+	}
+}
+
+// release makes an application healthy. Its parked and missing alarms may ring at once.
+func (q *quarantine) release(a *application) {
+	q.log(slog.LevelInfo, "application left quarantine", "application", a.name.Value(), "was", a.health.String())
+	q.forget(a)
+}
+
+// forget ends the quarantine of an application. Its next alarm rings in a shared batch.
+func (q *quarantine) forget(a *application) {
+	delete(q.applications, a.name)
+	q.counts[a.health]--
+	q.changed = true
+	q.heap.Unrestrict(a.name)
+	q.parked -= len(a.parked)
+	q.heap.complete(a.parked, true)
+	a.parked = nil
+}
+
+// log logs an event of one application. It drops lines beyond the limit, because thousands of applications may have one.
+func (q *quarantine) log(level slog.Level, message string, attributes ...any) {
+	dropped, ok := q.logLimit.take(time.Now())
+	if !ok {
+		return
+	}
+	if dropped > 0 {
+		attributes = append(attributes, "lines_dropped", dropped)
+	}
+	q.logger.Log(context.Background(), level, message, attributes...) //nolint:sloglint // the callers' messages are constants
+}
+
+// Quarantined returns a sample of the applications in quarantine, at most maxShown, and the number of all of them. It is as fresh as
+// the last step of the loop. Safe for concurrent use.
+func (q *quarantine) Quarantined() (sample []Quarantined, all int) {
+	if u := q.published.Load(); u != nil {
+		return u.sample, u.all
+	}
+	return nil, 0
+}
+
+// publish updates the result of Quarantined and the metrics after a change. An application of the sample stays in it until it
+// leaves the quarantine.
+func (q *quarantine) publish() {
+	if !q.changed {
+		return
+	}
+	q.changed = false
+	q.shown = slices.DeleteFunc(q.shown, func(a *application) bool { return q.applications[a.name] != a })
+	if len(q.shown) < min(maxShown, len(q.applications)) {
+		for _, a := range q.applications {
+			if !slices.Contains(q.shown, a) {
+				q.shown = append(q.shown, a)
+			}
+			if len(q.shown) == maxShown {
+				break
+			}
+		}
+	}
+	u := &publishedApplications{all: len(q.applications)}
+	for _, a := range q.shown {
+		u.sample = append(u.sample, Quarantined{Application: a.name.Value(), Health: a.health.String(), Reason: a.reason})
+	}
+	q.published.Store(u)
+	q.metrics.quarantined(q.counts)
+}
+
+// logLimit bounds the log lines about single applications, per second.
+type logLimit struct {
+	since   time.Time // begin of the present second
+	lines   int       // lines written in it
+	dropped int       // lines dropped since the last written line
+}
+
+// linesPerSecond is the number of lines that logLimit allows in a second.
+const linesPerSecond = 10
+
+// take reports whether a line may be written now. If so, dropped is the number of lines dropped since the last one.
+func (l *logLimit) take(now time.Time) (dropped int, ok bool) {
+	if now.Sub(l.since) >= time.Second {
+		l.since, l.lines = now, 0
+	}
+	if l.lines == linesPerSecond {
+		l.dropped++
+		return 0, false
+	}
+	l.lines++
+	dropped, l.dropped = l.dropped, 0
+	return dropped, true
+}
