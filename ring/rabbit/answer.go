@@ -13,7 +13,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Names of an answer's headers.
+// Names of the headers of an answer.
 const (
 	headerMessageID = "x-message-id"
 	headerDelay     = "x-delay"
@@ -21,15 +21,15 @@ const (
 	headerReason    = "x-reason"
 )
 
-// answerPrefix begins the type of every answer: alarm.ack, alarm.release, alarm.bury, alarm.touch.
+// answerPrefix is the beginning of the type of every answer: alarm.ack, alarm.release, alarm.bury, alarm.touch.
 const answerPrefix = "alarm."
 
-// answerKinds are the types of answers without their prefix.
+// answerKinds maps the type of an answer, without answerPrefix, to its kind.
 var answerKinds = map[string]clock.AnswerKind{
 	clock.Ack.String(): clock.Ack, clock.Release.String(): clock.Release, clock.Bury.String(): clock.Bury, clock.Touch.String(): clock.Touch,
 }
 
-// parseAnswer reads an answer from a message's properties; its body means nothing. The error says why it is none.
+// parseAnswer reads an answer from the properties of a message, and ignores the body. The error says why the message is no answer.
 func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
 	a := clock.Answer{By: answeredBy(d)}
 	name, prefixed := strings.CutPrefix(d.Type, answerPrefix)
@@ -57,7 +57,7 @@ func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
 	return a, nil
 }
 
-// answeredBy returns who sent the message, as far as it says.
+// answeredBy returns the sender that the message names, or "amqp".
 func answeredBy(d *amqp.Delivery) string {
 	if by, _ := text(d.Headers[headerBy]); by != "" {
 		return by
@@ -70,7 +70,7 @@ func answeredBy(d *amqp.Delivery) string {
 	return "amqp"
 }
 
-// text returns a header that is a string, in either of AMQP's forms.
+// text returns the value of a string header. AMQP has two forms of strings.
 func text(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -82,8 +82,7 @@ func text(value any) (string, bool) {
 	}
 }
 
-// delay reads milliseconds from an integer of any width or a decimal string. Whether they are in range is the domain's to
-// say.
+// delay reads milliseconds from an integer of any width or from a decimal string. Package clock checks the range.
 func delay(value any) (clock.Delay, error) {
 	ms, whole := integer(value)
 	if s, isText := text(value); isText {

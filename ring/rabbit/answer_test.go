@@ -11,10 +11,10 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// headers makes parsing a table readable.
+// headers is a short name for tables in test cases.
 type headers = amqp.Table
 
-func TestAnswersInEveryForm(t *testing.T) {
+func TestParseAnswerReadsEveryForm(t *testing.T) {
 	ring := clock.RingID{AlarmID: 4711, Generation: 3, RingNo: 2}
 	given := func(d time.Duration) clock.Delay { return clock.Delay{Given: true, Span: d} }
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestAnswersInEveryForm(t *testing.T) {
 			amqp.Delivery{Type: "alarm.bury", UserId: "guest", Headers: headers{"x-message-id": []byte("4711.3.2"), "x-reason": []byte("no stock")}},
 			clock.Answer{Kind: clock.Bury, Ring: ring, By: "guest", Reason: "no stock"},
 		},
-		"who and why": {
+		"sender and reason": {
 			amqp.Delivery{Type: "alarm.release", AppId: "shop", Headers: headers{"x-message-id": "4711.3.2", "x-by": "worker 7", "x-reason": "later"}},
 			clock.Answer{Kind: clock.Release, Ring: ring, By: "worker 7", Reason: "later"},
 		},
@@ -41,15 +41,15 @@ func TestAnswersInEveryForm(t *testing.T) {
 			amqp.Delivery{Type: "alarm.touch", CorrelationId: "4711.3.2", Headers: headers{"x-message-id": nil, "x-delay": nil, "x-by": "", "x-reason": int32(1)}},
 			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp"},
 		},
-		"8 bits":      {delayed(int8(-5)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(-5 * time.Millisecond)}},
-		"8 unsigned":  {delayed(uint8(200)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(200 * time.Millisecond)}},
-		"16 bits":     {delayed(int16(1500)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(1500 * time.Millisecond)}},
-		"16 unsigned": {delayed(uint16(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"32 bits":     {delayed(int32(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"32 unsigned": {delayed(uint32(math.MaxUint32)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxUint32 * time.Millisecond)}},
-		"64 bits":     {delayed(int64(0)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(0)}},
-		"decimal":     {delayed("60000"), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"its bytes":   {delayed([]byte("60000")), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"8 bits":           {delayed(int8(-5)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(-5 * time.Millisecond)}},
+		"8 unsigned":       {delayed(uint8(200)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(200 * time.Millisecond)}},
+		"16 bits":          {delayed(int16(1500)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(1500 * time.Millisecond)}},
+		"16 unsigned":      {delayed(uint16(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"32 bits":          {delayed(int32(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"32 unsigned":      {delayed(uint32(math.MaxUint32)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxUint32 * time.Millisecond)}},
+		"64 bits":          {delayed(int64(0)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(0)}},
+		"decimal":          {delayed("60000"), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"decimal as bytes": {delayed([]byte("60000")), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
 	} {
 		got, err := parseAnswer(&test.d)
 		if err != nil || got != test.want {
@@ -58,19 +58,19 @@ func TestAnswersInEveryForm(t *testing.T) {
 	}
 }
 
-// delayed is a touch of a ring with that x-delay.
+// delayed returns a touch of a ring with the x-delay x.
 func delayed(x any) amqp.Delivery {
 	return amqp.Delivery{Type: "alarm.touch", CorrelationId: "4711.3.2", Headers: headers{"x-delay": x}}
 }
 
-// malformed are messages that are no answers, with what is said of them.
+// malformed maps a part of the error to a message that is no answer.
 var malformed = map[string]amqp.Delivery{
 	`type is "", not`:                   {CorrelationId: "1.1.1"},
 	`type is "ack", not`:                {Type: "ack", CorrelationId: "1.1.1"},
 	`type is "alarm.", not`:             {Type: "alarm.", CorrelationId: "1.1.1"},
 	`type is "alarm.ring", not`:         {Type: "alarm.ring", CorrelationId: "1.1.1"},
 	"message_id must be":                {Type: "alarm.ack"},
-	"message_id must be as the ring":    {Type: "alarm.ack", CorrelationId: "1.01.1"},
+	"message_id must be the message id": {Type: "alarm.ack", CorrelationId: "1.01.1"},
 	"x-message-id is not a string":      {Type: "alarm.ack", CorrelationId: "1.1.1", Headers: headers{"x-message-id": int64(1)}},
 	"x-delay is not a whole number":     {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": 1.5}},
 	"x-delay is not a whole number of":  {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1s"}},
@@ -78,7 +78,7 @@ var malformed = map[string]amqp.Delivery{
 	"x-delay is out of range":           {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": int64(math.MaxInt64)}},
 }
 
-func TestWhatIsNoAnswerIsNamed(t *testing.T) {
+func TestParseAnswerSaysWhyAMessageIsNoAnswer(t *testing.T) {
 	for want, d := range malformed {
 		if got, err := parseAnswer(&d); err == nil || !strings.Contains(err.Error(), want) || got != (clock.Answer{}) {
 			t.Errorf("%+v, %v; want %s", got, err, want)
@@ -86,7 +86,7 @@ func TestWhatIsNoAnswerIsNamed(t *testing.T) {
 	}
 }
 
-// Whatever comes is an answer to a ring that has a name, or is refused; and an answer reads the same in all its forms.
+// parseAnswer returns a valid answer or an error for every message. The same answer in another form gives the same result.
 func FuzzParseAnswer(f *testing.F) {
 	f.Add("alarm.ack", "4711.3.2", "", "", "", int64(0))
 	f.Add("alarm.touch", "", "4711.3.2", "60000", "me", int64(-1))

@@ -6,95 +6,140 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// Bounds of taking answers.
+// Time bounds of consuming answers.
 const (
-	answerPause     = time.Second     // before an answer that could not be applied is given back, if nothing else is said
-	answerPauseMax  = 3 * time.Second // at most
-	answerDrain     = 4 * time.Second // for what is taken when the end comes
-	malformedLogged = time.Minute     // between two log lines on answers that are none
+	answerPause          = time.Second     // pause before a requeue when the error has no RetryAfter
+	longestPause         = 3 * time.Second // longest pause before a requeue
+	answerDrain          = 4 * time.Second // longest wait at the end of Run for answers in flight
+	malformedLogInterval = time.Minute     // between two log lines about malformed messages
 )
 
 // Answerer applies answers.
 type Answerer interface {
-	// Answer applies the answers in order and returns one error an answer, by kind: nil, ErrNotFound, ErrConflict or
-	// another that repeating does not help, or ErrUnavailable or ErrUnconfirmed. It returns when ctx ends at the latest.
-	Answer(ctx context.Context, answers []clock.Answer) []error
+	// Answer submits the answers in order. It calls done once for each answer, with its index, as soon as its outcome is known and at
+	// the latest when ctx ends. The outcome of one answer does not wait for the outcome of another. Any goroutine may call done, also
+	// before Answer returns. A nil error means that the answer was applied. After ErrUnavailable and ErrUnconfirmed, repeating may
+	// help. ErrNotFound, ErrConflict and the other kinds of package clock are final.
+	Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error))
 }
 
-// Answers takes applications' answers from the queue <exchange>.answers. Every node does, each message goes to one of them.
+// Answers consumes the answers of applications from the queue <exchange>.answers. Every node consumes, and each message goes to one node.
 type Answers struct {
-	s         *Session
-	to        Answerer
-	malformed time.Time // when one was logged last; Run's
+	s               *Session
+	answerer        Answerer
+	longestPause    time.Duration // longest pause before a requeue
+	malformedLogged time.Time     // time of the last log line about a malformed message; owned by the submitting goroutine
 }
 
-// Answers returns a consumer of answers, which needs the Run of the Answers, not of the session.
-func (s *Session) Answers(to Answerer) *Answers { return &Answers{s: s, to: to} }
+// Answers returns a consumer of answers. It works while its own Run runs; the session's Run need not run.
+func (s *Session) Answers(answerer Answerer) *Answers {
+	return &Answers{s: s, answerer: answerer, longestPause: longestPause}
+}
 
-// Run connects and reconnects until ctx ends; then it takes no more, settles what is taken, closes the connection and
-// returns nil. An answer that was applied or refused for good is acked, after the Answerer has said so; one that could
-// not be applied goes back to the queue.
+// Run connects and reconnects until ctx ends. Then it takes no more answers, settles the taken ones, closes the connection and returns
+// nil. It acks an answer after the Answerer has applied it or refused it finally. All other answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
-	a.s.persist(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
-		c := &consumer{a: a, taken: make(chan amqp.Delivery, a.s.cfg.AnswerPrefetch)}
-		err := c.attend(ctx)
+	a.s.keepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
+		c := newConsumer(a)
+		err := c.serve(ctx)
 		if ctx.Err() == nil {
 			a.s.health.warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
 		}
-		return c.passed, err
+		return c.established, err
 	})
 	a.s.health.warn(roleAnswers, nil)
 	return nil
 }
 
-// queue is where applications send their answers: what reply_to of a ring names.
+// queue is the name of the queue of answers, which reply_to of a ring contains.
 func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
 
-// consumer is one life of the connection that answers come on.
+// consumer owns one connection for answers. Three goroutines serve it. One takes deliveries from the library. One submits them in batches.
+// The third runs serve, which settles each delivery with the broker when its outcome is known.
+//
+//	broker ──▶ taken ──submit──▶ Answerer ──done──▶ settlements ──settle──▶ broker: ack, or nack after a pause
 type consumer struct {
-	a        *Answers
-	link     *link
-	ch       *channel
-	tag      string
-	taken    chan amqp.Delivery // delivered and not looked at: the broker sends at most as many as it holds
-	passed   bool               // it was set up
-	watchers sync.WaitGroup
+	a           *Answers
+	link        *link
+	ch          *channel
+	tag         string
+	established bool // the connection was set up
+	watchers    sync.WaitGroup
+
+	taken       chan amqp.Delivery // deliveries not submitted yet; never full, because the broker sends at most the prefetch
+	settlements chan settlement    // settlements to carry out; capacity for every delivery in flight
+	submitted   chan struct{}      // closed when no more answers will be submitted
+	ended       chan struct{}      // closed when serve returns; later settlements are dropped
+	answering   sync.WaitGroup     // answers in the hands of the Answerer
+
+	inFlight         atomic.Int64 // deliveries taken and not settled
+	pausedDeliveries int64        // deliveries of inFlight that pause before they are requeued; owned by the settling goroutine
 }
 
-// attend connects, sets up, and takes answers until the connection or ctx ends. It returns why.
-func (c *consumer) attend(ctx context.Context) error {
+// settlement is what to do with one delivery.
+type settlement struct {
+	tag    uint64
+	action action
+	pause  time.Duration // with actionPause: until the delivery is requeued
+}
+
+// action says how to settle a delivery with the broker.
+type action uint8
+
+const (
+	actionAck     action = iota // the delivery is acked
+	actionPause                 // the delivery waits, and is requeued after a pause
+	actionRequeue               // the delivery is nacked, back to the queue
+)
+
+func newConsumer(a *Answers) *consumer {
+	n := a.s.cfg.AnswerPrefetch
+	return &consumer{
+		a: a, taken: make(chan amqp.Delivery, n), settlements: make(chan settlement, n),
+		submitted: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+// serve connects, sets up, and consumes answers until the connection or ctx ends. The error is the reason.
+func (c *consumer) serve(ctx context.Context) error {
 	deliveries, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
-	var pump sync.WaitGroup
-	defer pump.Wait()
-	defer c.link.close() // ends the pump
-	// the library hands over one by one, as its goroutine gets to run: batches have to be collected
-	pump.Go(func() {
+	workCtx, cancel := draining(ctx)
+	var parts sync.WaitGroup
+	defer func() {
+		close(c.ended)
+		cancel()
+		c.link.close() // ends the other goroutines
+		parts.Wait()
+		c.answering.Wait()
+	}()
+	// the library delivers one message at a time; this goroutine collects them for batches
+	parts.Go(func() {
 		defer close(c.taken)
 		for d := range deliveries {
 			c.taken <- d
 		}
 	})
-	stop := context.AfterFunc(ctx, c.cancel)
-	defer stop()
-	for {
-		batch := c.take()
-		if len(batch) == 0 || c.link.conn.IsClosed() { // what came over it will come again
-			return c.ended(ctx)
+	parts.Go(func() {
+		defer close(c.submitted)
+		for batch := c.nextBatch(); len(batch) > 0; batch = c.nextBatch() {
+			c.submit(workCtx, batch)
 		}
-		if err := c.serve(ctx, batch); err != nil {
-			return err
-		}
-	}
+	})
+	defer context.AfterFunc(ctx, c.cancel)()
+	return c.settle(ctx, workCtx)
 }
 
 func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
@@ -103,9 +148,7 @@ func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	setup, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
-	defer cancel()
-	defer context.AfterFunc(setup, link.kill)() // the library's calls know no context
+	defer context.AfterFunc(ctx, link.kill)()
 	c.link = link
 	warnings, deliveries, err := c.setUp()
 	if err != nil {
@@ -113,10 +156,10 @@ func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
 		link.close()
 		return nil, err
 	}
-	c.passed = true
+	c.established = true
 	if s.health.warn(roleAnswers, warnings) {
 		for _, w := range warnings {
-			s.log.Warn("queue of answers is set up in another way", "broker", s.address, "warning", w)
+			s.log.Warn("queue of answers has other arguments", "broker", s.address, "warning", w)
 		}
 	}
 	return deliveries, nil
@@ -127,29 +170,36 @@ func (c *consumer) setUp() (warnings []string, deliveries <-chan amqp.Delivery, 
 	if warnings, err = c.a.s.declareAnswers(c.link, queue); err != nil {
 		return nil, nil, err
 	}
-	if c.ch, err = c.link.plain(); err != nil {
-		return nil, nil, err
-	}
-	if err := c.ch.Qos(c.a.s.cfg.AnswerPrefetch, 0, false); err != nil {
-		return nil, nil, fmt.Errorf("set the prefetch for answers: %w", describe(err))
-	}
-	c.tag = "clockd"
-	deliveries, err = c.ch.Consume(queue, c.tag, false, false, false, false, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("consume queue %q: %w", queue, describe(err))
-	}
-	return warnings, deliveries, nil
+	err = c.link.bounded(func() (err error) {
+		deliveries, err = c.consume(queue)
+		return err
+	})
+	return warnings, deliveries, err
 }
 
-// cancel stops the broker from sending more. The pump ends when it has passed on what had arrived.
+func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err error) {
+	if c.ch, err = c.link.plainChannel(); err != nil {
+		return nil, err
+	}
+	if err := c.ch.Qos(c.a.s.cfg.AnswerPrefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("set the prefetch for answers: %w", describe(err))
+	}
+	c.tag = "clockd"
+	if deliveries, err = c.ch.Consume(queue, c.tag, false, false, false, false, nil); err != nil {
+		return nil, fmt.Errorf("consume queue %q: %w", queue, describe(err))
+	}
+	return deliveries, nil
+}
+
+// cancel tells the broker to send no more answers. The library passes on the answers that have arrived, and then ends the deliveries.
 func (c *consumer) cancel() {
-	timer := time.AfterFunc(closeTimeout, c.link.kill)
+	timer := time.AfterFunc(answerDrain, c.link.kill) // not earlier: this connection acks the answers in flight
 	defer timer.Stop()
 	_ = c.ch.Cancel(c.tag, false) // fails only when the channel has ended
 }
 
-// take waits for one delivery and returns it with all others that are there; none when there will be no more.
-func (c *consumer) take() []amqp.Delivery {
+// nextBatch waits for one delivery and returns it with all other deliveries in c.taken. It returns nil when c.taken is closed.
+func (c *consumer) nextBatch() []amqp.Delivery {
 	first, open := <-c.taken
 	if !open {
 		return nil
@@ -158,11 +208,12 @@ func (c *consumer) take() []amqp.Delivery {
 	for len(c.taken) > 0 {
 		batch = append(batch, <-c.taken)
 	}
+	c.inFlight.Add(int64(len(batch)))
 	return batch
 }
 
-// ended returns why no more answers come.
-func (c *consumer) ended(ctx context.Context) error {
+// endReason returns the reason why no more answers arrive.
+func (c *consumer) endReason(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -172,55 +223,95 @@ func (c *consumer) ended(ctx context.Context) error {
 	return errCancelled
 }
 
-// serve has the batch answered, acks what is settled, and gives the rest back to the queue after a pause. Its error ends
-// the connection: the broker then delivers again what was not acked.
-func (c *consumer) serve(ctx context.Context, batch []amqp.Delivery) error {
-	settled := make([]bool, len(batch)) // by place in the batch
-	answers, places := c.a.read(batch, settled)
-	wait := time.Duration(0)
-	if len(answers) > 0 {
-		work, cancel := patience(ctx)
-		errs := c.a.to.Answer(work, answers)
-		cancel()
-		for i, err := range errs {
-			settled[places[i]] = c.a.judge(&answers[i], err)
-			if !settled[places[i]] {
-				wait = max(wait, retryAfter(err))
-			}
+// submit passes the answers of a batch to the Answerer. It blocks until they are submitted, not until their outcomes are known.
+func (c *consumer) submit(workCtx context.Context, batch []amqp.Delivery) {
+	if c.link.conn.IsClosed() { // the broker delivers the batch again
+		return
+	}
+	answers, tags, malformed := c.a.read(batch)
+	for _, tag := range malformed {
+		c.queueSettlement(settlement{tag: tag, action: actionAck})
+	}
+	if len(answers) == 0 {
+		return
+	}
+	workCtx, cancel := context.WithTimeout(workCtx, clock.Patience)
+	var open atomic.Int64
+	open.Store(int64(len(answers)))
+	c.answering.Add(len(answers))
+	c.a.answerer.Answer(workCtx, answers, func(i int, err error) {
+		defer c.answering.Done()
+		s := c.a.judge(&answers[i], err)
+		s.tag = tags[i]
+		c.queueSettlement(s)
+		if open.Add(-1) == 0 {
+			cancel()
 		}
-	}
-	if wait == 0 {
-		return c.wrap("ack answers", c.ch.Ack(batch[len(batch)-1].DeliveryTag, true))
-	}
-	if err := c.ack(batch, settled); err != nil {
-		return c.wrap("ack answers", err)
-	}
-	pause(ctx, wait)
-	return c.wrap("give answers back", c.requeue(batch, settled))
+	})
 }
 
-// ack acks the settled ones of a batch one by one, in one write.
-func (c *consumer) ack(batch []amqp.Delivery, settled []bool) error {
-	c.link.wire.begin(time.Now().Add(c.a.s.cfg.WriteTimeout))
-	var err error
-	for i := range batch {
-		if settled[i] && err == nil {
-			err = c.ch.Ack(batch[i].DeliveryTag, false)
+// queueSettlement hands a settlement to the settling goroutine.
+func (c *consumer) queueSettlement(s settlement) {
+	select {
+	case c.settlements <- s:
+	case <-c.ended:
+	}
+}
+
+// settle carries out settlements until the connection ends, until workCtx ends, or until ctx has ended and all outcomes are known. The error
+// is the reason. The broker delivers answers without an ack again.
+func (c *consumer) settle(ctx, workCtx context.Context) error {
+	submitted := c.submitted
+	for {
+		select {
+		case next := <-c.settlements:
+			if err := c.settleQueued(next); err != nil {
+				return err
+			}
+		case <-submitted:
+			submitted = nil
+		case <-c.link.done:
+			return c.endReason(ctx)
+		case <-workCtx.Done():
+			return c.endReason(ctx)
+		}
+		if submitted == nil && (ctx.Err() == nil || c.inFlight.Load() == c.pausedDeliveries) {
+			return c.endReason(ctx)
 		}
 	}
-	if _, werr := c.link.wire.end(); err == nil {
+}
+
+// settleQueued carries out next and all other queued settlements, in one write.
+func (c *consumer) settleQueued(next settlement) error {
+	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.a.s.cfg.WriteTimeout)})
+	err := c.settleOne(next)
+	for more := true; more && err == nil; {
+		select {
+		case next = <-c.settlements:
+			err = c.settleOne(next)
+		default:
+			more = false
+		}
+	}
+	if _, werr := c.link.wire.endDelivery(); err == nil {
 		err = werr
 	}
-	return err
+	return c.wrap("settle answers", err)
 }
 
-// requeue gives back what is not settled of a batch whose other messages are acked.
-func (c *consumer) requeue(batch []amqp.Delivery, settled []bool) error {
-	last := len(batch) - 1
-	for settled[last] { // the broker closes the channel for a tag that is acked already
-		last--
+func (c *consumer) settleOne(s settlement) error {
+	if s.action == actionPause {
+		c.pausedDeliveries++
+		s.action = actionRequeue
+		time.AfterFunc(s.pause, func() { c.queueSettlement(s) })
+		return nil
 	}
-	return c.ch.Nack(batch[last].DeliveryTag, true, true)
+	c.inFlight.Add(-1)
+	if s.action == actionAck {
+		return c.ch.Ack(s.tag, false)
+	}
+	c.pausedDeliveries--
+	return c.ch.Nack(s.tag, false, true)
 }
 
 func (c *consumer) wrap(what string, err error) error {
@@ -233,58 +324,61 @@ func (c *consumer) wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// patience bounds one call of the Answerer: the end of ctx leaves it answerDrain.
-func patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), clock.Patience)
+// draining returns a context that ends answerDrain after ctx.
+func draining(ctx context.Context) (context.Context, context.CancelFunc) {
+	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
 		case <-time.After(answerDrain):
 			cancel()
-		case <-work.Done():
+		case <-workCtx.Done():
 		}
 	})
-	return work, func() {
+	return workCtx, func() {
 		stop()
 		cancel()
 	}
 }
 
-// read returns the answers of a batch with their places in it. What is no answer is settled.
-func (a *Answers) read(batch []amqp.Delivery, settled []bool) (answers []clock.Answer, places []int) {
-	answers, places = make([]clock.Answer, 0, len(batch)), make([]int, 0, len(batch))
+// read returns the answers of a batch with their delivery tags, and the tags of malformed messages.
+func (a *Answers) read(batch []amqp.Delivery) (answers []clock.Answer, tags, malformed []uint64) {
+	answers, tags = make([]clock.Answer, 0, len(batch)), make([]uint64, 0, len(batch))
 	for i := range batch {
 		answer, err := parseAnswer(&batch[i])
 		if err != nil {
-			settled[i] = true
+			malformed = append(malformed, batch[i].DeliveryTag)
 			a.reject(err)
 			continue
 		}
-		answers, places = append(answers, answer), append(places, i)
+		answers, tags = append(answers, answer), append(tags, batch[i].DeliveryTag)
 	}
-	return answers, places
+	return answers, tags, malformed
 }
 
-// reject takes note of a message that is no answer.
+// reject counts and logs a message that is no answer.
 func (a *Answers) reject(err error) {
 	a.s.metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
-	if now := time.Now(); now.Sub(a.malformed) >= malformedLogged {
-		a.malformed = now
+	if now := time.Now(); now.Sub(a.malformedLogged) >= malformedLogInterval {
+		a.malformedLogged = now
 		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.address, "err", err)
 	}
 }
 
-// judge takes note of an answer's fate and reports whether it is settled.
-func (a *Answers) judge(answer *clock.Answer, err error) bool {
+// judge counts the result of an answer and returns the settlement of its delivery, without the tag.
+func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	result, settled := resultOf(err)
 	a.s.metrics.answers.WithLabelValues(answer.Kind.String(), result).Inc()
 	if err != nil {
 		a.s.log.LogAttrs(context.Background(), slog.LevelDebug, "answer was not accepted", slog.String("message_id", answer.Ring.String()),
 			slog.String("kind", answer.Kind.String()), slog.String("result", result), slog.Any("err", err))
 	}
-	return settled
+	if settled {
+		return settlement{action: actionAck}
+	}
+	return settlement{action: actionPause, pause: min(retryAfter(err), a.longestPause)}
 }
 
-// resultOf names what became of an answer. What is not known to be final is tried again.
+// resultOf returns the result of an answer, and whether it is final. An error of an unknown kind is not final: the answer is requeued.
 func resultOf(err error) (result string, settled bool) {
 	switch {
 	case err == nil:
@@ -302,10 +396,10 @@ func resultOf(err error) (result string, settled bool) {
 	}
 }
 
-// retryAfter returns how long to wait before an answer is tried again.
+// retryAfter returns the pause before an answer is requeued.
 func retryAfter(err error) time.Duration {
 	if e := (*clock.Error)(nil); errors.As(err, &e) && e.RetryAfter > 0 {
-		return min(e.RetryAfter, answerPauseMax)
+		return e.RetryAfter
 	}
 	return answerPause
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With gather
-// a lane collects its writes, without every message is a write.
+// BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With gather=0 each message is
+// one write; otherwise the lane gathers that many bytes.
 func BenchmarkDeliver(b *testing.B) {
 	for _, lanes := range []int{1, 3} {
 		for _, gather := range []int{0, DefaultConfig().GatherBytes} {
@@ -24,7 +24,7 @@ func deliver(b *testing.B, lanes, gather int) {
 	broker := shared(b)
 	cfg := DefaultConfig()
 	cfg.URL, cfg.Exchange, cfg.GatherBytes = broker.url, broker.exchange, gather
-	s := ready(b, cfg)
+	s := startUsable(b, cfg)
 	queue := broker.queue("shop", quorum)
 	workers := make([]*lane, lanes)
 	batches := make([][]clock.Ring, lanes)
@@ -33,11 +33,11 @@ func deliver(b *testing.B, lanes, gather int) {
 		for j := range batches[i] {
 			batches[i][j].Payload = []byte(strings.Repeat("x", 200))
 		}
-		all(b, workers[i].Deliver(b.Context(), batches[i], usual()), clock.Confirmed)
+		wantAll(b, openAndDeliver(b.Context(), workers[i], batches[i], ampleLimits()), clock.Confirmed)
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	const chunk = 300 // batches until the queue is emptied
+	const chunk = 300 // batches between two purges of the queue
 	for done := 0; done < b.N; done += chunk {
 		var left atomic.Int64
 		left.Store(int64(min(chunk, b.N-done)))
@@ -45,7 +45,7 @@ func deliver(b *testing.B, lanes, gather int) {
 		for i := range workers {
 			wait.Go(func() {
 				for left.Add(-1) >= 0 {
-					if n := count(workers[i].Deliver(b.Context(), batches[i], usual())); n[clock.Confirmed] != 300 {
+					if n := count(openAndDeliver(b.Context(), workers[i], batches[i], ampleLimits())); n[clock.Confirmed] != 300 {
 						b.Errorf("outcomes %v", n)
 					}
 				}
@@ -60,14 +60,14 @@ func deliver(b *testing.B, lanes, gather int) {
 	b.ReportMetric(float64(b.N*300)/b.Elapsed().Seconds(), "rings/s")
 }
 
-// BenchmarkMessage is our own share of a publish.
+// BenchmarkMessage measures the encoding of a message.
 func BenchmarkMessage(b *testing.B) {
-	e := newEnvelope("clock")
+	e := newMessageEncoder("clock")
 	batch := rings("shop", 300)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if _, err := e.seal(&batch[i%len(batch)], 1); err != nil {
+		if _, err := e.encode(&batch[i%len(batch)], 1); err != nil {
 			b.Fatal(err)
 		}
 		i++

@@ -12,42 +12,42 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Config says which broker to ring through, and how.
+// Config holds the settings of a Session.
 type Config struct {
-	// URL of the broker: amqp:// or amqps://, with the query parameters of RabbitMQ's URI specification except
-	// connection_timeout, for which DialTimeout stands. It may hold a password and is never printed.
+	// URL of the broker: amqp:// or amqps://, with the query parameters of RabbitMQ's URI specification. DialTimeout replaces
+	// the parameter connection_timeout. The URL may contain a password and is never printed.
 	URL string
-	// Exchange that rings are published to; declared as durable and direct. Default clock.
+	// Exchange is the name of the exchange for rings. It is declared as durable and direct. Default clock.
 	Exchange string
-	// ConnectionName is what the broker lists our connections as. Default clockd.
+	// ConnectionName is the name of clockd's connections in the broker's lists. Default clockd.
 	ConnectionName string
-	// DeclareQueues names applications that get a durable quorum queue <exchange>.<application>, bound. Default none:
-	// applications declare and bind their own.
+	// DeclareQueues lists applications. For each, clockd declares and binds a durable quorum queue <exchange>.<application>.
+	// Default none: applications declare and bind their own queues.
 	DeclareQueues []string
 
-	// Heartbeat is what we ask of the broker; a heartbeat in the URL wins. From 1 s, default 10 s.
+	// Heartbeat is the heartbeat interval that clockd asks of the broker; a heartbeat in the URL wins. At least 1 s, default 10 s.
 	Heartbeat time.Duration
-	// DialTimeout bounds the whole way to an open connection: TCP, TLS and AMQP. A lane's dial ends at its write limit, if
-	// that is earlier. Default 5 s.
+	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, and the channel of a lane too. Each later
+	// declaration, binding and consumer has the same time. Default 10 s.
 	DialTimeout time.Duration
-	// WriteTimeout bounds one write outside a delivery (handshake, heartbeat, probe). Default 5 s.
+	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. Default 5 s.
 	WriteTimeout time.Duration
-	// ProbeInterval is how often the control connection asks whether the broker still takes messages. Default 1 s.
+	// ProbeInterval is the time between two probes, which find out whether the broker still takes messages. Default 1 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long the broker may take to confirm a probe. Default 2 s.
+	// ProbeTimeout is the longest time until the broker confirms a probe. Default 2 s.
 	ProbeTimeout time.Duration
-	// BackoffMin and BackoffMax bound the wait before dialling again; it doubles, and is drawn from half to the
-	// whole. Default 100 ms and 5 s.
+	// BackoffMin and BackoffMax bound the wait before dialling again. The wait doubles each time, and is drawn at random
+	// between half and all of that. Default 100 ms and 5 s.
 	BackoffMin, BackoffMax time.Duration
-	// GatherBytes is how much of a delivery is collected before it is written; each lane holds a buffer of that size.
-	// 0 writes every message by itself. Default 128 KiB.
+	// GatherBytes is the size of the buffer that collects the messages of a delivery before a write. Each lane has one.
+	// 0 writes every message separately. Default 128 KiB.
 	GatherBytes int
-	// AnswerPrefetch is how many answers a node takes before it has settled them: a batch, at most. From 1 to 10000, default
-	// 500.
+	// AnswerPrefetch is the largest number of answers that a node has in flight: taken from the broker and not settled. Each
+	// takes at most some 10 KiB of memory, whatever its body. From 1 to 10000, default 500.
 	AnswerPrefetch int
 
-	// ManagementURL of the broker's management API, like http://user:password@host:15672, for Findings. It may hold a
-	// password and is never printed. Default none: it is not asked.
+	// ManagementURL is the URL of the broker's management API, like http://user:password@host:15672, for Findings. It may
+	// contain a password and is never printed. Default none: clockd does not ask the API.
 	ManagementURL string
 }
 
@@ -57,7 +57,7 @@ func DefaultConfig() Config {
 		Exchange:       "clock",
 		ConnectionName: "clockd",
 		Heartbeat:      10 * time.Second,
-		DialTimeout:    5 * time.Second,
+		DialTimeout:    10 * time.Second,
 		WriteTimeout:   5 * time.Second,
 		ProbeInterval:  time.Second,
 		ProbeTimeout:   2 * time.Second,
@@ -68,7 +68,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// String names the broker and the exchange, without user and password.
+// String returns the address of the broker and the exchange, without user and password.
 func (c Config) String() string {
 	uri, err := parseURL(c.URL)
 	if err != nil {
@@ -77,13 +77,13 @@ func (c Config) String() string {
 	return address(uri) + ", exchange " + c.Exchange
 }
 
-// LogValue is String, so that no log handler prints the fields.
+// LogValue returns String, so that no log handler prints the fields.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// maxExchange leaves room for ".answers" and ".<application>" in the 255 bytes of a short string.
+// maxExchange is the longest exchange name, in bytes. Names of queues add ".answers" or ".<application>" and have at most 255 bytes.
 const maxExchange = 127
 
-// applicationName is what an application may be called (clockd's own rule).
+// applicationName is clockd's own rule for the names of applications.
 var applicationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Validate returns every rule that the configuration breaks, joined, or nil. It never quotes the URL.
@@ -94,8 +94,10 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf("rabbit: "+format, args...))
 		}
 	}
-	if _, err := parseURL(c.URL); err != nil {
+	if uri, err := parseURL(c.URL); err != nil {
 		broken = append(broken, err)
+	} else if _, err := tlsConfig(uri); err != nil {
+		broken = append(broken, fmt.Errorf("rabbit: %w", err))
 	}
 	if _, err := newManagement(c.ManagementURL, ""); err != nil {
 		broken = append(broken, err)
@@ -113,15 +115,15 @@ func (c Config) Validate() error {
 	rule(c.BackoffMin > 0, "the shortest backoff must be positive: a broker that is down would be dialled without pause")
 	rule(c.BackoffMax >= c.BackoffMin, "the longest backoff %s is below the shortest, %s", c.BackoffMax, c.BackoffMin)
 	rule(c.GatherBytes >= 0, "the gather buffer cannot be negative; 0 turns gathering off")
-	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000, "the prefetch for answers must be from 1 to 10000: all of it is held in memory")
+	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000, "the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
 	return errors.Join(broken...)
 }
 
-// errURL says what a URL has to be like, without the one that is not.
+// errURL describes a valid URL. It does not quote the invalid one.
 var errURL = errors.New("rabbit: the AMQP URL is not valid: it must be like amqp://user:password@host:5672/vhost (or amqps://), " +
 	"with reserved characters in user, password and vhost percent-encoded")
 
-// parseURL returns the URL's parts. The library's error would quote the URL, and so the password; ours does not.
+// parseURL returns the parts of the URL. The library's error would quote the URL with its password, so errURL replaces it.
 func parseURL(raw string) (amqp.URI, error) {
 	if raw == "" {
 		return amqp.URI{}, errors.New("rabbit: no AMQP URL is given")
@@ -130,15 +132,26 @@ func parseURL(raw string) (amqp.URI, error) {
 	if err != nil {
 		return amqp.URI{}, errURL
 	}
-	// a password with a bare "#", "?" or "/" parses too, half of it as the port
+	// the library also parses a password with an unescaped "#", "?" or "/", and takes a part of it as the port
 	u, err := url.Parse(raw)
 	if err != nil || u.Fragment != "" || strings.Contains(u.RawQuery+u.EscapedPath(), "@") {
 		return amqp.URI{}, errURL
 	}
-	return uri, nil
+	return uri, checkTLS(uri)
 }
 
-// address names the broker without the user and the password.
+// checkTLS refuses a URL with parameters for TLS that would have no effect.
+func checkTLS(uri amqp.URI) error {
+	if uri.Scheme != "amqps" && (uri.CACertFile != "" || uri.CertFile != "" || uri.KeyFile != "" || uri.ServerName != "") {
+		return errors.New("rabbit: the AMQP URL has parameters for TLS, but its scheme is amqp: write amqps://")
+	}
+	if (uri.CertFile == "") != (uri.KeyFile == "") {
+		return errors.New("rabbit: certfile and keyfile go together: a client certificate needs its private key")
+	}
+	return nil
+}
+
+// address returns the URL of the broker without user and password.
 func address(uri amqp.URI) string {
 	return fmt.Sprintf("%s://%s:%d/%s", uri.Scheme, uri.Host, uri.Port, vhostPath(uri.Vhost))
 }

@@ -1,86 +1,90 @@
 package rabbit
 
-import "sync"
+import (
+	"sync"
 
-// confirms are the broker's answers to the messages of one delivery. The reader of the connection notes them, the lane
-// waits for them: once for all, not once for each.
+	"github.com/clockd/clockd/clock"
+)
+
+// confirms holds the broker's confirms for the messages of one delivery on one channel. The reader of the connection notes them. The lane
+// waits for them once, not once for each message.
 type confirms struct {
-	settled chan struct{} // capacity 1: all that was published is answered
+	complete chan struct{} // capacity 1; signalled when every published message has a confirm
 
-	mu       sync.Mutex
-	first    uint64   // delivery tag of answers[0]
-	answers  []answer // one a message, by delivery tag; kept for its memory
-	low      int      // all before it are answered
-	answered int
-	awaited  int // how many were published; negative until it is known
+	mu        sync.Mutex
+	first     uint64    // delivery tag of received[0]
+	received  []confirm // one for each message, by delivery tag; the memory is reused
+	firstOpen int       // index of the first message that may lack a confirm
+	count     int       // number of messages with a confirm
+	published int       // number of published messages; negative until allPublished sets it
 }
 
-// answer is what the broker said of one message.
-type answer uint8
+// confirm is the broker's word about one message: ack, nack, or none yet.
+type confirm uint8
 
 const (
-	unanswered answer = iota
+	unconfirmed confirm = iota
 	acked
 	nacked
 )
 
-func newConfirms() *confirms { return &confirms{settled: make(chan struct{}, 1)} }
+func newConfirms() *confirms { return &confirms{complete: make(chan struct{}, 1)} }
 
-// expect begins a delivery of at most n messages, whose delivery tags count from first. What came before is forgotten.
+// expect begins a delivery of at most n messages, whose delivery tags count from first. It forgets earlier deliveries.
 func (c *confirms) expect(first uint64, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	drain(c.settled)
-	if cap(c.answers) < n {
-		c.answers = make([]answer, n)
+	drain(c.complete)
+	if cap(c.received) < n {
+		c.received = make([]confirm, n)
 	}
-	c.answers = c.answers[:n]
-	clear(c.answers)
-	c.first, c.low, c.answered, c.awaited = first, 0, 0, -1
+	c.received = c.received[:n]
+	clear(c.received)
+	c.first, c.firstOpen, c.count, c.published = first, 0, 0, -1
 }
 
-// await says that n messages were published and no more will be, so that settled can be signalled.
-func (c *confirms) await(n int) {
+// allPublished sets the number of published messages. From now on complete can be signalled.
+func (c *confirms) allPublished(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.awaited = n
-	c.tell()
+	c.published = n
+	c.signalComplete()
 }
 
-// note takes the broker's answer to the message with the tag; with multiple also to all before it that have none. The
-// first answer stands. A tag of no message of this delivery is passed over.
-func (c *confirms) note(tag uint64, multiple bool, a answer) {
+// note records a confirm for the message with the tag. With multiple it also records it for all earlier messages without a confirm. The
+// first confirm of a message counts. A tag that does not belong to this delivery is ignored.
+func (c *confirms) note(tag uint64, multiple bool, a confirm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := tag - c.first // of a tag below first it is huge
-	if i >= uint64(len(c.answers)) {
+	i := tag - c.first // huge if tag is below first
+	if i >= uint64(len(c.received)) {
 		return
 	}
 	if !multiple {
 		c.set(int(i), a)
 	}
-	for ; multiple && c.low <= int(i); c.low++ {
-		c.set(c.low, a)
+	for ; multiple && c.firstOpen <= int(i); c.firstOpen++ {
+		c.set(c.firstOpen, a)
 	}
-	c.tell()
+	c.signalComplete()
 }
 
-func (c *confirms) set(i int, a answer) {
-	if c.answers[i] == unanswered {
-		c.answers[i] = a
-		c.answered++
-	}
-}
-
-func (c *confirms) tell() {
-	if c.awaited >= 0 && c.answered >= c.awaited {
-		signal(c.settled)
+func (c *confirms) set(i int, a confirm) {
+	if c.received[i] == unconfirmed {
+		c.received[i] = a
+		c.count++
 	}
 }
 
-// of returns what is known of the message with the tag, one of this delivery.
-func (c *confirms) of(tag uint64) answer {
+func (c *confirms) signalComplete() {
+	if c.published >= 0 && c.count >= c.published {
+		clock.Signal(c.complete)
+	}
+}
+
+// get returns the confirm of the message with the tag, which must belong to this delivery.
+func (c *confirms) get(tag uint64) confirm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.answers[tag-c.first]
+	return c.received[tag-c.first]
 }

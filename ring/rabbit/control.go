@@ -10,26 +10,26 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// swallowedInterval is the time between probes while they are not returned: each may then lie in someone's queue.
+// swallowedInterval is the time between probes while they are not returned. Such probes may collect in a queue.
 const swallowedInterval = time.Minute
 
-// probeMessages is how many messages a probe has. A broker in alarm takes one more from each connection before it blocks it,
-// so that the confirm of the first proves nothing.
+// probeMessages is the number of messages of a probe. A broker with an alarm takes one more message from each connection before it blocks
+// it. So the confirm of the first message proves nothing.
 const probeMessages = 2
 
-// control is one life of the control connection.
+// control owns one control connection.
 type control struct {
-	s         *Session
-	link      *link
-	ch        *channel
-	declared  []string // warnings of the declarations
-	swallowed bool     // the last probe was confirmed, but not returned
-	passed    bool     // a probe has passed
-	watchers  sync.WaitGroup
+	s           *Session
+	link        *link
+	ch          *channel
+	declared    []string // warnings from the declarations
+	swallowed   bool     // the last probe was confirmed without a return
+	established bool     // a probe has passed
+	watchers    sync.WaitGroup
 }
 
-// attend connects, sets up, and probes until the connection ends, a probe fails or ctx ends. It returns why.
-func (c *control) attend(ctx context.Context) error {
+// serve connects, sets up, and probes until the connection ends, a probe fails or ctx ends. The error is the reason.
+func (c *control) serve(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
@@ -45,17 +45,18 @@ func (c *control) attend(ctx context.Context) error {
 }
 
 func (c *control) connect(ctx context.Context) error {
-	drain(c.s.again) // what lanes met before is answered by the connection that begins now
+	drain(c.s.reconnectNow) // the new connection covers all earlier requests of lanes
 	link, err := c.s.dial(ctx, roleControl, &c.watchers)
 	if err != nil {
 		return err
 	}
-	setup, cancel := context.WithTimeout(ctx, c.s.cfg.DialTimeout)
-	defer cancel()
-	defer context.AfterFunc(setup, link.kill)() // the library's calls know no context
+	defer context.AfterFunc(ctx, link.kill)()
 	c.link = link
 	if c.declared, err = c.s.declare(link); err == nil {
-		c.ch, err = link.channel(probeMessages)
+		err = link.bounded(func() (err error) {
+			c.ch, err = link.channel(probeMessages)
+			return err
+		})
 	}
 	if err != nil {
 		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
@@ -65,10 +66,10 @@ func (c *control) connect(ctx context.Context) error {
 	return nil
 }
 
-// probe publishes messages for nobody and waits for their confirms: ProbeTimeout, or as long as the broker says that the
-// connection is blocked.
+// probe publishes messages that no queue is bound for, and waits for their confirms. It waits for ProbeTimeout, and longer while the broker
+// reports the connection as blocked.
 func (c *control) probe(ctx context.Context) error {
-	asked := c.s.health.asked()
+	doubts := c.s.health.doubtCount()
 	timer := time.NewTimer(c.s.cfg.ProbeTimeout)
 	defer timer.Stop()
 	var confirms [probeMessages]*amqp.DeferredConfirmation
@@ -85,11 +86,11 @@ func (c *control) probe(ctx context.Context) error {
 			return err
 		}
 	}
-	c.pass(asked)
+	c.recordPass(doubts)
 	return nil
 }
 
-// confirmed returns nil when the broker has taken one message of a probe.
+// confirmed waits for the ack of one message of a probe. Each change of the blocked state starts ProbeTimeout again.
 func (c *control) confirmed(ctx context.Context, confirm *amqp.DeferredConfirmation, timer *time.Timer) error {
 	for {
 		select {
@@ -98,7 +99,7 @@ func (c *control) confirmed(ctx context.Context, confirm *amqp.DeferredConfirmat
 				return c.failed(ctx, errors.New("a probe was nacked"))
 			}
 			return nil
-		case <-c.link.flipped:
+		case <-c.link.blockedChanged:
 			timer.Reset(c.s.cfg.ProbeTimeout)
 		case <-timer.C:
 			if c.link.blocked.Load() == nil {
@@ -111,7 +112,7 @@ func (c *control) confirmed(ctx context.Context, confirm *amqp.DeferredConfirmat
 	}
 }
 
-// failed returns why a probe could not be confirmed: the broker's own word, where there is one.
+// failed returns the reason why a probe failed. It prefers the broker's reason to err.
 func (c *control) failed(ctx context.Context, err error) error {
 	c.s.metrics.errors.WithLabelValues(kindProbe).Inc()
 	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.ProbeTimeout)
@@ -125,26 +126,26 @@ func (c *control) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, err)
 }
 
-// pass takes note of a confirmed probe. Its returns, if there were any, are here already.
-func (c *control) pass(asked int) {
+// recordPass records a confirmed probe. The returns of the probe have arrived before its confirms.
+func (c *control) recordPass(doubts int) {
 	c.swallowed = !drain(c.ch.returns)
 	warnings := c.declared
 	if c.swallowed {
-		warnings = append(warnings[:len(warnings):len(warnings)], c.s.swallowed())
+		warnings = append(warnings[:len(warnings):len(warnings)], c.s.swallowedWarning())
 	}
 	if c.s.health.warn(roleControl, warnings) {
 		for _, w := range warnings {
-			c.s.log.Warn("broker is set up so that rings may be lost from sight", "broker", c.s.address, "warning", w)
+			c.s.log.Warn("broker set-up may lose rings", "broker", c.s.address, "warning", w)
 		}
 	}
-	if !c.passed {
+	if !c.established {
 		c.s.log.Info("broker is usable", "broker", c.s.address)
 	}
-	c.passed = true
-	c.s.health.up(asked)
+	c.established = true
+	c.s.health.probePassed(doubts)
 }
 
-// wait returns nil when it is time for the next probe.
+// wait returns nil at the time of the next probe. An error ends the connection.
 func (c *control) wait(ctx context.Context) error {
 	interval := c.s.cfg.ProbeInterval
 	if c.swallowed {
@@ -153,8 +154,8 @@ func (c *control) wait(ctx context.Context) error {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	select {
-	case <-c.s.again:
-		return errAgain
+	case <-c.s.reconnectNow:
+		return errReconnect
 	default:
 	}
 	select {
@@ -162,8 +163,8 @@ func (c *control) wait(ctx context.Context) error {
 		return nil
 	case <-c.s.probeNow:
 		return nil
-	case <-c.s.again:
-		return errAgain
+	case <-c.s.reconnectNow:
+		return errReconnect
 	case <-c.link.done:
 		return fmt.Errorf("connection lost: %w", c.link.cause(ctx))
 	case <-ctx.Done():
@@ -171,7 +172,7 @@ func (c *control) wait(ctx context.Context) error {
 	}
 }
 
-// drain empties c and reports whether anything was in it.
+// drain empties c and reports whether it was not empty.
 func drain[T any](c <-chan T) bool {
 	for found := false; ; found = true {
 		select {

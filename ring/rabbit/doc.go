@@ -1,50 +1,56 @@
-// Package rabbit rings through RabbitMQ: it is the ring.Target that publishes each ring to a direct exchange with the
-// application as routing key, and the only importer of amqp091-go.
+// Package rabbit rings through RabbitMQ. It is the ring.Target that publishes each ring to a direct exchange, with the application as
+// routing key. It is the only package that imports amqp091-go.
 //
-// A Session owns a control connection, which declares the exchange and finds out whether the broker takes messages. Each
-// Lane owns a connection and a channel in confirm mode of its own, so that a write deadline, a broken socket or a blocked
-// connection is that lane's alone. The library's own recovery is not used: after it, the ack of a later message
-// resolves an earlier one's confirmation.
+// A Session owns a control connection. The control connection declares the exchange and finds out whether the broker takes messages. Each
+// Lane owns a connection and a channel in confirm mode. So a write deadline, a broken socket or a blocked connection affects that lane
+// only. The package does not use the library's own recovery: after a recovery, the ack of a later message resolves the confirmation of an
+// earlier message.
 //
-// The library leads every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and
-// confirms of lanes go past it, in the mux: frames are written and read there without an allocation each, and one wake-up
-// serves a whole batch. The library's own listener for confirms would not do: acks that come out of order
-// reach it only while the library counts the messages itself.
+// The library runs every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and confirms of lanes
+// bypass it, in the mux. The mux writes and reads their frames without an allocation for each, and wakes the lane once for a whole batch.
+// The library's own listener for confirms does not work here: it gets acks that arrive out of order only if the library itself counts the
+// messages.
+//
+// A delivery for the quarantine opens one more channel for each application, on the lane's connection. A quorum queue without a majority
+// does not confirm. Before the broker routes the first message of a channel to a queue, it registers the channel with the queue, and waits
+// up to a minute for that. All later messages of the channel wait too. On separate channels the messages of other applications are
+// confirmed meanwhile.
 //
 // Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
 //
-//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: batch, Answerer ──▶ ack, or back after a pause
+//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: Answerer ──▶ for each answer: ack, or requeue after a pause
 //
-// Findings asks the management API, where one is given, how safely the queues keep what they have confirmed: a confirm of a
-// classic queue on one node, or of one that drops its oldest, says less than that of a quorum queue.
+// Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on one node is less safe
+// than a quorum queue, and so is a queue that drops its oldest messages.
 //
 // # Invariants
 //
-//  1. Confirmed means a basic.ack of that very message and no basic.return before it. Returns are drained in the
-//     publishing goroutine after the confirms, from a buffer that holds the whole batch: the broker sends a return
-//     before its ack, and the mux notes an ack only when the library has dealt with all before it, so once a ring is
-//     acked its return is already there.
-//  2. Nacked means a basic.nack of that very message. The end of a channel or connection answers nothing: what has no answer
-//     by then is in doubt. Of several answers to one message the first stands.
-//  3. No byte of a ring is handed to the operating system after limits.Write: the wire looks at the monotonic clock
-//     immediately before every system call of a delivery. A process that was stopped and goes on late breaks its
-//     connection instead of ringing.
-//  4. Unsent means that no byte of the ring was handed to the operating system and none can be any more: the wire
-//     counts what it took and what left, and it is dead before the outcome is told.
-//  5. Nothing waits unflushed: writes are gathered between begin and end of one delivery only, and every other frame
-//     (handshake, heartbeat, close) is written through. A frame of the library that falls into a delivery leaves with it,
-//     between two messages: frames are never torn, and no message follows the end of its channel.
-//  6. A channel with an unresolved ring is never used again. Its socket is reset, so that bytes which wait in the
-//     operating system's buffers are dropped rather than read by the broker later.
-//  7. After doubt about the broker (blocked, exchange missing) the target is unusable until a probe that began after the
-//     doubt is confirmed.
-//  8. Wake-ups may be lost, never waited for: they are transient, not confirmed, and Send drops the oldest rather than
-//     block. Whenever some may have been lost on the way to this node, missed is called, after all bindings are there.
-//  9. An answer is acked only after the Answerer has applied it or refused it for good, or when it is none. All others are
-//     delivered again, so that an answer may be applied more than once: the second time finds the ring answered.
-//  10. Neither errors, outcomes nor logs hold the URL: it is parsed once, in New, and its own parse errors are not passed on.
+//  1. Confirmed means that a basic.ack of exactly that message arrived, and no basic.return before it. The broker sends a return before its
+//     ack. The mux notes an ack only after the library has handled all frames before it, so the return of an acked ring is already in the
+//     buffer. The buffer holds the returns of a whole batch. The publishing goroutine drains it after the confirms.
+//  2. Nacked means that a basic.nack of exactly that message arrived. The end of a channel or connection is no confirm: a ring without a
+//     confirm by then is in doubt. If the broker sends several confirms for one message, the first counts.
+//  3. No byte of a ring goes to the operating system after limits.WriteBy. The wire reads the monotonic clock immediately before each system
+//     call of a delivery. A process that was stopped and continues too late breaks its connection instead of ringing.
+//  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The wire counts the bytes that it
+//     accepted and the bytes that it wrote, and it is broken before the outcome is reported.
+//  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery. It writes all other
+//     frames at once (handshake, heartbeat, close). A frame of the library that arrives during a delivery leaves with the delivery, between
+//     two messages. Frames stay whole, and no message follows the close of its channel.
+//  6. A channel with an unresolved ring is never used again. Its socket is reset, so that the operating system drops buffered bytes, and the
+//     broker never reads them.
+//  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that began after the
+//     doubt.
+//  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
+//     Whenever wake-ups to this node may have been lost, missed is called as soon as all bindings exist.
+//  9. An answer is acked only after the Answerer has applied it or refused it finally. A message that is no answer is acked at once. All
+//     other answers are delivered again, so an answer may be applied twice: the second time finds the ring answered. Each delivery is
+//     settled as soon as its own outcome is known. A slow answer takes one place of AnswerPrefetch and delays no other answer.
+//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and headers over 8 KiB. Wake-ups
+//     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
+//  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
 //
 // # The control connection
 //
@@ -52,43 +58,54 @@
 //	(down) ───────────────────────────────────▶ probing ───────────▶ usable
 //	  ▲                                         │ ▲ │ ▲                │ │
 //	  │ backoff, 100 ms to 5 s                  │ │ │ └────────────────┘ │
-//	  ├─────────────────────────────────────────┘ │ │  every ProbeInterval, and when a lane met trouble
-//	  │ error, or no answer in ProbeTimeout       │ ▼                    │
+//	  ├─────────────────────────────────────────┘ │ │  every ProbeInterval, and when a lane has an error
+//	  │ error, or no confirm in ProbeTimeout      │ ▼                    │
 //	  │                                         blocked                  │
 //	  └──────────────────────────────────────────────────────────────────┘
-//	    connection lost; a lane met a missing or forbidden exchange
+//	    connection lost; a lane found a missing or forbidden exchange
 //
-// While a probe that follows a confirmed one is under way, the target stays usable.
+// After a confirmed probe the target stays usable while the next probe is under way.
 //
-// A probe is two mandatory messages with an empty routing key. A broker in memory or disk alarm takes one more message from
-// each connection, so it confirms the first; it does not confirm the second but answers connection.blocked: that is how an
-// alarm is noticed while nothing rings. Nobody binds an empty key, so that the probe must come back as unroutable: when it
-// is confirmed without that, an alternate exchange swallows what no queue is bound for, and Warnings says so.
+// A probe is two mandatory messages with an empty routing key. A broker with a memory or disk alarm takes one more message from each
+// connection and confirms it. It does not confirm the second message and sends connection.blocked instead. So an alarm is noticed even while
+// no ring is delivered. No queue should be bound with an empty key, so the broker must return the probe as unroutable. If a probe is
+// confirmed without a return, an alternate exchange or a queue with an empty binding key takes unroutable messages, and Warnings says so.
 //
-// # What fails, what happens, who heals it
+// # Failures
 //
-//	broker unreachable, refuses      unusable; lanes answer unsent                  Run dials again, at most every 5 s
-//	broker stopped, network cut      in doubt at limits.Answer; unusable when a     probe or heartbeat fails, Run dials
-//	                                 probe has no answer in ProbeTimeout            again
-//	memory or disk alarm             in doubt at limits.Answer, unusable at once;   the probe, blocked as well, is
-//	                                 the lane's connection is given up              confirmed when it is over
-//	write stalls                     the wire breaks at limits.Write: what did not  the next delivery dials
-//	                                 leave is unsent, the rest in doubt
-//	process stopped over the limit   the wire refuses to write: unsent              the next delivery dials
+// Each line names a failure, then its effect, then the repair.
+//
+//	broker unreachable, refuses      unusable; rings are unsent                     Run dials again, at most every 5 s
+//	connections open slowly          lanes are opened before claims, each in at     nothing: rings wait for the lane, and are
+//	                                 most DialTimeout                               late by the time of its opening
+//	connections of lanes are cut     no claim begins without a lane                 ring.Loop opens lanes again, with backoff
+//	broker stopped, network cut      in doubt at limits.ReplyBy; unusable when a    probe or heartbeat fails, Run dials
+//	                                 probe has no confirm in ProbeTimeout           again
+//	memory or disk alarm             in doubt at limits.ReplyBy, unusable at once;  the probe, blocked as well, is
+//	                                 the lane gives up its connection               confirmed after the alarm
+//	write stalls                     the wire breaks at limits.WriteBy: rings       the lane is opened again
+//	                                 without a written byte are unsent, other
+//	                                 rings in doubt
+//	process stopped over the limit   the wire refuses to write: unsent              the lane is opened again
 //	no queue bound                   returned, with 312 NO_ROUTE                    the application binds a queue
 //	queue full (reject-publish)      nacked                                         the application consumes
-//	quorum queue without majority    in doubt at limits.Answer, only for its rings  the cluster
-//	message over the broker's limit  the broker closes the channel with 406:        the caller repeats in halves until
-//	                                 refused, every unresolved ring of the batch    the culprit is alone; the next
-//	                                                                                delivery opens a channel
+//	quorum queue without majority    in doubt at limits.ReplyBy, only its rings     the cluster regains its majority
+//	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
+//	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
+//	                                                                                lane is opened again
 //	exchange deleted (404),          in doubt, unusable                             Run connects and declares again
 //	forbidden (403)
-//	exchange of another kind (406)   unusable, with what to do                      a person; Run keeps trying
-//	wake-ups: connection lost, exchange  a warning; Send queues 1024 and drops the  Run connects, binds and calls missed;
-//	deleted, broker blocked              oldest                                     the owner's sweep found the rest
-//	answers: connection lost, channel    a warning; what is not acked is delivered  Run connects again, at most every 5 s
-//	closed, queue deleted                again, to any node
-//	answers: database not available      given back after at most 3 s, nothing      the broker delivers them again; on 4.x
-//	                                     else is taken meanwhile                    clockd lifts the delivery limit (20)
-//	more returns than foreseen       cannot happen: the channel is opened again with a larger buffer for a larger batch
+//	exchange of another type (406)   unusable; the error says what to do            a person deletes it or chooses another name;
+//	                                                                                Run keeps trying
+//	wake-ups: connection lost,       a warning; Send queues 1024 and drops the      Run connects, binds and calls missed;
+//	exchange deleted, broker blocked oldest                                         the owner's sweep finds the alarms
+//	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
+//	channel closed, queue deleted    delivered again, to any node
+//	answers: database not available  each is requeued after at most 3 s, and at     the broker delivers them again; on 4.x
+//	                                 most AnswerPrefetch in that time               clockd lifts the delivery limit (20)
+//	answers: an alarm's row is       that answer waits up to 5 s and is requeued;   the broker delivers it again
+//	locked                           the others are settled meanwhile
+//	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
+//	                                 too large headers is no answer: counted, acked
+//	more returns than foreseen       cannot happen: a batch larger than the buffer for returns is unsent
 package rabbit

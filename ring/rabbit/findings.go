@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Finding is one thing that the broker says of how safe rings are with it, once it has confirmed them.
+// Finding says how safely one queue of the broker keeps confirmed messages.
 type Finding struct {
-	Name   string // the queue: `queue "shop"`
-	Value  string // as it is: "quorum, durable"
+	Name   string // the queue, or an exchange bound to the exchange of rings: `queue "shop"`
+	Value  string // its type and durability: "quorum, durable"
 	Safe   bool
-	Detail string // a sentence for a person: what is lost when, or why it is safe
+	Detail string // a sentence for a person: which messages can be lost and when, or why the queue is safe
 }
 
-// Findings asks the management API which queues take rings and answers, and how safely: one finding a queue, by name. It
-// returns nil where no ManagementURL is given. The error says that the broker could not be asked.
+// Findings asks the management API which queues take rings and answers, and how safely they keep them. It returns one finding for each
+// queue, sorted by name, and nil without a ManagementURL. The error says why the API gave no usable response.
 func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 	if s.management == nil {
 		return nil, nil
@@ -42,7 +42,7 @@ func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 		} else if b.Type == "exchange" {
 			add(Finding{
 				Name: fmt.Sprintf("exchange %q", b.Destination), Value: "bound to exchange " + s.cfg.Exchange,
-				Detail: "rings go on to another exchange; whether and how queues keep them there is not looked at",
+				Detail: "rings go on to another exchange; clockd does not check how queues keep them there",
 			})
 		}
 	}
@@ -52,37 +52,37 @@ func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 	return slices.SortedFunc(maps.Values(findings), func(a, b Finding) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// finding judges a queue by what can make a confirmed message vanish from it before anybody has seen it.
+// finding lists the settings of a queue that can make it lose a confirmed message before a consumer gets the message.
 func (q *queue) finding() Finding {
-	var loses []string
+	var losses []string
 	lose := func(when bool, format string, args ...any) {
 		if when {
-			loses = append(loses, fmt.Sprintf(format, args...))
+			losses = append(losses, fmt.Sprintf(format, args...))
 		}
 	}
-	lose(!q.Durable, "it is not durable: all in it is gone when the broker restarts")
-	lose(q.AutoDelete, "it is deleted with all in it when its last consumer goes")
-	lose(q.Exclusive, "it is exclusive: deleted with all in it when its connection ends")
-	lose(q.Type == "classic" && !q.mirrored(), "it is a classic queue on one node: all in it is lost with that node's disk, and out of reach while the node is down")
+	lose(!q.Durable, "it is not durable: a restart of the broker deletes it with all messages")
+	lose(q.AutoDelete, "it is deleted with all messages when its last consumer ends")
+	lose(q.Exclusive, "it is exclusive: it is deleted with all messages when its connection ends")
+	lose(q.Type == "classic" && !q.mirrored(), "it is a classic queue on one node: all messages are lost with that node's disk, and unreachable while the node is down")
 	if v, given := q.option("expires"); given {
-		lose(true, "it is deleted with all in it when nobody has consumed for %v ms", v)
+		lose(true, "it is deleted with all messages after %v ms without a consumer", v)
 	}
 	if v, given := q.option("message-ttl"); given {
-		lose(true, "it drops what nobody took within %v ms", v)
+		lose(true, "it drops messages that no consumer took within %v ms", v)
 	}
 	for _, name := range []string{"max-length", "max-length-bytes"} {
-		if v, given := q.option(name); given && q.dropsHead() {
-			lose(true, "it drops the oldest beyond %s %v (overflow is drop-head; reject-publish would have them rung again)", name, v)
+		if v, given := q.option(name); given && q.dropsOldest() {
+			lose(true, "it drops the oldest beyond %s %v (overflow is drop-head; with reject-publish clockd would ring again)", name, v)
 		}
 	}
-	f := Finding{Name: fmt.Sprintf("queue %q", q.Name), Value: q.kind(), Safe: len(loses) == 0}
+	f := Finding{Name: fmt.Sprintf("queue %q", q.Name), Value: q.kind(), Safe: len(losses) == 0}
 	if f.Safe {
-		f.Detail = "what it has confirmed stays until it is consumed"
+		f.Detail = "confirmed messages stay until they are consumed"
 		return f
 	}
-	f.Detail = "what it has confirmed can be lost: " + strings.Join(loses, "; ")
+	f.Detail = "confirmed messages can be lost: " + strings.Join(losses, "; ")
 	if _, given := q.option("dead-letter-exchange"); given {
-		f.Detail += "; what it drops goes to its dead letter exchange"
+		f.Detail += "; dropped messages go to its dead letter exchange"
 	}
 	return f
 }
@@ -98,7 +98,7 @@ func (q *queue) kind() string {
 	return kind + ", not durable"
 }
 
-// mirrored reports whether a policy has a classic queue copied to other nodes (up to RabbitMQ 3).
+// mirrored reports whether a policy copies a classic queue to other nodes (up to RabbitMQ 3).
 func (q *queue) mirrored() bool {
 	switch q.Policy["ha-mode"] {
 	case nil:
@@ -111,7 +111,7 @@ func (q *queue) mirrored() bool {
 	}
 }
 
-// option returns what the queue was declared with, else what a policy says.
+// option returns the value of an option: from the queue's arguments, else from its policy.
 func (q *queue) option(name string) (any, bool) {
 	if v, given := q.Arguments["x-"+name]; given {
 		return v, true
@@ -120,7 +120,7 @@ func (q *queue) option(name string) (any, bool) {
 	return v, given
 }
 
-func (q *queue) dropsHead() bool {
+func (q *queue) dropsOldest() bool {
 	overflow, given := q.option("overflow")
 	return !given || overflow == "drop-head"
 }

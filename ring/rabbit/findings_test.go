@@ -15,8 +15,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// managed returns the private broker with its management plugin, which runs until the broker is restarted, and the API's URL.
-func managed(tb testing.TB) (amqpURL, managementURL string) {
+// managementBroker starts the management plugin of the private broker. It returns the broker's URL and the API's URL. The plugin runs until
+// the broker restarts.
+func managementBroker(tb testing.TB) (amqpURL, managementURL string) {
 	tb.Helper()
 	amqpURL = privateBroker(tb)
 	plugins := filepath.Join(ownBroker.dir, "rabbitmq", "enabled_plugins")
@@ -29,18 +30,18 @@ func managed(tb testing.TB) (amqpURL, managementURL string) {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	_ = listener.Close()
-	// the broker goes on as it is; a restart would take longer than the plugin's start
+	// start the plugin without a restart of the broker, which would take longer
 	onPrivate(tb, "ctl", "rabbitmq", "eval", fmt.Sprintf(`application:load(rabbitmq_management),
-		application:set_env(rabbit, collect_statistics_interval, 500), %% how soon policies are told
+		application:set_env(rabbit, collect_statistics_interval, 500), %% how soon the API shows policies
 		application:set_env(rabbitmq_management, tcp_config, [{port, %d}, {ip, "127.0.0.1"}]), {ok, _, _} = rabbit_plugins:ensure(%q).`, port, plugins))
-	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil { //nolint:gosec // a restart is to be without it
+	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil { //nolint:gosec // after a restart the plugin is off again
 		tb.Fatal(err)
 	}
 	return amqpURL, fmt.Sprintf("http://guest:guest@127.0.0.1:%d", port)
 }
 
-// findings returns what a session with that configuration finds, by name.
-func findings(tb testing.TB, cfg Config) map[string]Finding {
+// findingsOf returns the findings of a session with that configuration, by name.
+func findingsOf(tb testing.TB, cfg Config) map[string]Finding {
 	tb.Helper()
 	s, err := New(cfg, Deps{})
 	if err != nil {
@@ -62,9 +63,9 @@ func findings(tb testing.TB, cfg Config) map[string]Finding {
 	return byName
 }
 
-func TestQueuesThatLoseRingsAreFound(t *testing.T) {
-	amqpURL, managementURL := managed(t)
-	b := answerable(t, amqpURL, quorum)
+func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
+	amqpURL, managementURL := managementBroker(t)
+	b := openWithAnswerQueue(t, amqpURL, quorum)
 	cfg := b.config()
 	cfg.ManagementURL = managementURL
 	queue := func(args amqp.Table) string { return b.queue("shop", args) }
@@ -77,9 +78,9 @@ func TestQueuesThatLoseRingsAreFound(t *testing.T) {
 		queue(nil): "a classic queue on one node",
 		queue(amqp.Table{"x-queue-type": "quorum", "x-max-length": 5}):                                                "drops the oldest beyond max-length 5",
 		queue(amqp.Table{"x-max-length-bytes": 500}):                                                                  "drops the oldest beyond max-length-bytes 500",
-		queue(amqp.Table{"x-message-ttl": 60_000}):                                                                    "nobody took within 60000 ms",
-		queue(amqp.Table{"x-message-ttl": 60_001, "x-dead-letter-exchange": b.exchange}):                              "goes to its dead letter exchange",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-expires": 3_600_000}):                                           "nobody has consumed for 3600000 ms",
+		queue(amqp.Table{"x-message-ttl": 60_000}):                                                                    "no consumer took within 60000 ms",
+		queue(amqp.Table{"x-message-ttl": 60_001, "x-dead-letter-exchange": b.exchange}):                              "go to its dead letter exchange",
+		queue(amqp.Table{"x-queue-type": "quorum", "x-expires": 3_600_000}):                                           "after 3600000 ms without a consumer",
 		queue(amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": b.exchange, "x-max-length-bytes": 5000}): "drops the oldest beyond max-length-bytes 5000",
 	}
 	transient := unique("transient")
@@ -88,11 +89,11 @@ func TestQueuesThatLoseRingsAreFound(t *testing.T) {
 	t.Cleanup(func() { b.remove(transient) })
 	b.must(b.ch.QueueBind(transient, "shop", b.exchange, false, nil))
 	b.must(b.ch.QueueBind(transient, "shop too", b.exchange, false, nil))
-	unsafe[transient] = "not durable: all in it is gone when the broker restarts; it is deleted with all in it when its last consumer goes"
+	unsafe[transient] = "not durable: a restart of the broker deletes it with all messages; it is deleted with all messages when its last consumer ends"
 	unbound := b.queue("shop", nil)
 	b.must(b.ch.QueueUnbind(unbound, "shop", b.exchange, nil))
 
-	found := findings(t, cfg)
+	found := findingsOf(t, cfg)
 	if len(found) != len(safe)+len(unsafe) {
 		t.Errorf("%d findings, want %d", len(found), len(safe)+len(unsafe))
 	}
@@ -107,12 +108,12 @@ func TestQueuesThatLoseRingsAreFound(t *testing.T) {
 		}
 	}
 
-	// a policy mirrors one queue, and shortens it
+	// a policy mirrors one queue and limits its length
 	mirrored := queue(nil)
 	onPrivate(t, "ctl", "rabbitmq", "set_policy", mirrored, "^"+mirrored+"$", `{"ha-mode":"all","max-length":7}`)
 	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", mirrored) })
-	eventually(t, 30*time.Second, "the policy is told", func() bool {
-		f := findings(t, cfg)[fmt.Sprintf("queue %q", mirrored)]
+	eventually(t, 30*time.Second, "the API shows the policy", func() bool {
+		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", mirrored)]
 		return f.Value == "classic, mirrored, durable" && strings.Contains(f.Detail, "beyond max-length 7") && !strings.Contains(f.Detail, "one node")
 	})
 
@@ -127,24 +128,24 @@ func TestQueuesThatLoseRingsAreFound(t *testing.T) {
 	}
 }
 
-func TestNothingIsFoundWithoutAManagementURL(t *testing.T) {
-	if found := findings(t, shared(t).config()); len(found) != 0 {
+func TestFindingsAreEmptyWithoutAManagementURL(t *testing.T) {
+	if found := findingsOf(t, shared(t).config()); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
 }
 
-// An API that answers nonsense, or nothing, is an error in time.
-func TestManagementTrouble(t *testing.T) {
+// An invalid response of the API, or none, causes an error within the timeout.
+func TestFindingsReportManagementErrors(t *testing.T) {
 	hang := make(chan struct{})
-	for want, answer := range map[string]http.HandlerFunc{
-		"answers 500":       func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
-		"read the answer":   func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "[{") },
+	for want, respond := range map[string]http.HandlerFunc{
+		"responds with 500": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
+		"read the response": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "[{") },
 		"deadline exceeded": func(w http.ResponseWriter, r *http.Request) { <-hang },
 	} {
 		var paths []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			paths = append(paths, r.URL.EscapedPath())
-			answer(w, r)
+			respond(w, r)
 		}))
 		cfg := DefaultConfig()
 		cfg.URL, cfg.ManagementURL, cfg.DialTimeout = "amqp://localhost/a%2Fb", server.URL+"/prefix/", 300*time.Millisecond

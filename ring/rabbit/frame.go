@@ -2,7 +2,7 @@ package rabbit
 
 import "encoding/binary"
 
-// What frames are made of (AMQP 0-9-1, section 2.3.5): a head of type, channel and payload size, the payload, an end.
+// Parts of a frame (AMQP 0-9-1, section 2.3.5): a head of type, channel and payload size, then the payload, then an end.
 const (
 	frameMethod    = 1
 	frameHeader    = 2
@@ -14,7 +14,7 @@ const (
 	frameOverhead = frameHeadSize + 1
 )
 
-// The methods that are written and read here, as class and method.
+// The methods that this package writes and reads itself, as class and method.
 const (
 	classBasic      = 60
 	basicPublish    = classBasic<<16 | 40
@@ -23,7 +23,7 @@ const (
 	confirmSelectOk = 85<<16 | 11
 )
 
-// Flags of the properties that a message has, in the order in which they follow.
+// Flags of the properties of a message, in the order in which the properties follow.
 const (
 	flagContentType   = 1 << 15
 	flagHeaders       = 1 << 13
@@ -42,18 +42,18 @@ func appendFrameHead(b []byte, kind byte, channel uint16, size int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(size))
 }
 
-// endFrame ends the frame that begins at start, now that its size is known.
+// endFrame writes the size of the frame that begins at start, and appends its end.
 func endFrame(b []byte, start int) []byte {
 	binary.BigEndian.PutUint32(b[start+3:], uint32(len(b)-start-frameHeadSize))
 	return append(b, frameEnd)
 }
 
-// appendShort appends a short string, which has at most maxShortString bytes.
+// appendShort appends a short string of at most maxShortString bytes.
 func appendShort(b []byte, s string) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// The fields of a table are a name, a letter for the type, and the value.
+// A field of a table consists of a name, a letter for the type, and the value.
 
 func appendText(b []byte, name, s string) []byte {
 	b = append(appendShort(b, name), 'S')

@@ -8,120 +8,122 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
 )
 
-// health decides whether the target is usable: the control connection is up, no link is blocked, and no doubt is left.
-// Any goroutine.
+// health decides whether the target is usable. It is usable while the control connection is up, no link is blocked, and no doubt is left.
+// Any goroutine may call its methods.
 type health struct {
-	changed chan struct{} // capacity 1: usable has flipped
-	usable  prometheus.Gauge
-	blocks  prometheus.Gauge
+	changed      chan struct{} // capacity 1; signalled when the target becomes usable or unusable
+	usableGauge  prometheus.Gauge
+	blockedGauge prometheus.Gauge
 
-	mu       sync.Mutex
-	control  string              // why the control connection is not up, "" when it is
-	doubt    string              // why a probe has to pass first, "" when none has to
-	doubts   int                 // counts doubts, so that a probe dispels only those from before it began
-	blocked  map[*link]string    // with the broker's reason
-	verdict  error               // what Usable answers
-	warnings map[string][]string // by role of the connection that has them
+	mu          sync.Mutex
+	downReason  string              // reason why the control connection is down, "" if it is up
+	doubtReason string              // reason why the next probe must pass first, "" without a doubt
+	doubts      int                 // number of doubts so far; a probe clears only doubts from before its begin
+	blocked     map[*link]string    // blocked links, with the broker's reason
+	verdict     error               // the result of Usable
+	warnings    map[string][]string // by role of the connection
 }
 
 func newHealth(m *metrics) *health {
 	h := &health{
-		changed: make(chan struct{}, 1),
-		usable:  m.usable,
-		blocks:  m.blocked,
-		control: "not connected yet",
-		blocked: map[*link]string{}, warnings: map[string][]string{},
+		changed:      make(chan struct{}, 1),
+		usableGauge:  m.usable,
+		blockedGauge: m.blocked,
+		downReason:   "not connected yet",
+		blocked:      map[*link]string{}, warnings: map[string][]string{},
 	}
-	h.verdict = h.judge()
+	h.verdict = h.computeVerdict()
 	return h
 }
 
-func (h *health) answer() error {
+func (h *health) usableErr() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.verdict
 }
 
-// down says that the control connection is not up, and why.
-func (h *health) down(why string) {
+// connectionDown records that the control connection is down, and the reason.
+func (h *health) connectionDown(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.control = why
-	h.decide()
+	h.downReason = why
+	h.update()
 }
 
-// question makes the target unusable until a probe that begins later has passed.
-func (h *health) question(why string) {
+// raiseDoubt makes the target unusable until a probe passes that begins later.
+func (h *health) raiseDoubt(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.doubts++
-	h.doubt = why
-	h.decide()
+	h.doubtReason = why
+	h.update()
 }
 
-// asked returns what up needs to know which doubts were there when a probe began.
-func (h *health) asked() int {
+// doubtCount returns the number of doubts so far. A probe passes it to probePassed.
+func (h *health) doubtCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.doubts
 }
 
-// up says that a probe of the control connection has passed.
-func (h *health) up(asked int) {
+// probePassed records that a probe of the control connection has passed. doubtsBefore is the doubtCount at the begin of the probe.
+func (h *health) probePassed(doubtsBefore int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.control = ""
-	if asked == h.doubts {
-		h.doubt = ""
+	h.downReason = ""
+	if doubtsBefore == h.doubts {
+		h.doubtReason = ""
 	}
-	h.decide()
+	h.update()
 }
 
 func (h *health) block(l *link, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.blocked[l] = why
-	h.decide()
+	h.update()
 }
 
 func (h *health) unblock(l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.blocked, l)
-	h.decide()
+	h.update()
 }
 
-// decide forms the verdict anew; mu is held.
-func (h *health) decide() {
+// update computes the verdict again. The caller holds mu.
+func (h *health) update() {
 	before := h.verdict
-	h.verdict = h.judge()
-	h.blocks.Set(float64(len(h.blocked)))
+	h.verdict = h.computeVerdict()
+	h.blockedGauge.Set(float64(len(h.blocked)))
 	if h.verdict == nil {
-		h.usable.Set(1)
+		h.usableGauge.Set(1)
 	} else {
-		h.usable.Set(0)
+		h.usableGauge.Set(0)
 	}
 	if (before == nil) != (h.verdict == nil) {
-		signal(h.changed)
+		clock.Signal(h.changed)
 	}
 }
 
-func (h *health) judge() error {
+func (h *health) computeVerdict() error {
 	for _, why := range h.blocked {
 		return fmt.Errorf("the broker takes no messages: %s", why)
 	}
 	switch {
-	case h.control != "":
-		return errors.New(h.control)
-	case h.doubt != "":
-		return errors.New(h.doubt)
+	case h.downReason != "":
+		return errors.New(h.downReason)
+	case h.doubtReason != "":
+		return errors.New(h.doubtReason)
 	}
 	return nil
 }
 
-// warn sets the warnings of a role and reports whether they are others than before.
+// warn sets the warnings of a role and reports whether they have changed.
 func (h *health) warn(role string, warnings []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +134,7 @@ func (h *health) warn(role string, warnings []string) bool {
 	return true
 }
 
-// warned returns the warnings of all roles, nil if there are none.
+// warned returns the warnings of all roles, nil without a warning.
 func (h *health) warned() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

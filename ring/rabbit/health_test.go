@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestHealthNeedsEverything(t *testing.T) {
+func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -14,7 +14,7 @@ func TestHealthNeedsEverything(t *testing.T) {
 	h := newHealth(m)
 	want := func(reason string, signalled bool) {
 		t.Helper()
-		err := h.answer()
+		err := h.usableErr()
 		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
 			t.Errorf("usable: %v, want %q", err, reason)
 		}
@@ -23,17 +23,17 @@ func TestHealthNeedsEverything(t *testing.T) {
 		}
 	}
 	want("not connected", false)
-	h.up(h.asked())
+	h.probePassed(h.doubtCount())
 	want("", true)
-	h.up(h.asked())
+	h.probePassed(h.doubtCount())
 	want("", false)
 
-	before := h.asked()
-	h.question("missing")
+	before := h.doubtCount()
+	h.raiseDoubt("missing")
 	want("missing", true)
-	h.up(before) // that probe began before the doubt
+	h.probePassed(before) // a probe that began before the doubt
 	want("missing", false)
-	h.up(h.asked())
+	h.probePassed(h.doubtCount())
 	want("", true)
 
 	a, b := &link{}, &link{}
@@ -41,30 +41,30 @@ func TestHealthNeedsEverything(t *testing.T) {
 	h.block(b, "memory")
 	want("memory", true)
 	h.unblock(a)
-	h.up(h.asked())
+	h.probePassed(h.doubtCount())
 	want("memory", false)
 	h.unblock(b)
 	h.unblock(b)
 	want("", true)
 
-	h.question("lost")
-	h.down("gone")
+	h.raiseDoubt("lost")
+	h.connectionDown("gone")
 	h.block(a, "disk")
 	want("disk", true)
 	h.unblock(a)
 	want("gone", false)
-	h.up(h.asked())
+	h.probePassed(h.doubtCount())
 	want("", true)
 }
 
-func TestWarningsAreReportedOnce(t *testing.T) {
+func TestWarnReportsChangesOnly(t *testing.T) {
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := newHealth(m)
 	if h.warn(roleControl, nil) || !h.warn(roleControl, []string{"a"}) || h.warn(roleControl, []string{"a"}) || !h.warn(roleControl, nil) {
-		t.Error("changes are not told from repeats")
+		t.Error("warn does not tell changes from repetitions")
 	}
 	h.warn(roleLane, []string{"b"})
 	h.warn(roleControl, []string{"a", "c"})

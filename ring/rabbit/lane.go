@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,49 +14,94 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// minReturns is the least a channel's buffer for returns holds, so that batches of usual sizes share one channel.
+// minReturns is the smallest buffer for returns of a lane's own channel, so that batches of usual sizes share one channel.
 const minReturns = 1024
 
-// lane is one connection with one channel, both opened when the target is usable or they are needed. One goroutine.
+// lane owns one connection with one channel. Open opens both; Deliver opens neither. One goroutine uses a lane.
 type lane struct {
 	s        *Session
-	envelope *envelope
-	link     *link        // nil: none yet, or given up
-	ch       *channel     // nil: none on link
-	rings    []clock.Ring // of the delivery under way
-	batch    []try        // one a ring; kept for its memory
+	encoder  *messageEncoder
+	link     *link        // nil: not opened yet, or abandoned
+	ch       *channel     // the lane's own channel on link; nil: not open
+	sides    []*channel   // side channels on link, for deliveries with a channel for each application
+	channels []*channel   // the channels of the delivery under way
+	rings    []clock.Ring // the rings of the delivery under way
+	batch    []ringState  // one for each ring; the memory is reused
 	watchers sync.WaitGroup
 }
 
-// try is one ring of a delivery.
-type try struct {
-	tag     uint64        // its delivery tag; 0: not published
-	mark    int64         // where in the stream it begins, or a little before
+// ringState is the state of one ring during a delivery.
+type ringState struct {
+	ch      *channel      // the channel that publishes the ring
+	tag     uint64        // delivery tag; 0: not published
+	mark    int64         // position in the wire's stream at or shortly before the message's begin
 	outcome clock.Outcome // zero: unresolved
 }
 
-// errStopped is why nothing is tried when the caller's context has ended.
-var errStopped = errors.New("stopped before it was sent")
+// errStopped is the reason for unsent rings if the caller's context has ended.
+var errStopped = errors.New("stopped before the ring was sent")
 
 var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session) *lane {
-	return &lane{s: s, envelope: newEnvelope(s.cfg.Exchange)}
+	return &lane{s: s, encoder: newMessageEncoder(s.cfg.Exchange)}
 }
 
-// Open connects and opens the channel; see ring.Lane.
-func (l *lane) Open(ctx context.Context) { _ = l.ready(ctx, 0) } // the next delivery finds out why not
+// errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
+var errNotOpen = errors.New("the lane to the broker is not open")
+
+// Open connects and opens the channel. Both together take at most DialTimeout; see ring.Lane.
+func (l *lane) Open(ctx context.Context, size int) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.DialTimeout)
+	defer cancel()
+	if l.link != nil && l.link.conn.IsClosed() {
+		l.abandon()
+	}
+	if l.link == nil {
+		link, err := l.s.dial(ctx, roleLane, &l.watchers)
+		if err != nil {
+			l.s.requestProbe()
+			return err
+		}
+		l.link = link
+	}
+	if l.fits(size) {
+		return nil
+	}
+	return l.openChannel(ctx, size)
+}
+
+// fits reports whether the channel is open and its buffer holds the returns of size messages.
+func (l *lane) fits(size int) bool {
+	return l.ch != nil && !l.ch.IsClosed() && cap(l.ch.returns) >= size
+}
+
+// closedChannel is the result of Broken for a lane that is not open.
+var closedChannel = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Broken returns a channel that is closed once the connection has ended; see ring.Lane. The broker closes an AMQP channel only during a
+// delivery. So between deliveries it is enough to watch the connection.
+func (l *lane) Broken() <-chan struct{} {
+	if l.link == nil || l.link.conn.IsClosed() || !l.fits(0) {
+		return closedChannel
+	}
+	return l.link.done
+}
 
 // Deliver publishes the rings and waits for their confirms; see ring.Lane.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.rings, l.batch = rings, resize(l.batch, len(rings))
-	answer, cancel := context.WithDeadline(ctx, limits.Answer)
+	l.rings, l.batch = rings, zeroed(l.batch, len(rings))
+	replyCtx, cancel := context.WithDeadline(ctx, limits.ReplyBy)
 	defer cancel()
-	if err := l.publish(answer, limits.Write); err != nil {
-		l.rest(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
+	if err := l.publish(replyCtx, limits); err != nil {
+		l.setUnresolved(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
 	} else {
-		l.await(answer)
-		l.settle(ctx, answer)
+		l.awaitConfirms(replyCtx, limits.OnConfirmed)
+		l.resolve(ctx, replyCtx)
 	}
 	outcomes := make([]clock.Outcome, len(rings))
 	for i := range l.batch {
@@ -66,20 +112,24 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	return outcomes
 }
 
-// publish writes all rings before limit. Its error says why none was even tried; a failure on the way is left to settle,
-// which finds the traces of it.
-func (l *lane) publish(ctx context.Context, limit time.Time) error {
-	write, cancel := context.WithDeadline(ctx, limit)
+// publish writes all rings before the write limit. An error means that it began no ring. It does not report a failure while writing:
+// resolve reads such a failure from the wire and the channels.
+func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
+	writeCtx, cancel := context.WithDeadline(ctx, limits.WriteBy)
 	defer cancel()
-	if err := l.ready(write, len(l.rings)); err != nil {
+	if err := l.checkReady(writeCtx, len(l.rings)); err != nil {
 		return err
 	}
-	// the library's locks may be held by a write of its own that is stuck
-	stop := context.AfterFunc(write, l.link.kill)
+	// a stuck write of the library may hold the library's locks: only kill ends it
+	stop := context.AfterFunc(writeCtx, l.link.kill)
 	defer stop()
-	l.link.wire.begin(limit)
-	l.hand()
-	writes, err := l.link.wire.end()
+	if err := l.assignChannels(limits.OnConfirmed != nil, time.Now().Add(time.Until(limits.WriteBy)/sideTimeShare)); err != nil {
+		l.abandon()
+		return err
+	}
+	l.link.wire.beginDelivery(limits)
+	l.publishRings()
+	writes, err := l.link.wire.endDelivery()
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
@@ -87,8 +137,8 @@ func (l *lane) publish(ctx context.Context, limit time.Time) error {
 	return nil
 }
 
-// ready makes sure of a channel for size messages. The error says why there is none.
-func (l *lane) ready(ctx context.Context, size int) error {
+// checkReady returns nil if size messages may be published now, else the reason.
+func (l *lane) checkReady(ctx context.Context, size int) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errTooLate
@@ -98,33 +148,23 @@ func (l *lane) ready(ctx context.Context, size int) error {
 	if err := l.s.Usable(); err != nil {
 		return err
 	}
-	if l.link != nil && l.link.conn.IsClosed() {
-		l.abandon()
+	if l.link == nil || l.link.conn.IsClosed() || !l.fits(size) {
+		return errNotOpen
 	}
-	if l.link == nil {
-		link, err := l.s.dial(ctx, roleLane, &l.watchers)
-		if err != nil {
-			l.s.suspect()
-			return err
-		}
-		l.link = link
-	}
-	if l.ch != nil && !l.ch.IsClosed() && cap(l.ch.returns) >= size {
-		return nil
-	}
-	return l.open(ctx, size)
+	return nil
 }
 
-func (l *lane) open(ctx context.Context, size int) error {
-	stop := context.AfterFunc(ctx, l.link.kill) // the library's calls know no context
+// openChannel opens the lane's own channel for size messages on the link.
+func (l *lane) openChannel(ctx context.Context, size int) error {
+	stop := context.AfterFunc(ctx, l.link.kill) // the library's calls take no context
 	defer stop()
 	if l.ch != nil {
-		_ = l.ch.Close() // too small for this batch, or closed by the broker
+		_ = l.ch.Close() // too small, or already closed by the broker
 	}
 	ch, err := l.link.channel(max(size, minReturns))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
-		l.s.suspect()
+		l.s.requestProbe()
 		l.abandon()
 		return err
 	}
@@ -132,96 +172,210 @@ func (l *lane) open(ctx context.Context, size int) error {
 	return nil
 }
 
-// hand publishes the rings, one after the other, until the channel or the connection ends.
-func (l *lane) hand() {
-	m, first := l.link.mux, l.ch.published+1
-	m.confirms.expect(first, len(l.rings))
+// sideTimeShare is the part of the time to write in which a delivery opens side channels: a quarter. Each channel takes two round trips,
+// and a delivery that opened hundreds would have no time left to publish. The next delivery opens more, because channels stay open.
+const sideTimeShare = 4
+
+// assignChannels gives each ring its channel: the lane's own channel, or with separate one channel for each application. The broker stops
+// reading a channel while it waits for a quorum queue to which the channel has not published before. So one such queue would delay the
+// other applications on the channel. Rings without a side channel at openUntil use the lane's own channel.
+func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
+	channels, counts := map[string]*channel{}, map[string]int{}
+	for i := range l.rings {
+		counts[l.rings[i].Application]++
+	}
+	l.channels = append(l.channels[:0], l.ch)
+	for i := range l.rings {
+		application := l.rings[i].Application
+		ch := channels[application]
+		switch {
+		case !separate || len(channels) == 0:
+			ch = l.ch
+		case ch == nil:
+			n := len(channels) - 1
+			var err error
+			if ch, err = l.sideChannel(n, counts[application], openUntil); err != nil {
+				return err
+			}
+		}
+		channels[application], l.batch[i].ch = ch, ch
+	}
+	for _, ch := range l.channels {
+		ch.confirms.expect(ch.published+1, len(l.rings))
+		ch.first = ch.published + 1
+	}
+	return nil
+}
+
+// minSideReturns is the smallest buffer for returns of a side channel.
+const minSideReturns = 64
+
+// sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns the lane's own channel if the
+// side channel does not exist or is too small.
+func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
+	if n == len(l.sides) && time.Now().Before(openUntil) {
+		ch, err := l.link.sideChannel(max(size, minSideReturns))
+		switch {
+		case err == nil:
+			l.sides = append(l.sides, ch)
+		case errors.Is(err, amqp.ErrChannelMax):
+			return l.ch, nil
+		default:
+			l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
+			return nil, err
+		}
+	}
+	if n < len(l.sides) && cap(l.sides[n].returns) >= size {
+		l.channels = append(l.channels, l.sides[n])
+		return l.sides[n], nil
+	}
+	return l.ch, nil
+}
+
+// publishRings publishes the rings, one after the other, until a channel or the connection ends.
+func (l *lane) publishRings() {
 	for i := range l.rings {
 		t := &l.batch[i]
-		head, err := l.envelope.seal(&l.rings[i], l.ch.id)
+		head, err := l.encoder.encode(&l.rings[i], t.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue
 		}
 		t.mark = l.link.wire.mark()
-		if err = m.publish(l.ch, head, l.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
+		if err = l.link.mux.publish(t.ch, head, l.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
 			break
 		}
-		l.ch.published++
-		t.tag = l.ch.published
+		t.ch.published++
+		t.tag = t.ch.published
 		if err != nil {
 			break
 		}
 	}
-	m.confirms.await(int(l.ch.published + 1 - first))
+	for _, ch := range l.channels {
+		ch.confirms.allPublished(int(ch.published + 1 - ch.first))
+	}
 }
 
-// await waits until every ring that was published is answered, the channel ends or ctx does, and notes acks and nacks.
-func (l *lane) await(ctx context.Context) {
+// awaitConfirms waits until every published ring has a confirm, until its channel ends, or until ctx ends. Then it sets the outcomes of
+// acked and nacked rings. If onConfirmed is not nil, it is called for each acked ring meanwhile, every reportInterval.
+func (l *lane) awaitConfirms(ctx context.Context, onConfirmed func(ring int)) {
 	began := time.Now()
-	confirms := l.link.mux.confirms
-	select {
-	case <-confirms.settled:
-	case <-l.ch.ended: //nolint:errcheck // why is found by settle
-	case <-ctx.Done():
+	var ticks <-chan time.Time
+	if onConfirmed != nil {
+		ticker := time.NewTicker(reportInterval)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
+	for _, ch := range l.channels {
+		l.awaitChannel(ctx, ch, ticks, onConfirmed)
 	}
 	for i := range l.batch {
 		t := &l.batch[i]
-		if t.tag == 0 {
+		if t.tag == 0 || t.outcome.Kind == clock.Returned {
 			continue
 		}
-		switch confirms.of(t.tag) {
+		switch t.ch.confirms.get(t.tag) {
 		case acked:
 			t.outcome.Kind = clock.Confirmed
 		case nacked:
 			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
-		case unanswered:
+		case unconfirmed:
 		}
 	}
 	l.s.metrics.confirmWait.Observe(time.Since(began).Seconds())
 }
 
-const nackReason = "basic.nack: the broker refused the message (a queue that is full and rejects, or that failed)"
-
-// settle notes the returns and finds what became of the rings that have no answer. With such rings the channel is not
-// used again. ctx is the caller's, answer the one that ends at the deadline.
-func (l *lane) settle(ctx, answer context.Context) {
-	l.takeReturns()
-	if l.unresolved() == 0 {
-		return
-	}
-	l.takeUnsent()
-	if fault := l.ch.fault(answer, l.link); fault != nil {
-		l.rest(l.refusal(fault))
-		l.ch = nil
-		return
-	}
-	l.rest(clock.Outcome{Kind: clock.Doubtful, Reason: l.trouble(ctx, answer)})
-	l.abandon()
-}
-
-// takeReturns notes what came back: a return proves that no queue has the message, whatever its ack says.
-func (l *lane) takeReturns() {
-	var index map[string]int
+// awaitChannel waits for the confirms of one channel.
+func (l *lane) awaitChannel(ctx context.Context, ch *channel, ticks <-chan time.Time, onConfirmed func(ring int)) {
 	for {
 		select {
-		case r, open := <-l.ch.returns:
-			if !open {
-				return
-			}
-			if index == nil {
-				index = l.index()
-			}
-			if i, ours := index[r.MessageId]; ours {
-				l.batch[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
-			}
-		default:
+		case <-ticks:
+			l.reportConfirmed(onConfirmed)
+		case <-ch.confirms.complete:
+			return
+		case <-ch.endSignal: //nolint:errcheck // resolve finds the reason
+			return
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (l *lane) index() map[string]int {
+// reportInterval is the longest time from a ring's confirm to its report while other rings of the delivery have no confirm.
+const reportInterval = 20 * time.Millisecond
+
+// reportConfirmed calls onConfirmed for the rings acked since the last call. The broker sends a return before the ack of its message. So
+// reportConfirmed reads the acks first and the returns second.
+func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
+	var acks []int
+	for i := range l.batch {
+		if t := &l.batch[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
+			acks = append(acks, i)
+		}
+	}
+	l.resolveReturned()
+	for _, i := range acks {
+		if t := &l.batch[i]; t.outcome.Kind == 0 {
+			t.outcome.Kind = clock.Confirmed
+			onConfirmed(i)
+		}
+	}
+}
+
+const nackReason = "basic.nack: the broker refused the message (a queue that is full and rejects, or that failed)"
+
+// resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring stays in doubt. ctx is
+// the caller's context; replyCtx ends at the reply limit.
+func (l *lane) resolve(ctx, replyCtx context.Context) {
+	l.resolveReturned()
+	if l.unresolved() == 0 {
+		return
+	}
+	l.resolveUnsent()
+	if l.resolveFaulted(replyCtx); l.unresolved() == 0 {
+		return
+	}
+	l.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: l.doubtReason(ctx, replyCtx)})
+	l.abandon()
+}
+
+// resolveFaulted sets the outcomes of unresolved rings on channels that the broker has closed, and drops these channels. Open opens the
+// lane's own channel again; a later delivery opens side channels.
+func (l *lane) resolveFaulted(replyCtx context.Context) {
+	for _, ch := range l.channels {
+		fault := ch.fault(replyCtx, l.link)
+		if fault == nil {
+			continue
+		}
+		outcome := l.channelFault(fault)
+		for i := range l.batch {
+			if t := &l.batch[i]; t.ch == ch && t.outcome.Kind == 0 {
+				t.outcome = outcome
+			}
+		}
+		if ch == l.ch {
+			l.ch = nil
+		}
+		l.sides = slices.DeleteFunc(l.sides, func(side *channel) bool { return side == ch })
+	}
+}
+
+// resolveReturned sets the outcomes of returned rings. A return proves that no queue has the message, even if the broker acks it.
+func (l *lane) resolveReturned() {
+	var index map[string]int
+	for _, ch := range l.channels {
+		for r, some := ch.nextReturn(); some; r, some = ch.nextReturn() {
+			if index == nil {
+				index = l.indexByMessageID()
+			}
+			if i, ours := index[r.MessageId]; ours {
+				l.batch[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
+			}
+		}
+	}
+}
+
+func (l *lane) indexByMessageID() map[string]int {
 	index := make(map[string]int, len(l.batch))
 	for i := range l.batch {
 		if l.batch[i].tag != 0 {
@@ -238,9 +392,9 @@ func returnReason(r amqp.Return) string {
 	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
 }
 
-// takeUnsent notes the rings of which no byte has left. If one of them was published, the wire is broken (else end would have
-// sent it), so that none can leave any more.
-func (l *lane) takeUnsent() {
+// resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken, because endDelivery has
+// not sent it. So no byte of the ring can leave any more.
+func (l *lane) resolveUnsent() {
 	sent, reason := l.link.wire.sent(), "not sent: the channel was closed"
 	if err := l.link.wire.failure(); err != nil {
 		reason = "not sent: " + err.Error()
@@ -253,43 +407,43 @@ func (l *lane) takeUnsent() {
 	}
 }
 
-// refusal returns what the broker's closing of the channel means for the rings without an answer, and tells the session.
-func (l *lane) refusal(fault *amqp.Error) clock.Outcome {
+// channelFault returns the outcome of unresolved rings on a channel that the broker has closed. It tells the session about the fault.
+func (l *lane) channelFault(fault *amqp.Error) clock.Outcome {
 	l.s.metrics.errors.WithLabelValues(kindChannel).Inc()
 	reason := describe(fault).Error()
 	switch fault.Code {
-	case amqp.PreconditionFailed: // one of them cannot be taken; the caller finds out which
+	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
 		return clock.Outcome{Kind: clock.Refused, Reason: reason}
 	case amqp.NotFound, amqp.AccessRefused:
-		l.s.renew(reason)
+		l.s.requestReconnect(reason)
 	default:
-		l.s.suspect()
+		l.s.requestProbe()
 	}
 	return clock.Outcome{Kind: clock.Doubtful, Reason: reason}
 }
 
-// trouble returns why rings have no answer, where the channel itself is not at fault, and tells the session.
-func (l *lane) trouble(ctx, answer context.Context) string {
+// doubtReason returns the reason why rings on open channels have no confirm. It tells the session.
+func (l *lane) doubtReason(ctx, replyCtx context.Context) string {
 	blocked := l.link.blocked.Load()
 	broken := l.link.wire.failure()
 	if broken == nil && l.link.conn.IsClosed() {
-		broken = l.link.cause(answer)
+		broken = l.link.cause(replyCtx)
 	}
 	switch {
 	case broken != nil:
 		l.s.metrics.errors.WithLabelValues(kindConnection).Inc()
-		l.s.suspect()
+		l.s.requestProbe()
 		return fmt.Sprintf("connection lost before the confirm: %s", broken)
 	case blocked != nil:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		why := fmt.Sprintf("the broker takes no messages: %s", *blocked)
-		l.s.distrust(why) // the link, and what it knows, goes; the control connection finds out when it is over
+		l.s.doubtUntilProbed(why) // the lane abandons its link; the control connection finds out when the block is over
 		return why
 	case ctx.Err() != nil:
 		return "stopped while waiting for the confirm"
 	default:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
-		l.s.suspect()
+		l.s.requestProbe()
 		return "no confirm in time"
 	}
 }
@@ -304,22 +458,22 @@ func (l *lane) unresolved() int {
 	return n
 }
 
-// rest gives the same outcome to all rings that have none.
-func (l *lane) rest(o clock.Outcome) {
+// setUnresolved gives an outcome to all rings without an outcome.
+func (l *lane) setUnresolved(outcome clock.Outcome) {
 	for i := range l.batch {
 		if l.batch[i].outcome.Kind == 0 {
-			l.batch[i].outcome = o
+			l.batch[i].outcome = outcome
 		}
 	}
 }
 
-// abandon gives up the connection at once. Its watcher ends soon; Close waits for it.
+// abandon ends the connection at once. Its watcher ends soon after; Close waits for the watcher.
 func (l *lane) abandon() {
 	l.link.kill()
-	l.link, l.ch = nil, nil
+	l.link, l.ch, l.sides = nil, nil, nil
 }
 
-// Close closes the connection, in at most some hundred milliseconds, and waits for its goroutines.
+// Close closes the connection and waits for its goroutines. It takes at most closeTimeout and a little more.
 func (l *lane) Close() error {
 	if l.link != nil {
 		l.link.close()
@@ -329,10 +483,10 @@ func (l *lane) Close() error {
 	return nil
 }
 
-// resize returns batch with n zero elements.
-func resize(batch []try, n int) []try {
+// zeroed returns batch with n zero elements. The elements of batch must be zero.
+func zeroed(batch []ringState, n int) []ringState {
 	if cap(batch) < n {
-		return make([]try, n)
+		return make([]ringState, n)
 	}
 	return batch[:n]
 }

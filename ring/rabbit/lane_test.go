@@ -3,6 +3,7 @@ package rabbit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,11 +15,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+
+	"github.com/clockd/clockd/ring"
 )
 
 func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
 	full := clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"},
@@ -30,10 +33,10 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 		AlarmID: 4712, Key: clock.Key{Application: "shop", BusinessID: "b"}, Generation: 1, RingNo: 1,
 		RungAt: 1_700_000_001_456, ClaimID: "c1", ContentType: "application/octet-stream",
 	}
-	all(t, laneOf(t, s).Deliver(t.Context(), []clock.Ring{full, bare}, usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), []clock.Ring{full, bare}, ampleLimits()), clock.Confirmed)
 
 	got := b.take(queue, 2)
-	check(t, got[0], amqp.Delivery{
+	compareDelivery(t, got[0], amqp.Delivery{
 		Headers: amqp.Table{
 			"x-application": "shop", "x-business-id": "order/1 % ü", "x-target-ring-at": int64(1_700_000_000_999),
 			"x-rung-at": int64(1_700_000_001_456), "x-generation": int64(3), "x-ring-no": int32(2),
@@ -43,7 +46,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 		ContentType: "text/plain; charset=utf-8", DeliveryMode: 2, Priority: 7, Timestamp: time.Unix(1_700_000_000, 0),
 		ReplyTo: b.exchange + ".answers", Exchange: b.exchange, RoutingKey: "shop", Body: []byte("hello"),
 	})
-	check(t, got[1], amqp.Delivery{
+	compareDelivery(t, got[1], amqp.Delivery{
 		Headers: amqp.Table{
 			"x-application": "shop", "x-business-id": "b", "x-target-ring-at": int64(0),
 			"x-rung-at": int64(1_700_000_001_456), "x-generation": int64(1), "x-ring-no": int32(1),
@@ -55,7 +58,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	})
 }
 
-func check(t *testing.T, got, want amqp.Delivery) {
+func compareDelivery(t *testing.T, got, want amqp.Delivery) {
 	t.Helper()
 	got.Acknowledger, got.DeliveryTag, got.MessageCount = nil, 0, 0
 	if !got.Timestamp.Equal(want.Timestamp) {
@@ -67,16 +70,16 @@ func check(t *testing.T, got, want amqp.Delivery) {
 	}
 }
 
-// A priority queue hands over what came last first, when its priority is higher.
+// A priority queue delivers messages with a higher priority first, whatever their order of arrival.
 func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	queue := b.queue("shop", amqp.Table{"x-max-priority": 9})
 	batch := rings("shop", 40)
 	for i := range batch {
 		batch[i].Priority = i * 7 % 10
 	}
-	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
 	for i, d := range b.take(queue, 40) {
 		if want := 9 - i/4; int(d.Priority) != want {
 			t.Errorf("message %d has priority %d, want %d", i, d.Priority, want)
@@ -84,35 +87,35 @@ func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 	}
 }
 
-// An answer to reply_to is found by clockd, whatever the application copies from the ring into it.
-func TestReplyToLeadsToTheAnswers(t *testing.T) {
-	b := answerable(t, sharedURL, quorum)
-	s := ready(t, b.config())
+// clockd takes an answer that an application sends to the reply_to of its ring.
+func TestAnswerToReplyToIsTaken(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, quorum)
+	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
 	batch := rings("shop", 2)
 	batch[0].AckTimeout = time.Minute
-	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
 	got := b.take(queue, 2)
 	if got[1].ReplyTo != "" {
 		t.Errorf("a ring without ack_timeout has reply_to %q", got[1].ReplyTo)
 	}
 	b.must(b.ch.Publish("", got[0].ReplyTo, true, false, amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
-	book := newBook()
-	answersOf(t, b.config(), book, nil)
-	eventually(t, 5*time.Second, "the answer", func() bool { return book.count() == 1 })
-	if book.accepted[batch[0].AlarmID] != 1 {
-		t.Errorf("accepted %v", book.accepted)
+	answerer := newFakeAnswerer()
+	runAnswers(t, b.config(), answerer, nil)
+	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
+	if answerer.accepted[batch[0].AlarmID] != 1 {
+		t.Errorf("accepted %v", answerer.accepted)
 	}
 }
 
-// The buffer is reused, so what rings of one batch differ in must not stick.
-func TestHeadersDoNotLeakFromRingToRing(t *testing.T) {
+// The encoder reuses its buffer, so a header of one ring must not appear in the next.
+func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	shop, bank := b.queue("shop", nil), b.queue("bank", nil)
 	batch := append(rings("shop", 1), append(rings("bank", 1), rings("shop", 1)...)...)
 	batch[0].Traceparent, batch[1].ClaimID, batch[1].RungAt = "tp", "other", 7
-	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
 	for i, d := range append(b.take(shop, 2)[:2], b.take(bank, 1)...) {
 		r := batch[[]int{0, 2, 1}[i]]
 		want := []any{r.Application, r.ClaimID, int64(r.RungAt), r.BusinessID}
@@ -125,8 +128,8 @@ func TestHeadersDoNotLeakFromRingToRing(t *testing.T) {
 
 func TestUnroutableIsReturned(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
-	got := laneOf(t, s).Deliver(t.Context(), rings("nobody", 1), usual())
+	s := startUsable(t, b.config())
+	got := openAndDeliver(t.Context(), laneOf(t, s), rings("nobody", 1), ampleLimits())
 	want := clock.Outcome{Kind: clock.Returned, Reason: fmt.Sprintf(
 		`312 NO_ROUTE: no queue is bound to exchange %q with routing key "nobody"`, b.exchange)}
 	if got[0] != want {
@@ -137,10 +140,10 @@ func TestUnroutableIsReturned(t *testing.T) {
 func TestMixedBatchHasExactOutcomes(t *testing.T) {
 	for _, size := range []int{1000, 2 * minReturns} {
 		b := shared(t)
-		s := ready(t, b.config())
+		s := startUsable(t, b.config())
 		queue := b.queue("shop", quorum)
 		l := laneOf(t, s)
-		all(t, l.Deliver(t.Context(), rings("shop", 3), usual()), clock.Confirmed) // on the smaller channel
+		wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed) // on the smaller channel
 		b.take(queue, 3)
 
 		batch := rings("shop", size)
@@ -149,7 +152,7 @@ func TestMixedBatchHasExactOutcomes(t *testing.T) {
 				batch[i].Application = "nobody"
 			}
 		}
-		outcomes := l.Deliver(t.Context(), batch, within(5*time.Second, 10*time.Second))
+		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
 		for i, o := range outcomes {
 			if want := []clock.OutcomeKind{clock.Confirmed, clock.Returned}[i%2]; o.Kind != want {
 				t.Fatalf("outcome %d of %d is %+v, want %s", i, size, o, want)
@@ -170,12 +173,12 @@ func TestMixedBatchHasExactOutcomes(t *testing.T) {
 
 func TestFullQueueNacks(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	b.queue("shop", amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
 	l := laneOf(t, s)
 	n := 0
 	for range 5 {
-		for _, o := range l.Deliver(t.Context(), rings("shop", 1), usual()) {
+		for _, o := range openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()) {
 			if o.Kind == clock.Nacked {
 				n++
 				if o.Reason != nackReason {
@@ -185,51 +188,54 @@ func TestFullQueueNacks(t *testing.T) {
 		}
 	}
 	if n != 3 {
-		t.Fatalf("%d of 5 were nacked by a queue of 2, want 3", n)
+		t.Fatalf("a queue of 2 messages nacked %d of 5 rings, want 3", n)
 	}
 	if s.Usable() != nil {
 		t.Errorf("a full queue made the target unusable: %v", s.Usable())
 	}
 }
 
-func TestPastWriteLimitSendsNothing(t *testing.T) {
+func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed) // connects
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed) // connects
 	b.take(queue, 1)
-	all(t, l.Deliver(t.Context(), rings("shop", 50), within(-time.Millisecond, time.Second)), clock.Unsent)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 50), within(-time.Millisecond, time.Second)), clock.Unsent)
 	b.empty(queue)
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	if got := b.take(queue, 1); len(got) != 1 {
 		t.Fatal(got)
 	}
 	b.empty(queue)
 }
 
-// The limit passes after the rings were gathered and before they are written: as when the process is stopped in between.
-func TestLimitPassesBetweenGatherAndWrite(t *testing.T) {
+// The limit passes after the rings were gathered and before they are written. That happens if the process is stopped in between.
+func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
-	if err := l.ready(t.Context(), 10); err != nil {
+	if err := l.Open(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
 	batch := rings("shop", 10)
-	l.rings, l.batch = batch, make([]try, len(batch))
+	l.rings, l.batch = batch, make([]ringState, len(batch))
 	limit := time.Now().Add(50 * time.Millisecond)
-	l.link.wire.begin(limit)
-	l.hand()
+	l.link.wire.beginDelivery(ring.Limits{WriteBy: limit})
+	if err := l.assignChannels(false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	l.publishRings()
 	<-time.After(time.Until(limit))
-	if _, err := l.link.wire.end(); err == nil {
+	if _, err := l.link.wire.endDelivery(); err == nil {
 		t.Fatal("a write after the limit succeeded")
 	}
-	answer, cancel := context.WithTimeout(t.Context(), time.Second)
+	replyCtx, cancel := context.WithTimeout(t.Context(), hangGuard)
 	defer cancel()
-	l.await(answer)
-	l.settle(t.Context(), answer)
+	l.awaitConfirms(replyCtx, nil)
+	l.resolve(t.Context(), replyCtx)
 	for i := range l.batch {
 		if l.batch[i].outcome.Kind != clock.Unsent {
 			t.Fatalf("outcome %+v, want unsent", l.batch[i].outcome)
@@ -238,18 +244,18 @@ func TestLimitPassesBetweenGatherAndWrite(t *testing.T) {
 	b.empty(queue)
 }
 
-func TestGatheringNeedsFewWrites(t *testing.T) {
+func TestGatheringTakesFewWrites(t *testing.T) {
 	b := shared(t)
 	for gather, most := range map[int]int{128 << 10: 3, 0: 10000} {
 		cfg := b.config()
 		cfg.GatherBytes = gather
-		s := ready(t, cfg)
+		s := startUsable(t, cfg)
 		queue := b.queue("shop", nil)
 		batch := rings("shop", 300)
 		for i := range batch {
 			batch[i].Payload = []byte(strings.Repeat("x", 200))
 		}
-		all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+		wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
 		writes := int(testutil.ToFloat64(s.metrics.writes))
 		if writes > most || writes < 1 || (gather == 0 && writes < 300) {
 			t.Errorf("%d writes for 300 rings with a buffer of %d", writes, gather)
@@ -260,18 +266,18 @@ func TestGatheringNeedsFewWrites(t *testing.T) {
 	}
 }
 
-// Bodies larger than the gather buffer, the library's buffer and a frame.
+// The bodies are larger than the gather buffer, the library's buffer and a frame.
 func TestLargePayloadsArriveWhole(t *testing.T) {
 	b := shared(t)
 	cfg := b.config()
 	cfg.GatherBytes = 16 << 10
-	s := ready(t, cfg)
+	s := startUsable(t, cfg)
 	queue := b.queue("shop", nil)
 	batch := rings("shop", 20)
 	for i := range batch {
 		batch[i].Payload = []byte(strings.Repeat(string(rune('a'+i)), i*20_000))
 	}
-	all(t, laneOf(t, s).Deliver(t.Context(), batch, usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
 	for i, d := range b.take(queue, 20) {
 		if !bytes.Equal(d.Body, batch[i].Payload) {
 			t.Errorf("payload %d has %d bytes, want %d", i, len(d.Body), len(batch[i].Payload))
@@ -279,13 +285,13 @@ func TestLargePayloadsArriveWhole(t *testing.T) {
 	}
 }
 
-func TestUnencodableRingIsRefusedAlone(t *testing.T) {
+func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	b.queue("shop", nil)
 	batch := rings("shop", 3)
 	batch[1].ContentType = strings.Repeat("x", 256)
-	outcomes := laneOf(t, s).Deliver(t.Context(), batch, usual())
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
 	want := map[clock.OutcomeKind]int{clock.Confirmed: 2, clock.Refused: 1}
 	if got := count(outcomes); !maps.Equal(got, want) || outcomes[1].Reason != "content_type has 256 bytes, AMQP allows 255" {
 		t.Fatalf("got %+v", outcomes)
@@ -295,79 +301,131 @@ func TestUnencodableRingIsRefusedAlone(t *testing.T) {
 func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 	b := shared(t)
 	cfg := b.config()
-	cfg.ProbeInterval = time.Hour // the lane has to notice
-	s := ready(t, cfg)
+	cfg.ProbeInterval = time.Hour // so that the lane notices, not a probe
+	s := startUsable(t, cfg)
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	b.must(b.ch.ExchangeDelete(b.exchange, false, false))
 	drain(s.Changed())
 
-	outcomes := l.Deliver(t.Context(), rings("shop", 20), usual())
-	all(t, outcomes, clock.Doubtful)
+	outcomes := openAndDeliver(t.Context(), l, rings("shop", 20), ampleLimits())
+	wantAll(t, outcomes, clock.Doubtful)
 	if !strings.HasPrefix(outcomes[0].Reason, "404 NOT_FOUND") {
 		t.Errorf("reason %q", outcomes[0].Reason)
 	}
 	select {
 	case <-s.Changed():
-	case <-time.After(time.Second):
+	case <-time.After(hangGuard):
 		t.Fatal("the target stayed usable")
 	}
-	usable(t, s, 5*time.Second)
+	waitUsable(t, s, 5*time.Second)
 	b.must(b.ch.QueueBind(queue, "shop", b.exchange, false, nil))
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 }
 
-func TestDeliverEndsWithItsContext(t *testing.T) {
+func TestCancelledDeliveryIsInDoubt(t *testing.T) {
 	b := shared(t)
-	p, via := through(t, b.url)
+	p, via := proxyTo(t, b.url)
 	b.url = via
 	cfg := b.config()
-	cfg.ProbeTimeout = time.Minute
-	s := ready(t, cfg)
+	s := startUsable(t, cfg)
 	b.queue("shop", nil)
 	l := laneOf(t, s)
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	p.stall(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	began := time.Now()
-	all(t, l.Deliver(ctx, rings("shop", 5), within(5*time.Second, 10*time.Second)), clock.Doubtful)
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %s", took)
-	}
-	all(t, l.Deliver(ctx, rings("shop", 5), usual()), clock.Unsent)
+	wire := l.link.wire
+	before := wire.sent()
+	delivered := make(chan []clock.Outcome, 1)
+	go func() { delivered <- l.Deliver(ctx, rings("shop", 5), within(2*hangGuard, 3*hangGuard)) }()
+	eventually(t, hangGuard, "the rings are written", func() bool { return wire.sent() > before })
+	cancel()
+	wantAll(t, <-delivered, clock.Doubtful)
+	wantAll(t, openAndDeliver(ctx, l, rings("shop", 5), ampleLimits()), clock.Unsent)
 	p.stall(false)
 	b.url = sharedURL
 }
 
-func TestEmptyDelivery(t *testing.T) {
+func TestDeliverOfNoRingsHasNoOutcomes(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
-	if got := laneOf(t, s).Deliver(t.Context(), nil, usual()); len(got) != 0 {
+	s := startUsable(t, b.config())
+	if got := openAndDeliver(t.Context(), laneOf(t, s), nil, ampleLimits()); len(got) != 0 {
 		t.Fatal(got)
 	}
 }
 
 func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 	b := shared(t)
-	s := ready(t, b.config())
+	s := startUsable(t, b.config())
 	b.queue("shop", nil)
 	l := laneOf(t, s)
-	l.Open(t.Context())
-	opened := l.ch
-	if opened == nil {
-		t.Fatal("no channel was opened")
+	broken := func(want bool) {
+		t.Helper()
+		select {
+		case <-l.Broken():
+			if !want {
+				t.Error("Broken reports an open lane as broken")
+			}
+		default:
+			if want {
+				t.Error("Broken reports a broken lane as open")
+			}
+		}
 	}
-	l.Open(t.Context())
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	broken(true)
+	b.must(l.Open(t.Context(), 300))
+	broken(false)
+	opened := l.ch
+	b.must(l.Open(t.Context(), 300))
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 1), ampleLimits()), clock.Confirmed)
 	if l.ch != opened {
 		t.Error("another channel was opened")
 	}
+	ended := l.Broken()
 	l.link.kill()
-	<-l.link.done
-	l.Open(t.Context())
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	<-ended
+	broken(true)
+	b.must(l.Open(t.Context(), 2*minReturns))
+	broken(false)
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 2*minReturns), within(20*time.Second, 30*time.Second)), clock.Confirmed)
+}
+
+// Deliver opens no connection and no lane channel, because Open does that before the claim.
+func TestDeliveryOpensNoLane(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	b.queue("shop", nil)
+	l := laneOf(t, s)
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
+	b.must(l.Open(t.Context(), 3))
+	wantAll(t, l.Deliver(t.Context(), rings("shop", minReturns+1), ampleLimits()), clock.Unsent)
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
+	l.link.kill()
+	<-l.Broken()
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
+	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane)); dials != 1 {
+		t.Errorf("%v connections were dialled, want 1", dials)
+	}
+}
+
+// Opening a lane may take longer than the time to write a ring. With a silent broker it ends after DialTimeout.
+func TestLaneOpensWithinItsOwnTimeout(t *testing.T) {
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	s := startUsable(t, cfg)
+	l := laneOf(t, s)
+	p.stall(true)
+	s.cfg.DialTimeout = 300 * time.Millisecond
+	if err := l.Open(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a silent broker: %v", err)
+	}
+	p.stall(false)
+	s.cfg.DialTimeout = 30 * time.Second
+	b.must(l.Open(t.Context(), 1))
 }
 
 func TestUnusableSessionSendsNothing(t *testing.T) {
@@ -375,31 +433,70 @@ func TestUnusableSessionSendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes := laneOf(t, s).Deliver(t.Context(), rings("shop", 2), usual())
-	all(t, outcomes, clock.Unsent)
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), rings("shop", 2), ampleLimits())
+	wantAll(t, outcomes, clock.Unsent)
 	if outcomes[0].Reason != "not connected yet" {
 		t.Errorf("reason %q", outcomes[0].Reason)
 	}
 }
 
-func TestDeliverOverTLS(t *testing.T) {
+func TestDeliverOverTLSNeedsAKnownCertificate(t *testing.T) {
 	b := shared(t)
 	cfg := b.config()
-	_, cfg.URL = throughTLS(t, b.url)
-	s := ready(t, cfg)
+	_, cfg.URL = proxyToTLS(t, b.url)
+	s := startUsable(t, cfg)
 	queue := b.queue("shop", nil)
 	batch := append(rings("shop", 300), rings("nobody", 3)...)
-	outcomes := laneOf(t, s).Deliver(t.Context(), batch, usual())
-	all(t, outcomes[:300], clock.Confirmed)
-	all(t, outcomes[300:], clock.Returned)
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
+	wantAll(t, outcomes[:300], clock.Confirmed)
+	wantAll(t, outcomes[300:], clock.Returned)
 	b.take(queue, 300)
 	if writes := testutil.ToFloat64(s.metrics.writes); writes > 3 {
 		t.Errorf("%v writes", writes)
 	}
-	cfg.URL, _, _ = strings.Cut(cfg.URL, "?") // without the certificate
+	cfg.URL, _, _ = strings.Cut(cfg.URL, "?") // without the certificate authority
 	if s, err := New(cfg, Deps{}); err != nil {
 		t.Error(err)
-	} else if err := firstTrouble(t, s); !strings.Contains(err.Error(), "certificate") {
+	} else if err := firstConnectError(t, s); !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an unknown certificate: %v", err)
 	}
+}
+
+// The machine is suspended between the claim and the delivery. The monotonic clock does not count that time.
+func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	queue := b.queue("shop", nil)
+	l := laneOf(t, s)
+	if err := l.Open(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	limits := ampleLimits()
+	limits.Suspended = func() time.Duration { return time.Hour }
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), limits), clock.Unsent)
+	b.empty(queue)
+}
+
+// A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels would take longer
+// than the time to write.
+func TestManyQuarantinedApplicationsAreDeliveredInTime(t *testing.T) {
+	b := shared(t)
+	cfg := b.config()
+	p, via := proxyTo(t, b.url)
+	cfg.URL = via
+	s := startUsable(t, cfg)
+	l := laneOf(t, s)
+	if err := l.Open(t.Context(), 300); err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.readLag = 20 * time.Millisecond
+	p.mu.Unlock()
+	var batch []clock.Ring
+	for i := range 300 {
+		batch = append(batch, rings(fmt.Sprintf("nobody-%d", i), 1)...)
+	}
+	limits := within(5*time.Second, time.Minute) // 300 channels take 12 s
+	limits.OnConfirmed = func(int) {}
+	wantAll(t, l.Deliver(t.Context(), batch, limits), clock.Returned)
 }

@@ -11,45 +11,50 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
 )
 
-// closeTimeout bounds the goodbye of a connection that is in good order.
+// closeTimeout bounds the orderly close of a connection.
 const closeTimeout = 500 * time.Millisecond
 
-// link is one open connection with its wire. Its watcher goroutine ends with the connection; done is closed then.
+// link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the connection ends.
 type link struct {
-	conn    *amqp.Connection
-	wire    *wire
-	mux     *mux                   // of a lane; else nil
-	blocked atomic.Pointer[string] // the broker's reason while it does not read from us, else nil
-	flipped chan struct{}          // capacity 1: blocked has changed
-	closed  chan *amqp.Error       // gets the reason when the connection ends with one, and is closed then
-	done    chan struct{}
+	conn           *amqp.Connection
+	wire           *wire
+	mux            *mux                   // nil unless the connection is a lane's
+	blocked        atomic.Pointer[string] // the broker's reason while it blocks the connection, else nil
+	blockedChanged chan struct{}          // capacity 1; signalled when blocked changes
+	stepTimeout    time.Duration          // longest time of one step of a set-up, see bounded
+	closed         chan *amqp.Error       // receives the reason of the end, if there is one; closed at the end
+	done           chan struct{}
 }
 
-// dial opens a connection; role tells the broker's operator what it is for. It returns when ctx ends at the latest. The
-// connection's goroutine is counted in watchers.
+// dial opens a connection. role names its purpose in the broker's lists. dial returns when ctx ends at the latest. watchers counts the
+// connection's watcher goroutine.
 func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
 	s.metrics.dials.WithLabelValues(role).Inc()
 	l := &link{
-		flipped: make(chan struct{}, 1),
-		closed:  make(chan *amqp.Error, 1),
-		done:    make(chan struct{}),
+		blockedChanged: make(chan struct{}, 1),
+		stepTimeout:    s.cfg.DialTimeout,
+		closed:         make(chan *amqp.Error, 1),
+		done:           make(chan struct{}),
 	}
 	if err := s.open(ctx, role, l); err != nil {
 		s.metrics.errors.WithLabelValues(kindDial).Inc()
+		err = describe(err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}
-		return nil, fmt.Errorf("connect to %s: %w", s.address, describe(err))
+		return nil, fmt.Errorf("connect to %s: %w", s.address, err)
 	}
 	s.watch(l, watchers)
 	return l, nil
 }
 
-// open opens l's connection, and closes it again where that fails half way.
+// open opens the connection of l. If it fails half way, it closes the connection.
 func (s *Session) open(ctx context.Context, role string, l *link) error {
 	uri, err := parseURL(s.cfg.URL)
 	if err != nil {
@@ -66,13 +71,22 @@ func (s *Session) open(ctx context.Context, role string, l *link) error {
 				return nil, err
 			}
 			l.wire = newWire(tcp, s.cfg.WriteTimeout, s.cfg.GatherBytes)
-			stop = context.AfterFunc(ctx, l.kill) // the library's handshake knows no context
+			stop = context.AfterFunc(ctx, l.kill) // the library's handshake takes no context
 			conn, err := secure(ctx, l.wire, uri)
-			if err != nil || role != roleLane {
-				return conn, err
+			if err != nil {
+				return nil, err
 			}
-			l.mux = newMux(conn)
-			return l.mux, nil
+			switch role {
+			case roleLane:
+				l.mux = newMux(conn)
+				return l.mux, nil
+			case roleAnswers:
+				return newBoundedConn(conn, 0), nil // nothing reads the body of an answer
+			case roleWakes:
+				return newBoundedConn(conn, maxWakeBody), nil
+			default:
+				return conn, nil
+			}
 		},
 	})
 	if !stop() && err == nil {
@@ -82,12 +96,12 @@ func (s *Session) open(ctx context.Context, role string, l *link) error {
 		l.kill() // the library leaves the socket open after some errors
 	}
 	if err == nil && l.mux != nil {
-		l.mux.limit(l.conn.Config.FrameSize)
+		l.mux.setMaxFrame(l.conn.Config.FrameSize)
 	}
 	return err
 }
 
-// properties returns what we tell the broker of ourselves. The library writes into it, so each connection has its own.
+// properties returns clockd's description of itself for the broker. The library writes into the table, so each connection has its own.
 func (s *Session) properties(role string) amqp.Table {
 	return amqp.Table{
 		"product":         "clockd",
@@ -103,7 +117,7 @@ func (s *Session) watch(l *link, watchers *sync.WaitGroup) {
 	watchers.Go(func() { l.run(s, blocks, ends) })
 }
 
-// run follows the connection until it ends; its other end is link.done.
+// run is the watcher goroutine. It follows the connection until its end, and then closes done.
 func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Error) {
 	defer close(l.done)
 	defer close(l.closed)
@@ -112,7 +126,7 @@ func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Er
 		select {
 		case b, open := <-blocks:
 			if !open {
-				blocks = nil // closed with the connection, after ends
+				blocks = nil // the library closes it with the connection, after the send to ends
 				continue
 			}
 			l.block(s, b)
@@ -135,25 +149,37 @@ func (l *link) block(s *Session, b amqp.Blocking) {
 		l.blocked.Store(nil)
 		s.health.unblock(l)
 	}
-	signal(l.flipped)
+	clock.Signal(l.blockedChanged)
+}
+
+// bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context. Each step of a set-up
+// has its own time, so that a set-up of many steps succeeds over a slow network too.
+func (l *link) bounded(do func() error) error {
+	timer := time.AfterFunc(l.stepTimeout, l.kill)
+	err := do()
+	if inTime := timer.Stop(); !inTime && err != nil {
+		return fmt.Errorf("the broker did not reply within %s: %w", l.stepTimeout, err)
+	}
+	return err
 }
 
 // kill ends the connection at once, from any goroutine. The watcher ends soon after.
 func (l *link) kill() { l.wire.kill() }
 
-// close says goodbye, at most for closeTimeout, and waits for the watcher. A broker that does not read is not waited for.
+// close closes the connection in order, within closeTimeout, and waits for the watcher. If the broker blocks the connection, close kills it
+// at once.
 func (l *link) close() {
 	if l.blocked.Load() == nil {
 		timer := time.AfterFunc(closeTimeout, l.kill)
-		_ = l.conn.Close() // whatever it says, the connection is gone
+		_ = l.conn.Close() // an error does not matter: kill follows
 		timer.Stop()
 	}
 	l.kill()
 	<-l.done
 }
 
-// cause returns why the connection ended, when it has. The library tells a channel's waiters before those of the
-// connection, so it waits a little, until ctx ends.
+// cause returns the reason why the connection ended. The library notifies the waiters of channels before the waiters of the connection. So
+// cause waits for the reason until ctx ends.
 func (l *link) cause(ctx context.Context) error {
 	err, _ := receive(ctx, l.closed)
 	if err == nil {
@@ -162,23 +188,25 @@ func (l *link) cause(ctx context.Context) error {
 	return describe(err)
 }
 
-// channel is one channel. Its buffer for returns holds a whole batch, so that the library never has to wait with one (it
-// would drop it after 5 s).
+// channel is one AMQP channel. Its buffer for returns holds a whole batch, so that the library never waits to deliver a return. The library
+// drops a return after a wait of 5 s.
 type channel struct {
 	*amqp.Channel
-	returns chan amqp.Return // nil without confirm mode
-	closed  chan *amqp.Error
-	ended   chan *amqp.Error // as closed, for who waits for the end and leaves the reason to fault
+	returns   chan amqp.Return // nil without confirm mode
+	closed    chan *amqp.Error
+	endSignal chan *amqp.Error // signals the end like closed does; closed keeps the reason for fault
 
-	// of a lane's
+	// only for a lane's channels
 	id        uint16
-	published uint64 // messages, and so the delivery tag of the last
+	confirms  *confirms
+	published uint64 // number of published messages, and delivery tag of the last one
+	first     uint64 // delivery tag of the first message of the delivery under way
 }
 
-// channel opens a channel in confirm mode for batches of up to size messages. It blocks on the broker: have the link
-// killed in time.
+// channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit: the caller must
+// kill the link in time.
 func (l *link) channel(size int) (*channel, error) {
-	c, err := l.plain()
+	c, err := l.plainChannel()
 	if err != nil {
 		return nil, err
 	}
@@ -187,26 +215,49 @@ func (l *link) channel(size int) (*channel, error) {
 		return nil, fmt.Errorf("set the channel to confirm mode: %w", describe(err))
 	}
 	if l.mux != nil {
-		c.id = l.mux.channel // of the answer that Confirm has waited for
+		c.id, c.confirms = l.mux.channel, l.mux.confirms // the mux has read them from the reply to Confirm
 	}
 	return c, nil
 }
 
-// plain opens a channel without confirms. It blocks as channel does.
-func (l *link) plain() (*channel, error) {
+// sideChannel opens one more channel in confirm mode beside the lane's own channel. It waits like channel.
+func (l *link) sideChannel(size int) (*channel, error) {
+	l.mux.openingSide.Store(true)
+	defer l.mux.openingSide.Store(false)
+	c, err := l.channel(size)
+	if err != nil {
+		return nil, err
+	}
+	c.id, c.confirms = uint16(l.mux.lastSide.Load()), newConfirms()
+	l.mux.sideConfirms.Store(c.id, c.confirms)
+	return c, nil
+}
+
+// nextReturn takes a returned message from the buffer, if there is one.
+func (c *channel) nextReturn() (r amqp.Return, some bool) {
+	select {
+	case r, some = <-c.returns:
+		return r, some
+	default:
+		return r, false
+	}
+}
+
+// plainChannel opens a channel without confirms. It waits like channel.
+func (l *link) plainChannel() (*channel, error) {
 	ch, err := l.conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", describe(err))
 	}
 	return &channel{
-		Channel: ch,
-		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
-		ended:   ch.NotifyClose(make(chan *amqp.Error, 1)),
+		Channel:   ch,
+		closed:    ch.NotifyClose(make(chan *amqp.Error, 1)),
+		endSignal: ch.NotifyClose(make(chan *amqp.Error, 1)),
 	}, nil
 }
 
-// lost returns why one of the channels, or the whole connection, has ended, and nil if none has. It waits for the reason a
-// little.
+// lost returns the reason why a channel or the connection has ended. It returns nil if all are open. It waits at most closeTimeout for the
+// reason.
 func (l *link) lost(ctx context.Context, channels ...*channel) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -221,27 +272,26 @@ func (l *link) lost(ctx context.Context, channels ...*channel) error {
 	return nil
 }
 
-// errClosed is an end without a reason.
-var errClosed = errors.New("it was closed")
+// errClosed stands for the end of a connection or channel without a reason.
+var errClosed = errors.New("closed without a reason")
 
-// errCancelled ends a connection whose consumer has ended while the channel is open.
+// errCancelled ends a connection if its consumer has ended while the channel is open.
 var errCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")
 
-// fault returns the error that the broker closed the channel with; nil if it is open, or if it was the connection that
-// ended. Only the first call gets it. A channel is marked as closed before its error is there, so it waits, until ctx
-// ends.
+// fault returns the error with which the broker closed the channel. It returns nil if the channel is open, or if the connection ended. Only
+// the first call returns the error. The library marks a channel as closed before it delivers the error, so fault waits until ctx ends.
 func (c *channel) fault(ctx context.Context, l *link) *amqp.Error {
 	if !c.IsClosed() {
 		return nil
 	}
-	err, ended := receive(ctx, c.closed) // nil after an orderly close
+	err, ended := receive(ctx, c.closed) // err is nil after an orderly close
 	if !ended || l.conn.IsClosed() {
 		return nil
 	}
 	return err
 }
 
-// receive takes what is in c or, if nothing is, waits for it until ctx ends.
+// receive takes a value from c. It waits for the value until ctx ends.
 func receive[T any](ctx context.Context, c <-chan T) (value T, ok bool) {
 	select {
 	case value = <-c:
@@ -256,11 +306,11 @@ func receive[T any](ctx context.Context, c <-chan T) (value T, ok bool) {
 	}
 }
 
-// reply is an error of the library that reads as the broker said it: "404 NOT_FOUND - no exchange 'clock' in vhost '/'".
+// reply is an error of the library with the broker's own text: "404 NOT_FOUND - no exchange 'clock' in vhost '/'".
 type reply struct{ cause *amqp.Error }
 
 func (r reply) Error() string {
-	if !r.cause.Server { // the library's own codes mean nothing to a reader
+	if !r.cause.Server { // the library's own codes do not help a reader
 		return r.cause.Reason
 	}
 	return strconv.Itoa(r.cause.Code) + " " + r.cause.Reason
@@ -276,19 +326,11 @@ func describe(err error) error {
 	return reply{e}
 }
 
-// replyCode returns the broker's code in err, 0 if it has none.
+// replyCode returns the broker's code in err, 0 without one.
 func replyCode(err error) int {
 	var e *amqp.Error
 	if errors.As(err, &e) && e.Server {
 		return e.Code
 	}
 	return 0
-}
-
-// signal wakes whoever waits on a channel of capacity 1.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

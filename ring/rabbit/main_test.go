@@ -20,7 +20,7 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// sharedURL is the broker that all packages' tests share; tests isolate themselves by names.
+// sharedURL is the URL of the broker that the tests of all packages share. Tests use unique names for their exchanges and queues.
 var sharedURL = cmp.Or(os.Getenv("CLOCKD_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:23672/")
 
 func TestMain(m *testing.M) {
@@ -39,23 +39,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ownBroker is an instance for tests that block, stop or reconfigure it. It is started when the first test needs it.
+// ownBroker is a private broker for tests that block, stop or reconfigure it. The first test that needs it starts it.
 var ownBroker struct {
 	once     sync.Once
 	dir, url string
 	err      error
 }
 
-// privateBroker returns the URL of a broker that this test may mistreat. Tests do so one after the other, and put it back
-// in order.
+// privateBroker returns the URL of the private broker. Tests use it one after the other, and restore it at their end.
 func privateBroker(tb testing.TB) string {
 	tb.Helper()
 	ownBroker.once.Do(func() {
-		ownBroker.dir, ownBroker.err = os.MkdirTemp("", "clockd-rabbit-test") //nolint:usetesting // outlives the first test that needs it
+		ownBroker.dir, ownBroker.err = os.MkdirTemp("", "clockd-rabbit-test") //nolint:usetesting // outlives the first test
 		if ownBroker.err != nil {
 			return
 		}
-		ownBroker.err = os.Chmod(ownBroker.dir, 0o755) // the broker runs as a user of its own
+		ownBroker.err = os.Chmod(ownBroker.dir, 0o755) // the broker runs as a different user
 		if out, err := services("up", "rabbitmq"); err != nil {
 			ownBroker.err = fmt.Errorf("start a private broker: %w\n%s", err, out)
 			return
@@ -63,7 +62,7 @@ func privateBroker(tb testing.TB) string {
 		out, err := services("env")
 		match := regexp.MustCompile(`CLOCKD_TEST_AMQP_URL='([^']+)'`).FindSubmatch(out)
 		if err != nil || match == nil {
-			ownBroker.err = fmt.Errorf("where is the private broker: %w\n%s", err, out)
+			ownBroker.err = fmt.Errorf("find the URL of the private broker: %w\n%s", err, out)
 			return
 		}
 		ownBroker.url = string(match[1])
@@ -74,14 +73,14 @@ func privateBroker(tb testing.TB) string {
 	return ownBroker.url
 }
 
-// services runs deploy/services on the private instance.
+// services runs deploy/services for the private broker.
 func services(args ...string) ([]byte, error) {
 	cmd := exec.Command(filepath.Join("..", "..", "deploy", "services"), args...)
 	cmd.Env = append(os.Environ(), "CLOCKD_SERVICES_DIR="+ownBroker.dir)
 	return cmd.CombinedOutput()
 }
 
-// onPrivate runs deploy/services on the private instance, and fails the test when that fails.
+// onPrivate runs deploy/services for the private broker, and fails the test if the command fails.
 func onPrivate(tb testing.TB, args ...string) {
 	tb.Helper()
 	if out, err := services(args...); err != nil {
@@ -89,7 +88,7 @@ func onPrivate(tb testing.TB, args ...string) {
 	}
 }
 
-// broker is a test's own look at a broker, with an exchange of its own.
+// broker is a test's own connection to a broker, with an exchange for this test only.
 type broker struct {
 	tb       testing.TB
 	url      string
@@ -131,7 +130,7 @@ func shared(tb testing.TB) *broker {
 	return open(tb, sharedURL)
 }
 
-// channel opens a new channel: the one before may have been closed by an error that a test wanted.
+// channel opens a new channel, because a wanted error may have closed the last one.
 func (b *broker) channel() {
 	b.tb.Helper()
 	ch, err := b.conn.Channel()
@@ -146,7 +145,7 @@ func (b *broker) must(err error) {
 	}
 }
 
-// queue declares a queue for application, bound. It is gone after the test.
+// queue declares a queue and binds it for application. The end of the test deletes it.
 func (b *broker) queue(application string, args amqp.Table) string {
 	b.tb.Helper()
 	name := unique("queue")
@@ -164,10 +163,10 @@ func (b *broker) remove(queue string) {
 	}
 }
 
-// quorum are the arguments of a quorum queue.
+// quorum holds the arguments of a quorum queue.
 var quorum = amqp.Table{"x-queue-type": "quorum"}
 
-// take returns the n messages of queue, and fails if there are fewer.
+// take waits for n messages in queue and returns them.
 func (b *broker) take(queue string, n int) []amqp.Delivery {
 	b.tb.Helper()
 	var got []amqp.Delivery
@@ -185,7 +184,7 @@ func (b *broker) take(queue string, n int) []amqp.Delivery {
 	return got
 }
 
-// arrived takes all that is in queue and returns how often each message id came.
+// arrived takes all messages from queue and returns the number of messages for each message id.
 func (b *broker) arrived(queue string) map[string]int {
 	b.tb.Helper()
 	n := map[string]int{}
@@ -220,13 +219,13 @@ var next = func() func() int {
 	}
 }()
 
-// config returns a configuration for b that does not let tests wait.
+// config returns a configuration for b with short intervals. Tests of a silent broker set ProbeTimeout.
 func (b *broker) config() Config {
 	cfg := DefaultConfig()
 	cfg.URL, cfg.Exchange = b.url, b.exchange
 	cfg.ConnectionName = "clockd test"
 	cfg.ProbeInterval = 200 * time.Millisecond
-	cfg.ProbeTimeout = time.Second
+	cfg.ProbeTimeout = hangGuard // so that a busy machine does not look like a silent broker
 	cfg.BackoffMin, cfg.BackoffMax = 20*time.Millisecond, 200*time.Millisecond
 	return cfg
 }
@@ -248,36 +247,40 @@ func run(tb testing.TB, cfg Config) *Session {
 			if err != nil {
 				tb.Errorf("run: %v", err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(hangGuard):
 			tb.Error("run does not end")
 		}
 	})
 	return s
 }
 
-// ready starts a session and waits until it is usable.
-func ready(tb testing.TB, cfg Config) *Session {
+// startUsable starts a session and waits until it is usable.
+func startUsable(tb testing.TB, cfg Config) *Session {
 	tb.Helper()
 	s := run(tb, cfg)
-	usable(tb, s, 10*time.Second)
+	waitUsable(tb, s, 10*time.Second)
 	return s
 }
 
-// usable waits until s is usable, by its own signal.
-func usable(tb testing.TB, s *Session, within time.Duration) {
+// hangGuard is the shortest timeout of a wait for an event that must come. No test judges the duration of the wait.
+const hangGuard = time.Minute
+
+// waitUsable waits until s is usable. It relies on the signals of Changed.
+func waitUsable(tb testing.TB, s *Session, within time.Duration) {
 	tb.Helper()
-	flips(tb, s, within, func(err error) bool { return err == nil })
+	waitUsableErr(tb, s, within, func(err error) bool { return err == nil })
 }
 
-// unusable waits until s is not usable and returns why.
-func unusable(tb testing.TB, s *Session, within time.Duration) error {
+// waitUnusable waits until s is not usable, and returns the reason.
+func waitUnusable(tb testing.TB, s *Session, within time.Duration) error {
 	tb.Helper()
-	flips(tb, s, within, func(err error) bool { return err != nil })
+	waitUsableErr(tb, s, within, func(err error) bool { return err != nil })
 	return s.Usable()
 }
 
-func flips(tb testing.TB, s *Session, within time.Duration, want func(error) bool) {
+func waitUsableErr(tb testing.TB, s *Session, within time.Duration, want func(error) bool) {
 	tb.Helper()
+	within = max(within, hangGuard)
 	timeout := time.After(within)
 	for !want(s.Usable()) {
 		select {
@@ -288,7 +291,7 @@ func flips(tb testing.TB, s *Session, within time.Duration, want func(error) boo
 	}
 }
 
-// laneOf returns a lane that is closed with the test.
+// laneOf returns a lane that the end of the test closes.
 func laneOf(tb testing.TB, s *Session) *lane {
 	tb.Helper()
 	l := newLane(s)
@@ -298,6 +301,16 @@ func laneOf(tb testing.TB, s *Session) *lane {
 		}
 	})
 	return l
+}
+
+// openAndDeliver tries to open the lane, like a worker before its claim, and then delivers. It extends the limits by the time of the opening.
+func openAndDeliver(ctx context.Context, l ring.Lane, batch []clock.Ring, limits ring.Limits) []clock.Outcome {
+	began := time.Now()
+	_ = l.Open(ctx, len(batch)) // without a lane the rings are unsent
+	if took := time.Since(began); limits.WriteBy.After(began) {
+		limits.WriteBy, limits.ReplyBy = limits.WriteBy.Add(took), limits.ReplyBy.Add(took)
+	}
+	return l.Deliver(ctx, batch, limits)
 }
 
 // rings returns n rings of application.
@@ -314,15 +327,15 @@ func rings(application string, n int) []clock.Ring {
 }
 
 // within returns limits from now on.
-func within(write, answer time.Duration) ring.Limits {
+func within(write, reply time.Duration) ring.Limits {
 	now := time.Now()
-	return ring.Limits{Write: now.Add(write), Answer: now.Add(answer)}
+	return ring.Limits{WriteBy: now.Add(write), ReplyBy: now.Add(reply)}
 }
 
-// usual are the limits of production.
-func usual() ring.Limits { return within(time.Second, 2*time.Second) }
+// ampleLimits returns limits that a delivery keeps even on a busy machine.
+func ampleLimits() ring.Limits { return within(20*time.Second, 30*time.Second) }
 
-// count returns how often each kind of outcome occurs.
+// count returns the number of outcomes of each kind.
 func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
 	n := map[clock.OutcomeKind]int{}
 	for _, o := range outcomes {
@@ -331,8 +344,8 @@ func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
 	return n
 }
 
-// all fails unless every outcome is of that kind.
-func all(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
+// wantAll fails unless every outcome has that kind.
+func wantAll(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
 	tb.Helper()
 	for i, o := range outcomes {
 		if o.Kind != kind {
@@ -341,9 +354,10 @@ func all(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
 	}
 }
 
-// eventually polls until holds does.
+// eventually polls until holds returns true.
 func eventually(tb testing.TB, within time.Duration, what string, holds func() bool) {
 	tb.Helper()
+	within = max(within, hangGuard)
 	timeout := time.After(within)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -10,13 +10,13 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// What every message says of itself.
+// Properties that are the same in every message.
 const (
 	messageType = "alarm.ring"
 	appID       = "clockd"
 )
 
-// Names of the headers.
+// Names of the headers of a ring.
 const (
 	headerApplication  = "x-application"
 	headerBusinessID   = "x-business-id"
@@ -29,26 +29,25 @@ const (
 	headerTraceparent  = "traceparent"
 )
 
-// maxShortString is the protocol's, in bytes.
+// maxShortString is the protocol's bound for short strings, in bytes.
 const maxShortString = 255
 
-// envelope turns rings into frames. It encodes them itself: the library needs some 70 allocations a message for it. One
-// goroutine.
-type envelope struct {
+// messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine uses it.
+type messageEncoder struct {
 	exchange, replyTo string
-	buf               []byte // of the message made last
+	buf               []byte // the frames of the last message
 }
 
-func newEnvelope(exchange string) *envelope {
-	return &envelope{exchange: exchange, replyTo: answerQueue(exchange)}
+func newMessageEncoder(exchange string) *messageEncoder {
+	return &messageEncoder{exchange: exchange, replyTo: answerQueue(exchange)}
 }
 
-// answerQueue is what applications send their answers to.
+// answerQueue returns the name of the queue for applications' answers.
 func answerQueue(exchange string) string { return exchange + ".answers" }
 
-// seal returns the method frame and the header frame of r's message on channel; its payload comes behind them. They are
-// good until the next are made. The error says why r cannot be a message.
-func (e *envelope) seal(r *clock.Ring, channel uint16) ([]byte, error) {
+// encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after them. The frames are
+// valid until the next call. The error says why r cannot be a message.
+func (e *messageEncoder) encode(r *clock.Ring, channel uint16) ([]byte, error) {
 	for _, p := range [...]struct{ name, value string }{
 		{"application", r.Application}, {"business_id", r.BusinessID}, {"content_type", r.ContentType},
 	} {
@@ -61,8 +60,8 @@ func (e *envelope) seal(r *clock.Ring, channel uint16) ([]byte, error) {
 	return e.buf, nil
 }
 
-// appendMethod appends basic.publish to the exchange, with the application as routing key.
-func (e *envelope) appendMethod(b []byte, r *clock.Ring, channel uint16) []byte {
+// appendMethod appends the frame of basic.publish to the exchange, with the application as routing key.
+func (e *messageEncoder) appendMethod(b []byte, r *clock.Ring, channel uint16) []byte {
 	const mandatory = 1
 	start := len(b)
 	b = appendFrameHead(b, frameMethod, channel, 0)
@@ -74,17 +73,17 @@ func (e *envelope) appendMethod(b []byte, r *clock.Ring, channel uint16) []byte 
 	return endFrame(b, start)
 }
 
-func (e *envelope) appendHeader(b []byte, r *clock.Ring, channel uint16) []byte {
+func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, channel uint16) []byte {
 	start := len(b)
 	b = appendFrameHead(b, frameHeader, channel, 0)
-	b = append(b, 0, classBasic, 0, 0) // and a weight that is not used
+	b = append(b, 0, classBasic, 0, 0) // class, and an unused weight
 	b = binary.BigEndian.AppendUint64(b, uint64(len(r.Payload)))
 	b = e.appendProperties(b, r)
 	return endFrame(b, start)
 }
 
-// appendProperties appends what the message has: flags that tell which, then each.
-func (e *envelope) appendProperties(b []byte, r *clock.Ring) []byte {
+// appendProperties appends the properties of the message: first the flags that name them, then their values.
+func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring) []byte {
 	flags, at := uint16(flagHeaders|flagDeliveryMode|flagCorrelationID|flagMessageID|flagTimestamp|flagType|flagAppID), len(b)
 	b = append(b, 0, 0)
 	if r.ContentType != "" {
@@ -112,7 +111,7 @@ func (e *envelope) appendProperties(b []byte, r *clock.Ring) []byte {
 
 func appendHeaders(b []byte, r *clock.Ring) []byte {
 	at := len(b)
-	b = append(b, 0, 0, 0, 0) // their size, known at the end
+	b = append(b, 0, 0, 0, 0) // the size of the table, written at the end
 	b = appendText(b, headerApplication, r.Application)
 	b = appendText(b, headerBusinessID, r.BusinessID)
 	b = appendInt64(b, headerTargetRingAt, int64(r.RingAt))

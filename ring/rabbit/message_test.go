@@ -15,12 +15,12 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Every message is, byte for byte, what the library makes of it; only the order of the headers is ours.
-func TestMessagesAreAsTheLibraryWritesThem(t *testing.T) {
+// Every message equals the library's encoding byte for byte, except for the order of its headers.
+func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 	for _, frameMax := range []uint32{4096, 131072, 0} {
 		frames := make(chan []frame, 1)
-		s := script(t, frameMax, func(s *scripted) {
-			s.send(s.until(channelOpen).channel, channelOpenOk, make([]byte, 4))
+		s := script(t, frameMax, func(s *scriptedBroker) {
+			s.sendMethod(s.until(channelOpen).channel, channelOpenOk, make([]byte, 4))
 			for m := s.messages(1); m != nil; m = s.messages(1) {
 				frames <- m
 			}
@@ -34,19 +34,19 @@ func TestMessagesAreAsTheLibraryWritesThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEnvelope("clock.test")
+		e := newMessageEncoder("clock.test")
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRing(t, conn.Config.FrameSize)
 			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers")); err != nil {
 				t.Fatal(err)
 			}
 			want := <-frames
-			compare(t, published(t, e, &r, conn.Config.FrameSize), want)
+			compareFrames(t, published(t, e, &r, conn.Config.FrameSize), want)
 		})
 	}
 }
 
-// drawRing draws a ring whose body ends around the end of a frame, of the buffer, or anywhere.
+// drawRing draws a ring. Its body ends near the end of a frame, near the end of the buffer, or anywhere.
 func drawRing(t *rapid.T, frameMax int) clock.Ring {
 	room := max(frameMax-frameOverhead, 0)
 	sizes := rapid.OneOf(
@@ -74,7 +74,7 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 	}
 }
 
-// publishing is the message in the library's words.
+// publishing returns the message in the library's form.
 func publishing(r *clock.Ring, replyTo string) amqp.Publishing {
 	p := amqp.Publishing{
 		Headers: amqp.Table{
@@ -94,7 +94,7 @@ func publishing(r *clock.Ring, replyTo string) amqp.Publishing {
 	return p
 }
 
-// recorder is a connection that keeps what is written.
+// recorder is a connection that keeps the written bytes.
 type recorder struct {
 	net.Conn
 	bytes.Buffer
@@ -103,12 +103,12 @@ type recorder struct {
 func (r *recorder) Read(p []byte) (int, error)  { return r.Buffer.Read(p) }
 func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
 
-// published returns the frames of our own message.
-func published(t *rapid.T, e *envelope, r *clock.Ring, frameMax int) []frame {
-	to := &recorder{}
-	m := newMux(to)
-	m.limit(frameMax)
-	head, err := e.seal(r, 1)
+// published returns the frames that the encoder and the mux write for r.
+func published(t *rapid.T, e *messageEncoder, r *clock.Ring, frameMax int) []frame {
+	written := &recorder{}
+	m := newMux(written)
+	m.setMaxFrame(frameMax)
+	head, err := e.encode(r, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func published(t *rapid.T, e *envelope, r *clock.Ring, frameMax int) []frame {
 		t.Fatal(err)
 	}
 	var frames []frame
-	for b := to.Bytes(); len(b) > 0; {
+	for b := written.Bytes(); len(b) > 0; {
 		n := frameOverhead + int(binary.BigEndian.Uint32(b[3:]))
 		frames = append(frames, frame{b[0], binary.BigEndian.Uint16(b[1:]), b[frameHeadSize : n-1]})
 		if b[n-1] != frameEnd {
@@ -127,7 +127,7 @@ func published(t *rapid.T, e *envelope, r *clock.Ring, frameMax int) []frame {
 	return frames
 }
 
-func compare(t *rapid.T, got, want []frame) {
+func compareFrames(t *rapid.T, got, want []frame) {
 	if len(got) != len(want) {
 		t.Fatalf("%d frames, want %d", len(got), len(want))
 	}
@@ -135,8 +135,8 @@ func compare(t *rapid.T, got, want []frame) {
 		g, w := got[i], want[i]
 		if g.kind == frameHeader && w.kind == frameHeader {
 			var gotTable, wantTable map[string]string
-			g.payload, gotTable = table(g.payload)
-			w.payload, wantTable = table(w.payload)
+			g.payload, gotTable = splitHeaders(g.payload)
+			w.payload, wantTable = splitHeaders(w.payload)
 			if !maps.Equal(gotTable, wantTable) {
 				t.Fatalf("headers %q, want %q", gotTable, wantTable)
 			}
@@ -147,8 +147,9 @@ func compare(t *rapid.T, got, want []frame) {
 	}
 }
 
-// table takes the headers out of a header frame: rest is all else, with their size, fields are type and value by name.
-func table(payload []byte) (rest []byte, fields map[string]string) {
+// splitHeaders takes the headers out of a header frame. rest is the remaining payload, with the size of the headers. fields maps the name of
+// each header to its type and value.
+func splitHeaders(payload []byte) (rest []byte, fields map[string]string) {
 	at := 14 // behind class, weight, size and flags
 	if binary.BigEndian.Uint16(payload[12:])&flagContentType != 0 {
 		at += 1 + int(payload[at])

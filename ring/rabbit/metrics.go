@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Kinds of errors, the label of clockd_rabbit_errors_total.
+// Kinds of errors: values of the label kind of clockd_rabbit_errors_total.
 const (
 	kindDial       = "dial"            // a connection could not be opened
-	kindSetup      = "setup"           // exchange or channel could not be had
+	kindSetup      = "setup"           // a declaration, or the opening of a channel, failed
 	kindProbe      = "probe"           // the broker did not confirm a probe
-	kindWrite      = "write"           // a write failed, or came too late
-	kindTimeout    = "confirm_timeout" // a confirm was missing at the deadline
-	kindConnection = "connection_lost" // the connection ended under a delivery
-	kindChannel    = "channel_closed"  // the broker closed a channel under a delivery
+	kindWrite      = "write"           // a write failed or was too late
+	kindTimeout    = "confirm_timeout" // a confirm was missing at the reply limit
+	kindConnection = "connection_lost" // the connection ended during a delivery
+	kindChannel    = "channel_closed"  // the broker closed a channel during a delivery
 )
 
 // Roles of connections.
@@ -25,14 +25,14 @@ const (
 	roleAnswers = "answers"
 )
 
-// Results of answers, a label of clockd_rabbit_answers_total; the other is the answer's kind.
+// Results of answers: values of the label result of clockd_rabbit_answers_total. The label kind is the kind of the answer.
 const (
 	resultAccepted  = "accepted"
 	resultNotFound  = "not_found"
-	resultConflict  = "conflict"  // answered already, or not the ring that is waited for
-	resultInvalid   = "invalid"   // a delay out of range
-	resultRequeued  = "requeued"  // could not be applied now: comes again
-	resultMalformed = "malformed" // no answer at all, of kindUnknown
+	resultConflict  = "conflict"  // the ring is answered already, or is not the latest one
+	resultInvalid   = "invalid"   // the delay is out of range
+	resultRequeued  = "requeued"  // not applied now; the broker delivers it again
+	resultMalformed = "malformed" // the message is no answer; its kind is kindUnknown
 
 	kindUnknown = "unknown"
 )
@@ -49,39 +49,39 @@ type metrics struct {
 	answers                                *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics; with a nil registerer they count unseen.
+// newMetrics returns the metrics, registered with reg. With a nil reg they count without being registered.
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_rabbit_dials_total", Help: "Connections to the broker that were begun: the first ones and reconnects.",
+			Name: "clockd_rabbit_dials_total", Help: "Attempts to connect to the broker, reconnects included.",
 		}, []string{"role"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_rabbit_errors_total", Help: "Failures in talking to the broker.",
+			Name: "clockd_rabbit_errors_total", Help: "Errors in the communication with the broker.",
 		}, []string{"kind"}),
 		usable: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "clockd_rabbit_usable", Help: "1 when rings can be handed over, else 0.",
+			Name: "clockd_rabbit_usable", Help: "1 if rings can be handed over to the broker, else 0.",
 		}),
 		blocked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "clockd_rabbit_blocked_connections", Help: "Connections that the broker does not read from (memory or disk alarm).",
+			Name: "clockd_rabbit_blocked_connections", Help: "Connections that the broker blocks because of a memory or disk alarm.",
 		}),
 		confirmWait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "clockd_rabbit_confirm_wait_seconds", Help: "From the last write of a delivery until all its messages are confirmed or given up.",
+			Name: "clockd_rabbit_confirm_wait_seconds", Help: "Time from the last write of a delivery until all its messages are confirmed or given up.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13), // to 2 s
 		}),
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_delivery_writes_total", Help: "Writes to the socket in deliveries; many messages share one.",
+			Name: "clockd_rabbit_delivery_writes_total", Help: "Writes to the socket in deliveries. One write carries many messages.",
 		}),
 		wakesSent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_wakes_sent_total", Help: "Wake-ups that were written to the broker, for the node that has the shard.",
+			Name: "clockd_rabbit_wakes_sent_total", Help: "Wake-ups written to the broker, for the node that owns the shard.",
 		}),
 		wakesDropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_wakes_dropped_total", Help: "Wake-ups that were given up because the broker was away or slow; the sweep finds their alarms.",
+			Name: "clockd_rabbit_wakes_dropped_total", Help: "Wake-ups dropped because the broker was unreachable or slow. The sweep finds their alarms.",
 		}),
 		wakesReceived: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_wakes_received_total", Help: "Wake-ups that arrived for shards of this node.",
+			Name: "clockd_rabbit_wakes_received_total", Help: "Wake-ups received for shards of this node.",
 		}),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_rabbit_answers_total", Help: "Answers to rings that came by AMQP, and what became of them.",
+			Name: "clockd_rabbit_answers_total", Help: "Answers to rings received by AMQP, by kind and result.",
 		}, []string{"kind", "result"}),
 	}
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {

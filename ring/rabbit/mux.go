@@ -6,149 +6,172 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// muxBuffer is how much of a message, and of what the broker sends, is handled at once.
+// muxBuffer is the size of the mux's write buffer and of its read buffer, in bytes.
 const muxBuffer = 16 << 10
 
-// mux is the net.Conn that the library has of a lane's connection, over the wire or over TLS. The library leads the
-// connection; messages and confirms go past it, because it needs some 80 allocations for each.
+// mux is the net.Conn that the library uses for a lane's connection, over the wire or over TLS. The library runs the connection. Messages
+// and confirms bypass the library, because it needs some 80 allocations for each message.
 //
 //	lane ── publish ──▶ ┌─────┐               ┌─────┐
 //	                    │ mux │ ── frames ──▶ │ TLS │ ──▶ wire ──▶ socket
 //	library ── Write ─▶ └─────┘               └─────┘
 //	library ◀─ Read ─── all other frames ◀── mux ── acks, nacks ──▶ confirms
 //
-// Both write whole frames only, one after the other under mu. Read hands out at most one frame a call, and the library
-// comes for more only when it has dealt with that: so an answer is noted after everything that came before it,
-// above all the return of the same message.
+// Lane and library write whole frames only, one after the other under mu. Read returns at most one frame for each call, and the library
+// calls again only after it has handled that frame. So the mux notes a confirm after the library has handled all frames before it, in
+// particular the return of the same message.
 type mux struct {
 	net.Conn
-	confirms *confirms
+	confirms     *confirms     // confirms of the lane's own channel
+	sideConfirms sync.Map      // confirms of side channels: channel id to *confirms
+	openingSide  atomic.Bool   // true while a side channel is opened
+	lastSide     atomic.Uint32 // id of the last opened side channel
 
-	mu   sync.Mutex    // held over the writes of a message
-	out  *bufio.Writer // empty between two messages
-	head [frameHeadSize]byte
-	room int // of a frame's payload; set before the first publish
+	mu         sync.Mutex    // held during the writes of a message
+	writer     *bufio.Writer // always empty between two messages
+	frameHead  [frameHeadSize]byte
+	maxPayload int // largest payload of a frame; set before the first publish
 
-	// of the reading goroutine
-	in      *bufio.Reader
-	rest    uint64 // bytes of the frame that is being handed out
-	beat    []byte // of a heartbeat that is being handed out
-	channel uint16 // the one in confirm mode; 0: none yet
+	// owned by the reading goroutine
+	reader      *bufio.Reader
+	passThrough uint64 // bytes of the current frame still to return
+	heartbeat   []byte // bytes of a heartbeat still to return
+	channel     uint16 // id of the lane's own channel in confirm mode; 0: none yet
 }
 
 func newMux(conn net.Conn) *mux {
 	return &mux{
 		Conn: conn, confirms: newConfirms(),
-		out: bufio.NewWriterSize(conn, muxBuffer), in: bufio.NewReaderSize(conn, muxBuffer),
+		writer: bufio.NewWriterSize(conn, muxBuffer), reader: bufio.NewReaderSize(conn, muxBuffer),
 	}
 }
 
-// limit tells the largest frame that was agreed on, 0 for any.
-func (m *mux) limit(frame int) {
-	m.room = math.MaxInt
+// setMaxFrame sets the largest frame that client and broker agreed on, in bytes; 0 means no limit.
+func (m *mux) setMaxFrame(frame int) {
+	m.maxPayload = math.MaxInt
 	if frame > 0 {
-		m.room = frame - frameOverhead
+		m.maxPayload = frame - frameOverhead
 	}
 }
 
-// Write takes whole frames from the library: it flushes after each but those of the handshake, before any message.
+// Write writes whole frames of the library. The library flushes after each frame. The frames of the handshake are an exception, but they
+// come before any message.
 func (m *mux) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.Conn.Write(p)
 }
 
-// publish writes one message on c: the frames of its head, and body in frames of its own. After amqp.ErrClosed nothing of
-// it was written; any other error is the connection's end.
+// publish writes one message on c: head, which is whole frames, and body in further frames. After amqp.ErrClosed no byte of the message was
+// written. Any other error ends the connection.
 //
-// The library marks a channel as closed before it answers channel.close, so under mu no message can follow that answer:
-// the broker would close the connection for it.
+// The library marks a channel as closed before it replies to channel.close. So, under mu, no message can follow that reply. The broker
+// would close the connection for such a message.
 func (m *mux) publish(c *channel, head, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.IsClosed() {
 		return amqp.ErrClosed
 	}
-	_, _ = m.out.Write(head) // an error stays until Flush
+	_, _ = m.writer.Write(head) // Flush returns the error
 	for len(body) > 0 {
-		part := body[:min(len(body), m.room)]
+		part := body[:min(len(body), m.maxPayload)]
 		body = body[len(part):]
-		_, _ = m.out.Write(appendFrameHead(m.head[:0], frameBody, c.id, len(part)))
-		_, _ = m.out.Write(part)
-		_ = m.out.WriteByte(frameEnd)
+		_, _ = m.writer.Write(appendFrameHead(m.frameHead[:0], frameBody, c.id, len(part)))
+		_, _ = m.writer.Write(part)
+		_ = m.writer.WriteByte(frameEnd)
 	}
-	return m.out.Flush()
+	return m.writer.Flush()
 }
 
-// heartbeat is a whole frame of it.
+// heartbeat is a whole heartbeat frame.
 var heartbeat = [...]byte{frameHeartbeat, 0, 0, 0, 0, 0, 0, frameEnd}
 
-// Read hands what the broker sends to the library, except for the answers to our messages. In place of those it gets a
-// heartbeat: it must see that the broker is alive, which sends none while it answers.
+// Read returns the broker's frames, except the confirms of published messages. Instead of confirms it returns a heartbeat. The broker sends
+// no heartbeats while it sends confirms, and the library must see that it is alive.
 func (m *mux) Read(p []byte) (int, error) {
-	if m.rest == 0 && len(m.beat) == 0 {
-		if err := m.next(); err != nil {
+	if m.passThrough == 0 && len(m.heartbeat) == 0 {
+		if err := m.nextFrame(); err != nil {
 			return 0, err
 		}
 	}
-	if len(m.beat) > 0 {
-		n := copy(p, m.beat)
-		m.beat = m.beat[n:]
+	if len(m.heartbeat) > 0 {
+		n := copy(p, m.heartbeat)
+		m.heartbeat = m.heartbeat[n:]
 		return n, nil
 	}
-	n, err := m.in.Read(p[:min(uint64(len(p)), m.rest)])
-	m.rest -= uint64(n)
+	n, err := m.reader.Read(p[:min(uint64(len(p)), m.passThrough)])
+	m.passThrough -= uint64(n)
 	return n, err
 }
 
-// next goes to the next frame for the library. It notes the answers before it.
-func (m *mux) next() error {
+// nextFrame advances to the next frame for the library, and notes the confirms before it.
+func (m *mux) nextFrame() error {
 	for {
-		head, err := m.in.Peek(frameHeadSize)
+		head, err := m.reader.Peek(frameHeadSize)
 		if err != nil {
 			return err
 		}
 		size := binary.BigEndian.Uint32(head[3:])
 		noted := false
 		if head[0] == frameMethod {
-			if noted, err = m.method(binary.BigEndian.Uint16(head[1:]), size); err != nil {
+			if noted, err = m.takeConfirm(binary.BigEndian.Uint16(head[1:]), size); err != nil {
 				return err
 			}
 		}
 		if !noted {
-			m.rest = frameOverhead + uint64(size)
+			m.passThrough = frameOverhead + uint64(size)
 			return nil
 		}
-		if m.in.Buffered() == 0 {
-			m.beat = heartbeat[:]
+		if m.reader.Buffered() == 0 {
+			m.heartbeat = heartbeat[:]
 			return nil
 		}
 	}
 }
 
-// answerSize is the payload of basic.ack and basic.nack: class, method, delivery tag, flags.
-const answerSize = 2 + 2 + 8 + 1
+// confirmsOf returns the confirms of a channel, nil if its confirms belong to the library.
+func (m *mux) confirmsOf(channel uint16) *confirms {
+	if channel == m.channel {
+		return m.confirms
+	}
+	if c, ok := m.sideConfirms.Load(channel); ok {
+		return c.(*confirms) //nolint:errcheck // the map stores no other type
+	}
+	return nil
+}
 
-// method looks at a method frame, and takes it out of the stream where it is an answer to one of our messages. A frame
-// that is not as it should be is left to the library, which ends the connection for it.
-func (m *mux) method(channel uint16, size uint32) (noted bool, err error) {
-	if size > answerSize || size < 4 {
+// confirmSize is the size of the payload of basic.ack and basic.nack: class, method, delivery tag, flags.
+const confirmSize = 2 + 2 + 8 + 1
+
+// takeConfirm inspects a method frame. If the frame is a confirm of a published message, takeConfirm notes it and removes it from the stream.
+// It also remembers the id of a channel that enters confirm mode. It leaves malformed frames to the library, which ends the connection.
+func (m *mux) takeConfirm(channel uint16, size uint32) (noted bool, err error) {
+	if size > confirmSize || size < 4 {
 		return false, nil
 	}
-	frame, err := m.in.Peek(frameOverhead + int(size))
+	frame, err := m.reader.Peek(frameOverhead + int(size))
 	if err != nil || frame[len(frame)-1] != frameEnd {
 		return false, err
 	}
 	payload := frame[frameHeadSize:]
 	id := binary.BigEndian.Uint32(payload)
-	if id == confirmSelectOk {
+	switch {
+	case id == confirmSelectOk && m.openingSide.Load():
+		m.lastSide.Store(uint32(channel))
+	case id == confirmSelectOk:
 		m.channel = channel
 	}
-	if channel != m.channel || size != answerSize || (id != basicAck && id != basicNack) {
+	if size != confirmSize || (id != basicAck && id != basicNack) {
+		return false, nil
+	}
+	confirms := m.confirmsOf(channel)
+	if confirms == nil {
 		return false, nil
 	}
 	a := acked
@@ -156,7 +179,7 @@ func (m *mux) method(channel uint16, size uint32) (noted bool, err error) {
 		a = nacked
 	}
 	const multiple = 1
-	m.confirms.note(binary.BigEndian.Uint64(payload[4:]), payload[12]&multiple != 0, a)
-	_, err = m.in.Discard(len(frame))
+	confirms.note(binary.BigEndian.Uint64(payload[4:]), payload[12]&multiple != 0, a)
+	_, err = m.reader.Discard(len(frame))
 	return true, err
 }

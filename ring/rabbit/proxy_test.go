@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// proxy stands between a session and the broker, and stalls or cuts what goes through.
+// proxy forwards connections between a session and the broker, and can stall or cut them.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -26,13 +26,14 @@ type proxy struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	stalled bool
-	budget  int64 // bytes to the broker until all is cut; negative: no cut
+	readLag time.Duration // delay of each read from the broker
+	budget  int64         // bytes to the broker until all connections are cut; negative: no cut
 	ended   bool
 	conns   map[net.Conn]bool
 }
 
-// through starts a proxy to the broker of target and returns it with the URL that leads through it.
-func through(tb testing.TB, target string) (p *proxy, via string) {
+// proxyTo starts a proxy to the broker of target. It returns the proxy and the URL that leads through it.
+func proxyTo(tb testing.TB, target string) (p *proxy, via string) {
 	tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -46,8 +47,8 @@ func through(tb testing.TB, target string) (p *proxy, via string) {
 	return relay(tb, listener, target), u.String()
 }
 
-// throughTLS is through, with TLS as far as the proxy.
-func throughTLS(tb testing.TB, target string) (p *proxy, via string) {
+// proxyToTLS is like proxyTo, with TLS between the session and the proxy.
+func proxyToTLS(tb testing.TB, target string) (p *proxy, via string) {
 	tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -62,7 +63,7 @@ func throughTLS(tb testing.TB, target string) (p *proxy, via string) {
 	return relay(tb, listener, target), u.String()
 }
 
-// selfSigned returns a certificate for 127.0.0.1 and the file that it is in.
+// selfSigned returns a certificate for 127.0.0.1 and the name of its file.
 func selfSigned(tb testing.TB) (certificate tls.Certificate, file string) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -112,8 +113,8 @@ func (p *proxy) accept() {
 		if !p.add(client, server) {
 			return
 		}
-		p.wait.Go(func() { p.copy(server, client, true) })
-		p.wait.Go(func() { p.copy(client, server, false) })
+		p.wait.Go(func() { p.forward(server, client, true) })
+		p.wait.Go(func() { p.forward(client, server, false) })
 	}
 }
 
@@ -130,24 +131,27 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return !p.ended
 }
 
-func (p *proxy) copy(to, from net.Conn, toBroker bool) {
-	defer to.Close()
-	defer from.Close()
+func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
+	defer destination.Close()
+	defer source.Close()
 	buf := make([]byte, 4096)
 	for {
-		n, err := from.Read(buf)
+		n, err := source.Read(buf)
+		if !toBroker {
+			<-time.After(p.currentLag())
+		}
 		if !p.pass(&n, toBroker) {
-			_, _ = to.Write(buf[:n])
+			_, _ = destination.Write(buf[:n])
 			p.cut()
 			return
 		}
-		if _, werr := to.Write(buf[:n]); werr != nil || err != nil {
+		if _, werr := destination.Write(buf[:n]); werr != nil || err != nil {
 			return
 		}
 	}
 }
 
-// pass waits while stalled, and reports false when the budget ends within these n bytes; n is then what is left of it.
+// pass waits while the proxy is stalled. It reports false if the budget ends within these n bytes, and then sets n to the remaining budget.
 func (p *proxy) pass(n *int, toBroker bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +170,14 @@ func (p *proxy) pass(n *int, toBroker bool) bool {
 	return true
 }
 
-// stall holds up both directions, or lets them go on.
+// currentLag returns the delay of each read from the broker.
+func (p *proxy) currentLag() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.readLag
+}
+
+// stall stops both directions, or lets them continue.
 func (p *proxy) stall(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,14 +185,14 @@ func (p *proxy) stall(on bool) {
 	p.changed.Broadcast()
 }
 
-// cutAfter cuts all connections when n more bytes have gone to the broker.
+// cutAfter cuts all connections after n more bytes to the broker.
 func (p *proxy) cutAfter(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.budget = n
 }
 
-// cut ends all connections; new ones are let through.
+// cut ends all connections. New connections work.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,19 +29,19 @@ const (
 	confirmSelect    = 85<<16 | 10
 )
 
-// scripted is a broker for one connection that says what a test wants it to say.
-type scripted struct {
+// scriptedBroker is a broker for one connection. A test decides its frames.
+type scriptedBroker struct {
 	tb       testing.TB
 	frameMax uint32
-	trickle  bool // write each byte by itself
+	trickle  bool // write each byte alone
 	listener net.Listener
 	conn     net.Conn
-	in       *bufio.Reader
-	channel  uint16 // the one in confirm mode
+	reader   *bufio.Reader
+	channel  uint16 // id of the channel in confirm mode
 	wait     sync.WaitGroup
 }
 
-// frame is one frame as it was read.
+// frame is one frame of the protocol.
 type frame struct {
 	kind    byte
 	channel uint16
@@ -55,14 +55,14 @@ func (f frame) method() uint32 {
 	return binary.BigEndian.Uint32(f.payload)
 }
 
-// script starts a broker that shakes hands and then plays.
-func script(tb testing.TB, frameMax uint32, play func(s *scripted)) *scripted {
+// script starts a broker that does the handshake and then calls play.
+func script(tb testing.TB, frameMax uint32, play func(s *scriptedBroker)) *scriptedBroker {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &scripted{tb: tb, frameMax: frameMax, listener: listener}
+	s := &scriptedBroker{tb: tb, frameMax: frameMax, listener: listener}
 	s.wait.Go(func() {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -70,18 +70,18 @@ func script(tb testing.TB, frameMax uint32, play func(s *scripted)) *scripted {
 		}
 		s.conn = conn
 		defer s.conn.Close()
-		s.in = bufio.NewReader(s.conn)
-		s.shake()
+		s.reader = bufio.NewReader(s.conn)
+		s.handshake()
 		play(s)
 	})
 	tb.Cleanup(func() { _ = listener.Close(); s.wait.Wait() })
 	return s
 }
 
-func (s *scripted) url() string { return "amqp://" + s.listener.Addr().String() + "/" }
+func (s *scriptedBroker) url() string { return "amqp://" + s.listener.Addr().String() + "/" }
 
-// lane returns a lane to it.
-func (s *scripted) lane(gather int) *lane {
+// lane returns a lane to the broker. gather is its GatherBytes.
+func (s *scriptedBroker) lane(gather int) *lane {
 	s.tb.Helper()
 	cfg := DefaultConfig()
 	cfg.URL, cfg.GatherBytes = s.url(), gather
@@ -89,52 +89,52 @@ func (s *scripted) lane(gather int) *lane {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	session.health.up(0)
+	session.health.probePassed(0)
 	return laneOf(s.tb, session)
 }
 
-func (s *scripted) shake() {
-	if _, err := io.ReadFull(s.in, make([]byte, 8)); err != nil { // the protocol's name
+func (s *scriptedBroker) handshake() {
+	if _, err := io.ReadFull(s.reader, make([]byte, 8)); err != nil { // the protocol's name
 		s.tb.Error(err)
 		return
 	}
 	start := binary.BigEndian.AppendUint32([]byte{0, 9}, 0) // no properties
 	start = append(binary.BigEndian.AppendUint32(start, 5), "PLAIN"...)
-	s.send(0, connectionStart, append(binary.BigEndian.AppendUint32(start, 5), "en_US"...))
+	s.sendMethod(0, connectionStart, append(binary.BigEndian.AppendUint32(start, 5), "en_US"...))
 	s.read()
 	tune := binary.BigEndian.AppendUint32([]byte{0, 0}, s.frameMax)
-	s.send(0, connectionTune, append(tune, 0, 0))
+	s.sendMethod(0, connectionTune, append(tune, 0, 0))
 	s.until(connectionOpen)
-	s.send(0, connectionOpenOk, []byte{0})
+	s.sendMethod(0, connectionOpenOk, []byte{0})
 }
 
-// confirming answers the opening of a channel in confirm mode.
-func (s *scripted) confirming() {
+// openConfirmChannel waits for the opening of a channel in confirm mode, and accepts it.
+func (s *scriptedBroker) openConfirmChannel() {
 	s.channel = s.until(channelOpen).channel
-	s.send(s.channel, channelOpenOk, make([]byte, 4))
+	s.sendMethod(s.channel, channelOpenOk, make([]byte, 4))
 	s.until(confirmSelect)
-	s.send(s.channel, confirmSelectOk, nil)
+	s.sendMethod(s.channel, confirmSelectOk, nil)
 }
 
-// read returns the next frame, a zero one at the end.
-func (s *scripted) read() frame {
+// read returns the next frame, or a zero frame at the end of the connection.
+func (s *scriptedBroker) read() frame {
 	head := make([]byte, frameHeadSize)
-	if _, err := io.ReadFull(s.in, head); err != nil {
+	if _, err := io.ReadFull(s.reader, head); err != nil {
 		return frame{}
 	}
 	f := frame{head[0], binary.BigEndian.Uint16(head[1:]), make([]byte, binary.BigEndian.Uint32(head[3:]))}
 	if s.frameMax > 0 && len(f.payload)+frameOverhead > int(s.frameMax) {
 		s.tb.Errorf("a frame of %d bytes, agreed were %d", len(f.payload)+frameOverhead, s.frameMax)
 	}
-	_, _ = io.ReadFull(s.in, f.payload)
-	if end, err := s.in.ReadByte(); err == nil && end != frameEnd {
+	_, _ = io.ReadFull(s.reader, f.payload)
+	if end, err := s.reader.ReadByte(); err == nil && end != frameEnd {
 		s.tb.Errorf("a frame ends with %#x", end)
 	}
 	return f
 }
 
-// until reads until the method comes, or the end.
-func (s *scripted) until(method uint32) frame {
+// until skips frames until a frame with the method. It returns that frame, or a zero frame at the end of the connection.
+func (s *scriptedBroker) until(method uint32) frame {
 	for {
 		if f := s.read(); f.kind == 0 || f.method() == method {
 			return f
@@ -142,8 +142,8 @@ func (s *scripted) until(method uint32) frame {
 	}
 }
 
-// messages reads n messages and returns the frames of the last.
-func (s *scripted) messages(n int) (frames []frame) {
+// messages reads n messages and returns the frames of the last one.
+func (s *scriptedBroker) messages(n int) (frames []frame) {
 	for ; n > 0; n-- {
 		frames = []frame{s.until(basicPublish), s.read()}
 		if len(frames[1].payload) < 12 {
@@ -152,7 +152,7 @@ func (s *scripted) messages(n int) (frames []frame) {
 		for left := binary.BigEndian.Uint64(frames[1].payload[4:]); left > 0; {
 			f := s.read()
 			if f.kind != frameBody {
-				s.tb.Errorf("a frame of type %d between those of a body", f.kind)
+				s.tb.Errorf("a frame of type %d inside a body", f.kind)
 				return nil
 			}
 			left -= uint64(len(f.payload))
@@ -162,13 +162,13 @@ func (s *scripted) messages(n int) (frames []frame) {
 	return frames
 }
 
-// send sends a method.
-func (s *scripted) send(channel uint16, method uint32, args []byte) {
+// sendMethod sends one method frame.
+func (s *scriptedBroker) sendMethod(channel uint16, method uint32, args []byte) {
 	s.write(encode(frame{frameMethod, channel, append(binary.BigEndian.AppendUint32(nil, method), args...)}))
 }
 
-// say sends frames; those of channel 1 go to the one that was opened last.
-func (s *scripted) say(frames []frame) {
+// sendFrames sends frames. Channel 1 in a frame stands for the last opened channel.
+func (s *scriptedBroker) sendFrames(frames []frame) {
 	frames = slices.Clone(frames)
 	for i := range frames {
 		if frames[i].channel == 1 {
@@ -178,7 +178,7 @@ func (s *scripted) say(frames []frame) {
 	s.write(encode(frames...))
 }
 
-func (s *scripted) write(b []byte) {
+func (s *scriptedBroker) write(b []byte) {
 	size := len(b)
 	if s.trickle {
 		size = 1
@@ -199,8 +199,8 @@ func encode(frames ...frame) (b []byte) {
 	return b
 }
 
-// answerTo is the broker's answer to a message on channel 1.
-func answerTo(method uint32, tag uint64, multiple bool) frame {
+// confirmFrame returns the broker's basic.ack or basic.nack on channel 1.
+func confirmFrame(method uint32, tag uint64, multiple bool) frame {
 	payload := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, method), tag)
 	flags := byte(0)
 	if multiple {
@@ -209,8 +209,8 @@ func answerTo(method uint32, tag uint64, multiple bool) frame {
 	return frame{frameMethod, 1, append(payload, flags)}
 }
 
-// returned are the frames that give a message back.
-func returned(message []frame) []frame {
+// returnFrames returns the frames of the broker's basic.return of a message.
+func returnFrames(message []frame) []frame {
 	p := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(nil, basicReturn), amqp.NoRoute)
 	p = appendShort(p, "NO_ROUTE")
 	published := message[0].payload
@@ -218,18 +218,18 @@ func returned(message []frame) []frame {
 	return append([]frame{{frameMethod, 1, p}}, message[1:]...)
 }
 
-// closing is the broker's end of channel 1.
-func closing(code uint16, text string) []frame {
+// channelCloseFrames returns the broker's channel.close on channel 1.
+func channelCloseFrames(code uint16, text string) []frame {
 	p := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(nil, channelClose), code)
 	return []frame{{frameMethod, 1, append(appendShort(p, text), 0, 60, 0, 40)}}
 }
 
-// receiving returns what a script has seen.
-func receiving[T any](tb testing.TB, c <-chan T) (value T) {
+// receiveSoon returns the next value from c, and fails if none comes.
+func receiveSoon[T any](tb testing.TB, c <-chan T) (value T) {
 	tb.Helper()
 	select {
 	case value = <-c:
-	case <-time.After(5 * time.Second):
+	case <-time.After(hangGuard):
 		tb.Fatal("nothing came")
 	}
 	return value

@@ -8,32 +8,33 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
 )
 
-// Deps is what a Session works with. Nil fields are allowed: nothing is logged, metrics are not registered.
+// Deps holds the dependencies of a Session. With a nil Logger nothing is logged, with a nil Registerer metrics are not registered.
 type Deps struct {
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Session is the broker as a target. Run keeps it usable; Lane gives ways in. Any goroutine.
+// Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
 type Session struct {
 	cfg        Config
-	address    string      // of the broker, without user and password
-	management *management // nil: not asked
+	address    string      // URL of the broker without user and password
+	management *management // nil without a ManagementURL
 	log        *slog.Logger
 	metrics    *metrics
 	health     *health
 
-	probeNow chan struct{} // capacity 1: a lane met trouble
-	again    chan struct{} // capacity 1: a lane met a missing or forbidden exchange
+	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
+	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange
 }
 
 var _ ring.Target = (*Session)(nil)
 
-// New returns a session that is not usable until Run has connected. It does no I/O. The error holds every rule that cfg
-// breaks; or the metrics are registered already.
+// New returns a session. The session is not usable until Run has connected. New does no I/O. The error lists every rule that cfg breaks, or
+// says that the metrics are registered already.
 func New(cfg Config, deps Deps) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -56,64 +57,65 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	}
 	return &Session{
 		cfg: cfg, address: address(uri), management: api, log: log, metrics: m, health: newHealth(m),
-		probeNow: make(chan struct{}, 1),
-		again:    make(chan struct{}, 1),
+		probeNow:     make(chan struct{}, 1),
+		reconnectNow: make(chan struct{}, 1),
 	}, nil
 }
 
-// Usable returns nil when rings can be handed over now: the control connection is up, the exchange is there, the last
-// probe was confirmed and no connection is blocked. Else it says why not, without any secret.
-func (s *Session) Usable() error { return s.health.answer() }
+// Usable returns nil if rings can be handed over now: the control connection is up, the exchange exists, the last probe was confirmed, and
+// no connection is blocked. Otherwise the error is the reason. It contains no secret.
+func (s *Session) Usable() error { return s.health.usableErr() }
 
-// Accepts reports true for every application: whether a queue is bound is learnt by ringing.
+// Accepts reports true for every application. Only a ring shows whether a queue is bound.
 func (s *Session) Accepts(string) bool { return true }
 
-// Changed returns a channel of capacity 1 that is signalled at each flip of Usable.
+// Changed returns a channel of capacity 1. It is signalled whenever Usable changes between nil and an error.
 func (s *Session) Changed() <-chan struct{} { return s.health.changed }
 
-// Warnings returns what does not keep rings from being handed over, but a person should look at; nil when all is well.
+// Warnings returns problems that a person should look at although rings can be handed over. It returns nil without a problem.
 func (s *Session) Warnings() []string { return s.health.warned() }
 
-// Lane returns a new lane. It connects when it is opened or first delivers.
+// Lane returns a new lane. The lane is not open yet.
 func (s *Session) Lane() ring.Lane { return newLane(s) }
 
-// Run connects and reconnects the control connection until ctx ends; then it closes it and returns nil. Lanes are closed
-// by who asked for them.
+// Run connects and reconnects the control connection until ctx ends. Then it closes the connection and returns nil. The callers of Lane close
+// their lanes.
 func (s *Session) Run(ctx context.Context) error {
-	defer s.health.down("the session has ended")
-	s.persist(ctx, roleControl, func(ctx context.Context) (bool, error) {
+	defer s.health.connectionDown("the session has ended")
+	s.keepConnected(ctx, roleControl, func(ctx context.Context) (bool, error) {
 		c := &control{s: s}
-		err := c.attend(ctx)
+		err := c.serve(ctx)
 		if ctx.Err() == nil {
-			s.health.down(err.Error())
+			s.health.connectionDown(err.Error())
 		}
-		return c.passed, err
+		return c.established, err
 	})
 	return nil
 }
 
-// suspect asks for a probe: a lane met trouble that may be the broker's, or only that lane's or queue's.
-func (s *Session) suspect() { signal(s.probeNow) }
+// requestProbe asks for a probe. A lane calls it after an error that the broker, the lane or a queue may have caused.
+func (s *Session) requestProbe() { clock.Signal(s.probeNow) }
 
-// distrust makes the target unusable until a probe has passed: a lane was blocked.
-func (s *Session) distrust(why string) {
-	s.health.question(why)
-	signal(s.probeNow)
+// doubtUntilProbed makes the target unusable until a probe passes. A lane calls it when the broker has blocked its connection.
+func (s *Session) doubtUntilProbed(why string) {
+	s.health.raiseDoubt(why)
+	clock.Signal(s.probeNow)
 }
 
-// renew makes the target unusable until the control connection has been opened anew and a probe has passed on it: a lane
-// met a missing exchange, or one that it may not write to (the broker remembers permissions for a channel's life).
-func (s *Session) renew(why string) {
-	signal(s.again) // first, or a probe that begins between the two would dispel the doubt
-	s.health.question(why)
+// requestReconnect makes the target unusable until a new control connection is open and a probe has passed on it. A lane calls it when the
+// exchange is missing, or when the user may not write to it. A new connection is needed because the broker remembers permissions as long
+// as a channel lives.
+func (s *Session) requestReconnect(why string) {
+	clock.Signal(s.reconnectNow) // before raiseDoubt: a probe that began between the two would clear the doubt
+	s.health.raiseDoubt(why)
 }
 
-// errAgain ends a control connection so that a new one is opened.
-var errAgain = errors.New("a lane met a missing or forbidden exchange: connecting anew")
+// errReconnect ends a control connection so that a new one is opened.
+var errReconnect = errors.New("a lane found a missing or forbidden exchange: connecting again")
 
-// swallowed warns that returns do not come.
-func (s *Session) swallowed() string {
-	return fmt.Sprintf("mandatory is defeated on exchange %q: a probe that no queue is bound for was confirmed without being returned. "+
-		"An alternate exchange (a policy, mostly) or a queue bound with an empty routing key takes what is meant for nobody, "+
+// swallowedWarning is the warning for probes that are confirmed without a return.
+func (s *Session) swallowedWarning() string {
+	return fmt.Sprintf("the mandatory flag has no effect on exchange %q: the broker confirmed a probe without a bound queue and did not return it. "+
+		"An alternate exchange (usually from a policy) or a queue bound with an empty routing key takes unroutable messages, "+
 		"so rings of applications without a queue count as rung", s.cfg.Exchange)
 }

@@ -2,6 +2,7 @@ package rabbit
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-func TestSessionLife(t *testing.T) {
+func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	b := shared(t)
 	reg := prometheus.NewRegistry()
 	s, err := New(b.config(), Deps{Registerer: reg})
@@ -23,18 +24,18 @@ func TestSessionLife(t *testing.T) {
 		t.Error("metrics were registered twice")
 	}
 	if s.Usable() == nil {
-		t.Error("usable before it has connected")
+		t.Error("the session is usable before it has connected")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
-	usable(t, s, 5*time.Second)
+	waitUsable(t, s, 5*time.Second)
 	if !s.Accepts("anything") || s.Warnings() != nil || testutil.ToFloat64(s.metrics.usable) != 1 {
 		t.Errorf("accepts %v, warnings %q, gauge %v", s.Accepts("anything"), s.Warnings(), testutil.ToFloat64(s.metrics.usable))
 	}
 	l := s.Lane()
 	b.queue("shop", nil)
-	all(t, l.Deliver(t.Context(), rings("shop", 1), usual()), clock.Confirmed)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	drain(s.Changed())
 	cancel()
 	select {
@@ -42,16 +43,16 @@ func TestSessionLife(t *testing.T) {
 		if err != nil {
 			t.Errorf("run: %v", err)
 		}
-	case <-time.After(2 * time.Second):
+	case <-time.After(hangGuard):
 		t.Fatal("run does not end")
 	}
 	select {
 	case <-s.Changed():
 	default:
-		t.Error("the end was not signalled")
+		t.Error("Changed did not signal the end")
 	}
 	if s.Usable() == nil {
-		t.Error("usable after its end")
+		t.Error("the session is usable after its end")
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
@@ -61,7 +62,7 @@ func TestSessionLife(t *testing.T) {
 	}
 }
 
-func TestExchangeOfAnotherKindIsNamed(t *testing.T) {
+func TestExchangeOfAnotherTypeIsReported(t *testing.T) {
 	b := shared(t)
 	b.must(b.ch.ExchangeDeclare(b.exchange, "fanout", true, false, false, false, nil))
 	s := run(t, b.config())
@@ -70,13 +71,13 @@ func TestExchangeOfAnotherKindIsNamed(t *testing.T) {
 		return strings.Contains(err.Error(), "not as a durable direct exchange") &&
 			strings.Contains(err.Error(), "CLOCKD_AMQP_EXCHANGE") && strings.Contains(err.Error(), "406 PRECONDITION_FAILED")
 	})
-	b.must(b.ch.ExchangeDelete(b.exchange, false, false)) // a person heals it
-	usable(t, s, 5*time.Second)
+	b.must(b.ch.ExchangeDelete(b.exchange, false, false)) // as a person does after reading the error
+	waitUsable(t, s, 5*time.Second)
 }
 
-func TestExchangeIsWhatOthersCanDeclareToo(t *testing.T) {
+func TestExchangeCanBeDeclaredByOthersToo(t *testing.T) {
 	b := shared(t)
-	ready(t, b.config())
+	startUsable(t, b.config())
 	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
 }
 
@@ -84,14 +85,14 @@ func TestQueuesAreDeclaredOnRequest(t *testing.T) {
 	b := shared(t)
 	cfg := b.config()
 	cfg.DeclareQueues = []string{"shop", "bank"}
-	_, err := b.ch.QueueDeclare(b.exchange+".bank", true, false, false, false, nil) // a classic one is there already
+	_, err := b.ch.QueueDeclare(b.exchange+".bank", true, false, false, false, nil) // a classic queue exists already
 	b.must(err)
 	t.Cleanup(func() {
 		b.remove(b.exchange + ".shop")
 		b.remove(b.exchange + ".bank")
 	})
-	s := ready(t, cfg)
-	all(t, laneOf(t, s).Deliver(t.Context(), rings("shop", 5), usual()), clock.Confirmed)
+	s := startUsable(t, cfg)
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), rings("shop", 5), ampleLimits()), clock.Confirmed)
 	b.take(b.exchange+".shop", 5)
 	_, err = b.ch.QueueDeclare(b.exchange+".shop", true, false, false, false, quorum)
 	b.must(err)
@@ -100,48 +101,74 @@ func TestQueuesAreDeclaredOnRequest(t *testing.T) {
 	}
 }
 
-// A queue bound with an empty key swallows the probe as an alternate exchange would.
-func TestSwallowedReturnsAreWarnedOf(t *testing.T) {
+// A queue bound with an empty key takes the probe, like an alternate exchange.
+func TestSwallowedProbeCausesAWarning(t *testing.T) {
 	b := shared(t)
 	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
 	b.queue("", nil)
-	s := ready(t, b.config())
-	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "mandatory is defeated") {
+	s := startUsable(t, b.config())
+	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "the mandatory flag has no effect") {
 		t.Errorf("warnings %q", w)
 	}
 }
 
 func TestSessionComesBackAfterCuts(t *testing.T) {
 	b := shared(t)
-	p, via := through(t, b.url)
+	p, via := proxyTo(t, b.url)
 	cfg := b.config()
 	cfg.URL = via
-	s := ready(t, cfg)
+	s := startUsable(t, cfg)
 	b.queue("shop", nil)
 	l := laneOf(t, s)
 	for range 5 {
-		all(t, l.Deliver(t.Context(), rings("shop", 3), usual()), clock.Confirmed)
+		wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
 		drain(s.Changed())
 		p.cut()
 		select {
 		case <-s.Changed():
-		case <-time.After(5 * time.Second):
+		case <-time.After(hangGuard):
 			t.Fatal("the cut was not noticed")
 		}
-		usable(t, s, 5*time.Second)
+		waitUsable(t, s, 5*time.Second)
 	}
 }
 
 func TestSilentBrokerIsNoticedByTheProbe(t *testing.T) {
 	b := shared(t)
-	p, via := through(t, b.url)
+	p, via := proxyTo(t, b.url)
 	cfg := b.config()
-	cfg.URL = via
-	s := ready(t, cfg)
+	cfg.URL, cfg.ProbeTimeout = via, time.Second
+	s := startUsable(t, cfg)
 	p.stall(true)
-	if err := unusable(t, s, 3*time.Second); !strings.Contains(err.Error(), "did not confirm a probe within 1s") {
+	if err := waitUnusable(t, s, 3*time.Second); !strings.Contains(err.Error(), "did not confirm a probe within 1s") {
 		t.Errorf("reason %q", err)
 	}
 	p.stall(false)
-	usable(t, s, 10*time.Second)
+	waitUsable(t, s, 10*time.Second)
+}
+
+// Each step of a set-up has its own DialTimeout, so a set-up of many steps succeeds over a slow network.
+func TestSetUpOverASlowBrokerTakesManySteps(t *testing.T) {
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	p.readLag = 30 * time.Millisecond
+	cfg := wakesOf(t, b)
+	cfg.URL, cfg.DialTimeout = via, time.Second
+	for i := range 12 {
+		cfg.DeclareQueues = append(cfg.DeclareQueues, fmt.Sprint("shop", i))
+	}
+	t.Cleanup(func() {
+		for _, application := range cfg.DeclareQueues {
+			b.remove(b.exchange + "." + application)
+		}
+	})
+	startUsable(t, cfg)
+	l, _ := listen(t, cfg)
+	shards := make([]int, 64)
+	for i := range shards {
+		shards[i] = i
+	}
+	l.follow(t, shards...)
+	l.Send(63, []byte("heard"))
+	l.hears(t, "heard")
 }

@@ -12,8 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// secure returns conn as uri wants it: as it is, or with TLS over it. The library could do that itself, but then
-// nothing of ours could stand between the two.
+// secure returns conn, with TLS over it if uri demands TLS. The library could add TLS itself, but then the mux could not be between library
+// and TLS.
 func secure(ctx context.Context, conn net.Conn, uri amqp.URI) (net.Conn, error) {
 	if uri.Scheme != "amqps" {
 		return conn, nil
@@ -29,13 +29,13 @@ func secure(ctx context.Context, conn net.Conn, uri amqp.URI) (net.Conn, error) 
 	return client, nil
 }
 
-// unsecured returns the URL as one that lets the library do without TLS.
+// unsecured returns the URL with the scheme amqp, so that the library adds no TLS.
 func unsecured(url string) string {
 	_, rest, _ := strings.Cut(url, ":")
 	return "amqp:" + rest
 }
 
-// tlsConfig returns what the URL's query says of TLS; without a certificate authority the system's are trusted.
+// tlsConfig returns the TLS configuration from the query of the URL. Without a certificate authority there, it trusts the system's.
 func tlsConfig(uri amqp.URI) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12}
 	if cfg.ServerName == "" {
@@ -47,9 +47,11 @@ func tlsConfig(uri amqp.URI) (*tls.Config, error) {
 			return nil, fmt.Errorf("read the certificate authority: %w", err)
 		}
 		cfg.RootCAs = x509.NewCertPool()
-		cfg.RootCAs.AppendCertsFromPEM(pem)
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s: no certificate in PEM form", uri.CACertFile)
+		}
 	}
-	if uri.CertFile != "" && uri.KeyFile != "" {
+	if uri.CertFile != "" {
 		certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("load the client certificate: %w", err)

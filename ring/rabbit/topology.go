@@ -8,8 +8,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// declare makes sure of the exchange, and of the queues that were asked for. A queue that cannot be declared is a warning,
-// not an error: it may be the application's own, with other arguments.
+// declare declares the exchange and the queues of DeclareQueues. A queue that cannot be declared causes a warning, not an error: an
+// application may have declared it with other arguments.
 func (s *Session) declare(l *link) (warnings []string, err error) {
 	if err := s.declareExchange(l, s.cfg.Exchange); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Session) declareExchange(l *link, name string) error {
 		return fmt.Errorf("exchange %q exists, but not as a durable direct exchange without auto-delete and arguments: "+
 			"delete it, or choose another name (CLOCKD_AMQP_EXCHANGE): %w", name, describe(err))
 	case amqp.AccessRefused:
-		// a user that may only write can still ring, where someone else has declared the exchange
+		// a user with the right to write only can still ring, if another user has declared the exchange
 		return s.findExchange(l, name, err)
 	}
 	if err != nil {
@@ -68,11 +68,11 @@ func (s *Session) declareQueue(l *link, application string) error {
 	return nil
 }
 
-// declareAnswers makes sure of the queue of answers. One that is there already is used as it is, with a warning.
+// declareAnswers declares the queue of answers. It accepts an existing queue with other arguments, and returns a warning.
 func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err error) {
 	args := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}
 	if major(l.conn.Properties) >= 4 {
-		args["x-delivery-limit"] = int32(-1) // its default of 20 would lose answers while the database is away
+		args["x-delivery-limit"] = int32(-1) // the default of 20 would lose answers while the database is not available
 	}
 	refused := onChannel(l, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
@@ -80,10 +80,10 @@ func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err 
 	})
 	switch replyCode(refused) {
 	case amqp.PreconditionFailed:
-		warnings = []string{fmt.Sprintf("queue %q exists with other arguments than clockd's (durable, quorum): it is used as it is, and keeps "+
-			"answers only as safely as it was set up to: %s", queue, describe(refused))}
+		warnings = []string{fmt.Sprintf("queue %q exists with other arguments than clockd's (durable, quorum): clockd uses it unchanged, and it "+
+			"keeps answers only as safely as its arguments say: %s", queue, describe(refused))}
 	case amqp.AccessRefused:
-		// a user that may only read can still take answers, where someone else has declared the queue
+		// a user with the right to read only can still take answers, if another user has declared the queue
 	default:
 		if refused != nil {
 			return nil, fmt.Errorf("declare queue %q: %w", queue, describe(refused))
@@ -100,7 +100,7 @@ func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err 
 	return warnings, nil
 }
 
-// major returns the broker's major version, 0 if it does not say.
+// major returns the broker's major version, 0 if it is unknown.
 func major(properties amqp.Table) int {
 	version, _ := properties["version"].(string)
 	number, _, _ := strings.Cut(version, ".")
@@ -111,14 +111,16 @@ func major(properties amqp.Table) int {
 	return n
 }
 
-// onChannel runs do on a channel of its own: a refusal closes it.
+// onChannel calls do with a new channel, because the broker closes a channel with each refusal. It takes at most the time of one step.
 func onChannel(l *link, do func(*amqp.Channel) error) error {
-	ch, err := l.conn.Channel()
-	if err != nil {
-		return err
-	}
-	if err := do(ch); err != nil {
-		return err
-	}
-	return ch.Close()
+	return l.bounded(func() error {
+		ch, err := l.conn.Channel()
+		if err != nil {
+			return err
+		}
+		if err := do(ch); err != nil {
+			return err
+		}
+		return ch.Close()
+	})
 }

@@ -10,37 +10,42 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
 )
 
-// Bounds of wake-ups.
+// Bounds of wake-ups, as numbers of wake-ups.
 const (
-	wakeQueue  = 1024   // wait in this process to be sent
-	wakeBurst  = 128    // leave in one write, at most
-	wakesAhead = 10_000 // wait in a node's queue at the broker while the node does not read
+	wakeQueue   = 1024   // most that wait in this process for a write
+	wakeBurst   = 128    // most in one write
+	wakeBacklog = 10_000 // most in a node's queue at the broker while the node does not read
+
+	maxWakeBody = 64 << 10 // bytes; a larger message is not from clockd and arrives without its body
 )
 
-// Wakes carries wake-ups between nodes: who commits an alarm that is due soon on a shard of another node tells that node.
-// They may be lost at any time; the owner's sweep finds what they would have told. Any goroutine.
+// Wakes carries wake-ups between nodes. A node that commits an alarm due soon sends a wake-up to the owner of its shard. Wake-ups may be lost
+// at any time: the owner's sweep finds their alarms. Any goroutine may call its methods.
 type Wakes struct {
 	s      *Session
 	heard  func(body []byte)
 	missed func()
 	queue  chan wakeUp
 
-	changed chan struct{} // capacity 1: shards are others
+	changed chan struct{} // capacity 1; signalled when shards changes
 	mu      sync.Mutex
-	shards  map[int]bool // that are to be heard; replaced, never changed
+	shards  map[int]bool // the followed shards; replaced as a whole, never modified
 }
 
-// wakeUp is one message to whoever has the shard.
+// wakeUp is one message to the followers of a shard.
 type wakeUp struct {
 	shard int
 	body  []byte
 }
 
-// Wakes returns wake-ups through the session's broker, which needs the Run of the Wakes, not of the session. heard gets the
-// body of each wake-up that arrives. missed is called when wake-ups may have been lost and all are heard from now on: a
-// moment after Follow has added shards, and after each reconnect. Both are called from goroutines of Run and must not block.
+// Wakes returns wake-ups through the session's broker. They work while their own Run runs; the session's Run need not run. heard gets the
+// body of each wake-up that arrives. missed is called when wake-ups may have been lost and all later ones will arrive: a moment after
+// Follow has added shards, and after each reconnect. Goroutines of Run call both functions; they must not block.
 func (s *Session) Wakes(heard func(body []byte), missed func()) *Wakes {
 	return &Wakes{
 		s: s, heard: heard, missed: missed,
@@ -49,8 +54,8 @@ func (s *Session) Wakes(heard func(body []byte), missed func()) *Wakes {
 	}
 }
 
-// Send tells whoever follows the shard, this node too. It never blocks: when the broker is away or slow, the oldest waiting
-// wake-ups are dropped and counted. body must not be changed afterwards.
+// Send queues a wake-up for all nodes that follow the shard, this node included. It never blocks: if the queue is full because the broker
+// is unreachable or slow, Send drops and counts the oldest wake-ups. The caller must not modify body afterwards.
 func (w *Wakes) Send(shard int, body []byte) {
 	for {
 		select {
@@ -66,7 +71,7 @@ func (w *Wakes) Send(shard int, body []byte) {
 	}
 }
 
-// Follow sets which shards are heard, in place of those before. It does not wait until that is so.
+// Follow replaces the set of followed shards. It returns before the bindings have changed.
 func (w *Wakes) Follow(shards []int) {
 	wanted := make(map[int]bool, len(shards))
 	for _, shard := range shards {
@@ -75,7 +80,7 @@ func (w *Wakes) Follow(shards []int) {
 	w.mu.Lock()
 	w.shards = wanted
 	w.mu.Unlock()
-	signal(w.changed)
+	clock.Signal(w.changed)
 }
 
 func (w *Wakes) wanted() map[int]bool {
@@ -84,103 +89,106 @@ func (w *Wakes) wanted() map[int]bool {
 	return w.shards
 }
 
-// Run connects and reconnects until ctx ends; then it sends what waits, closes the connection and returns nil.
+// Run connects and reconnects until ctx ends. Then it sends the queued wake-ups, closes the connection and returns nil.
 func (w *Wakes) Run(ctx context.Context) error {
-	w.s.persist(ctx, roleWakes, func(ctx context.Context) (bool, error) {
-		l := &wakeLife{w: w, failed: make(chan error, 2)}
-		err := l.attend(ctx)
+	w.s.keepConnected(ctx, roleWakes, func(ctx context.Context) (bool, error) {
+		l := &wakeConn{w: w, failed: make(chan error, 2)}
+		err := l.serve(ctx)
 		if ctx.Err() == nil {
 			w.s.health.warn(roleWakes, []string{"wake-ups between nodes are not exchanged, so that an alarm set on another " +
 				"node shortly before it is due may ring a second late: " + err.Error()})
 		}
-		return l.passed, err
+		return l.established, err
 	})
 	w.s.health.warn(roleWakes, nil)
 	return nil
 }
 
-// exchange is where wake-ups are published to, with the shard as routing key.
+// exchange returns the name of the exchange for wake-ups. The routing key is the shard.
 func (w *Wakes) exchange() string { return w.s.cfg.Exchange + ".wake" }
 
-// wakeLife is one life of the connection for wake-ups: its attend sends, and two goroutines hear and bind.
-type wakeLife struct {
-	w        *Wakes
-	link     *link
-	out, in  *channel
-	queue    string
-	heard    <-chan amqp.Delivery
-	bound    map[int]bool // the binding goroutine's
-	failed   chan error   // what ended the other goroutines
-	passed   bool         // it was set up
-	watchers sync.WaitGroup
+// wakeConn owns one connection for wake-ups. serve sends; two more goroutines receive and bind.
+type wakeConn struct {
+	w                           *Wakes
+	link                        *link
+	sendChannel, receiveChannel *channel
+	queue                       string
+	deliveries                  <-chan amqp.Delivery
+	bound                       map[int]bool // bound shards; owned by the binding goroutine
+	failed                      chan error   // errors that ended the other two goroutines
+	established                 bool         // the connection was set up
+	watchers                    sync.WaitGroup
 }
 
-// attend connects, sets up, and sends until the connection or ctx ends. It returns why.
-func (l *wakeLife) attend(ctx context.Context) error {
+// serve connects, sets up, and sends until the connection or ctx ends. The error is the reason.
+func (l *wakeConn) serve(ctx context.Context) error {
 	if err := l.connect(ctx); err != nil {
 		return err
 	}
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	defer l.link.close() // ends the parts
-	parts.Go(l.hear)
+	defer l.link.close() // ends the other goroutines
+	parts.Go(l.receive)
 	parts.Go(l.bind)
 	return l.send(ctx)
 }
 
-func (l *wakeLife) connect(ctx context.Context) error {
+func (l *wakeConn) connect(ctx context.Context) error {
 	s := l.w.s
 	link, err := s.dial(ctx, roleWakes, &l.watchers)
 	if err != nil {
 		return err
 	}
-	setup, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
-	defer cancel()
-	defer context.AfterFunc(setup, link.kill)() // the library's calls know no context
+	defer context.AfterFunc(ctx, link.kill)()
 	l.link = link
 	if err := l.setUp(); err != nil {
 		s.metrics.errors.WithLabelValues(kindSetup).Inc()
 		link.close()
 		return err
 	}
-	l.passed = true
+	l.established = true
 	s.health.warn(roleWakes, nil)
 	return nil
 }
 
-func (l *wakeLife) setUp() (err error) {
+func (l *wakeConn) setUp() (err error) {
 	if err := l.w.s.declareExchange(l.link, l.w.exchange()); err != nil {
 		return err
 	}
-	if l.out, err = l.link.plain(); err != nil {
+	return l.link.bounded(l.consume)
+}
+
+// consume opens both channels, declares an exclusive queue for this node, and consumes it.
+func (l *wakeConn) consume() (err error) {
+	if l.sendChannel, err = l.link.plainChannel(); err != nil {
 		return err
 	}
-	if l.in, err = l.link.plain(); err != nil {
+	if l.receiveChannel, err = l.link.plainChannel(); err != nil {
 		return err
 	}
-	queue, err := l.in.QueueDeclare("", false, true, true, false, amqp.Table{"x-max-length": int32(wakesAhead)})
+	queue, err := l.receiveChannel.QueueDeclare("", false, true, true, false, amqp.Table{"x-max-length": int32(wakeBacklog)})
 	if err != nil {
 		return fmt.Errorf("declare a queue for wake-ups: %w", describe(err))
 	}
 	l.queue = queue.Name
-	l.heard, err = l.in.Consume(l.queue, "", true, true, false, false, nil)
+	l.deliveries, err = l.receiveChannel.Consume(l.queue, "", true, true, false, false, nil)
 	if err != nil {
 		return fmt.Errorf("consume wake-ups: %w", describe(err))
 	}
 	return nil
 }
 
-// hear passes on what arrives, until the consumer ends.
-func (l *wakeLife) hear() {
-	for d := range l.heard {
+// receive passes on wake-ups until the consumer ends.
+func (l *wakeConn) receive() {
+	for d := range l.deliveries {
 		l.w.s.metrics.wakesReceived.Inc()
 		l.w.heard(d.Body)
 	}
 	l.failed <- errCancelled
 }
 
-// bind keeps the queue bound to the shards that are followed, until the connection ends.
-func (l *wakeLife) bind() {
+// bind keeps the queue bound to the followed shards until the connection ends.
+func (l *wakeConn) bind() {
 	for {
 		if err := l.rebind(l.w.wanted()); err != nil {
 			l.failed <- err
@@ -194,16 +202,17 @@ func (l *wakeLife) bind() {
 	}
 }
 
-// rebind changes the bindings to those of wanted: at first there are none.
-func (l *wakeLife) rebind(wanted map[int]bool) error {
-	timer := time.AfterFunc(l.w.s.cfg.DialTimeout, l.link.kill)
-	defer timer.Stop()
+// rebind binds the queue to exactly the wanted shards. A new connection has no bindings.
+func (l *wakeConn) rebind(wanted map[int]bool) error {
 	added := false
 	for _, shard := range slices.Sorted(maps.Keys(wanted)) {
 		if l.bound[shard] {
 			continue
 		}
-		if err := l.in.QueueBind(l.queue, strconv.Itoa(shard), l.w.exchange(), false, nil); err != nil {
+		err := l.link.bounded(func() error {
+			return l.receiveChannel.QueueBind(l.queue, strconv.Itoa(shard), l.w.exchange(), false, nil)
+		})
+		if err != nil {
 			return fmt.Errorf("bind shard %d for wake-ups: %w", shard, describe(err))
 		}
 		added = true
@@ -212,7 +221,8 @@ func (l *wakeLife) rebind(wanted map[int]bool) error {
 		if wanted[shard] {
 			continue
 		}
-		if err := l.in.QueueUnbind(l.queue, strconv.Itoa(shard), l.w.exchange(), nil); err != nil {
+		err := l.link.bounded(func() error { return l.receiveChannel.QueueUnbind(l.queue, strconv.Itoa(shard), l.w.exchange(), nil) })
+		if err != nil {
 			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, describe(err))
 		}
 	}
@@ -223,24 +233,24 @@ func (l *wakeLife) rebind(wanted map[int]bool) error {
 	return nil
 }
 
-// send publishes what Send has queued, at once, until ctx or the connection ends.
-func (l *wakeLife) send(ctx context.Context) error {
+// send publishes queued wake-ups at once, until ctx or the connection ends.
+func (l *wakeConn) send(ctx context.Context) error {
 	for {
 		queue := l.w.queue
 		if l.link.blocked.Load() != nil {
-			queue = nil // the broker does not read: the queue drops the oldest
+			queue = nil // the broker does not read; Send drops the oldest
 		}
 		select {
 		case m := <-queue:
 			if err := l.publish(m); err != nil {
-				return fmt.Errorf("publish wake-ups: %w", l.cause(ctx, err))
+				return fmt.Errorf("publish wake-ups: %w", l.reasonOf(ctx, err))
 			}
-		case <-l.link.flipped:
+		case <-l.link.blockedChanged:
 		case err := <-l.failed:
-			return l.cause(ctx, err)
+			return l.reasonOf(ctx, err)
 		case <-l.link.done:
-			return l.cause(ctx, errClosed)
-		case fault := <-l.out.closed:
+			return l.reasonOf(ctx, errClosed)
+		case fault := <-l.sendChannel.closed:
 			if fault == nil {
 				return errClosed
 			}
@@ -252,8 +262,8 @@ func (l *wakeLife) send(ctx context.Context) error {
 	}
 }
 
-// flush sends what waits, before the end.
-func (l *wakeLife) flush() {
+// flush sends the queued wake-ups before the end.
+func (l *wakeConn) flush() {
 	for l.link.blocked.Load() == nil {
 		select {
 		case m := <-l.w.queue:
@@ -266,21 +276,21 @@ func (l *wakeLife) flush() {
 	}
 }
 
-// publish sends m and what waits behind it, in one write.
-func (l *wakeLife) publish(m wakeUp) error {
+// publish sends m and up to wakeBurst-1 queued wake-ups, in one write.
+func (l *wakeConn) publish(m wakeUp) error {
 	n := 1
-	l.link.wire.begin(time.Now().Add(l.w.s.cfg.WriteTimeout))
-	err := l.hand(m)
+	l.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(l.w.s.cfg.WriteTimeout)})
+	err := l.publishOne(m)
 	for more := true; more && err == nil && n < wakeBurst; {
 		select {
 		case m = <-l.w.queue:
 			n++
-			err = l.hand(m)
+			err = l.publishOne(m)
 		default:
 			more = false
 		}
 	}
-	if _, werr := l.link.wire.end(); err == nil {
+	if _, werr := l.link.wire.endDelivery(); err == nil {
 		err = werr
 	}
 	if err != nil {
@@ -291,16 +301,16 @@ func (l *wakeLife) publish(m wakeUp) error {
 	return nil
 }
 
-func (l *wakeLife) hand(m wakeUp) error {
-	_, err := l.out.PublishWithDeferredConfirm(l.w.exchange(), strconv.Itoa(m.shard), false, false, amqp.Publishing{
+func (l *wakeConn) publishOne(m wakeUp) error {
+	_, err := l.sendChannel.PublishWithDeferredConfirm(l.w.exchange(), strconv.Itoa(m.shard), false, false, amqp.Publishing{
 		Type: "wake", AppId: appID, DeliveryMode: amqp.Transient, Body: m.body,
 	})
 	return err
 }
 
-// cause returns the broker's own word on why err happened, or err.
-func (l *wakeLife) cause(ctx context.Context, err error) error {
-	if cause := l.link.lost(ctx, l.out, l.in); cause != nil {
+// reasonOf returns the broker's reason for err, or err without one.
+func (l *wakeConn) reasonOf(ctx context.Context, err error) error {
+	if cause := l.link.lost(ctx, l.sendChannel, l.receiveChannel); cause != nil {
 		return cause
 	}
 	return err

@@ -2,12 +2,13 @@ package rabbit
 
 import (
 	"net"
-	"time"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// writeOnce writes p unless deadline has passed. The connection's own write deadline bounds the call.
-func writeOnce(conn net.Conn, p []byte, deadline time.Time) (int, error) {
-	if !time.Now().Before(deadline) {
+// writeOnce writes p unless the write limit has passed. The connection's write deadline bounds the call.
+func writeOnce(conn net.Conn, p []byte, limits ring.Limits) (int, error) {
+	if limits.Late() {
 		return 0, errTooLate
 	}
 	return conn.Write(p)

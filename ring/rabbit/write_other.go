@@ -4,10 +4,11 @@ package rabbit
 
 import (
 	"net"
-	"time"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// writeUntil writes p unless deadline has passed; a write that waits for room ends by the connection's own deadline.
-func writeUntil(conn net.Conn, p []byte, deadline time.Time) (int, error) {
-	return writeOnce(conn, p, deadline)
+// writeUntil writes p unless the write limit has passed. The connection's write deadline ends a write that waits for buffer space.
+func writeUntil(conn net.Conn, p []byte, limits ring.Limits) (int, error) {
+	return writeOnce(conn, p, limits)
 }

@@ -7,17 +7,18 @@ import (
 	"io"
 	"net"
 	"syscall"
-	"time"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// writeUntil writes p, and begins no system call at deadline or later. net.Conn.Write with a deadline would not do: it
-// waits for room in the socket's buffer, and a process that is stopped meanwhile and goes on after the deadline finds
-// room and deadline at once, and may write (10 MB in one of two tries). It returns how many bytes the operating system
-// took.
-func writeUntil(conn net.Conn, p []byte, deadline time.Time) (int, error) {
+// writeUntil writes p, and begins no system call at the write limit or later. It returns the number of bytes that the operating system took.
+//
+// net.Conn.Write with a deadline is not enough. It waits for space in the socket's buffer. If the process is stopped during that wait and
+// continues after the deadline, it finds both the space and the passed deadline, and may write (10 MB, in one try of two).
+func writeUntil(conn net.Conn, p []byte, limits ring.Limits) (int, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
-		return writeOnce(conn, p, deadline)
+		return writeOnce(conn, p, limits)
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
@@ -27,7 +28,7 @@ func writeUntil(conn net.Conn, p []byte, deadline time.Time) (int, error) {
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
 		for n < len(p) {
-			if !time.Now().Before(deadline) {
+			if limits.Late() {
 				failed = errTooLate
 				return true
 			}
@@ -35,7 +36,7 @@ func writeUntil(conn net.Conn, p []byte, deadline time.Time) (int, error) {
 			switch {
 			case errors.Is(err, syscall.EINTR):
 			case errors.Is(err, syscall.EAGAIN):
-				return false // wait for room, and look at the clock again
+				return false // wait for buffer space, then read the clock again
 			case err != nil:
 				failed = err
 				return true

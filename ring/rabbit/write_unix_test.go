@@ -10,10 +10,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// A process is stopped while its write waits for room, and goes on after the limit, when there is room: not a byte may
-// follow.
+// A process is stopped while its write waits for buffer space, and continues after the limit, when there is space. It must not write another
+// byte.
 func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
 	if addr := os.Getenv("TEST_WRITE_TO"); addr != "" {
 		writeWithLimit(t, addr)
@@ -38,10 +40,10 @@ func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil { // its time has begun
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil { // the limit of the child has begun
 		t.Fatal(err)
 	}
-	<-time.After(300 * time.Millisecond) // it writes until the buffers are full, and waits
+	<-time.After(300 * time.Millisecond) // the child writes until the buffers are full, and waits
 	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
 	said, _ := io.ReadAll(out)
 	_ = child.Wait()
 	if written == 0 || late > 0 {
-		t.Errorf("%d bytes before the stop, %d after the limit; the process said %s", written, late, said)
+		t.Errorf("%d bytes before the limit, %d after it; output of the process: %s", written, late, said)
 	}
 }
 
@@ -67,18 +69,18 @@ func writeWithLimit(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	w := newWire(conn, time.Minute, 0)
-	w.begin(time.Now().Add(lateLimit))
+	w.beginDelivery(ring.Limits{WriteBy: time.Now().Add(lateLimit)})
 	_, err = w.Write(make([]byte, 256<<20))
 	t.Logf("%d bytes, %v", w.sent(), err)
 }
 
-// drainFor reads for the whole of d.
+// drainFor reads until d has passed, and returns the number of bytes.
 func drainFor(t *testing.T, conn net.Conn, d time.Duration) (n int64) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(d))
 	n, err := io.Copy(io.Discard, conn)
 	if err == nil {
-		t.Fatal("the other end is gone")
+		t.Fatal("the other end closed the connection")
 	}
 	return n
 }

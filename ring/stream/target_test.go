@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rings makes that many rings of an application.
+// rings makes n rings of an application.
 func rings(application string, n int) []clock.Ring {
 	rs := make([]clock.Ring, n)
 	for i := range rs {
@@ -29,11 +29,11 @@ func rings(application string, n int) []clock.Ring {
 }
 
 func limits() ring.Limits {
-	return ring.Limits{Write: time.Now().Add(time.Second), Answer: time.Now().Add(2 * time.Second)}
+	return ring.Limits{WriteBy: time.Now().Add(time.Second), ReplyBy: time.Now().Add(2 * time.Second)}
 }
 
-// read takes deliveries until ctx ends, answers each with err, and counts its rings.
-func read(ctx context.Context, s clock.Subscription, took *atomic.Int64, pause time.Duration, err error) {
+// readDeliveries takes deliveries until ctx ends. It counts the rings and reports err for each delivery.
+func readDeliveries(ctx context.Context, s clock.Subscription, took *atomic.Int64, pause time.Duration, err error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -46,7 +46,7 @@ func read(ctx context.Context, s clock.Subscription, took *atomic.Int64, pause t
 	}
 }
 
-// count returns how many outcomes there are of each kind.
+// count returns the number of outcomes of each kind.
 func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
 	n := map[clock.OutcomeKind]int{}
 	for _, o := range outcomes {
@@ -55,14 +55,14 @@ func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
 	return n
 }
 
-func want(t *testing.T, outcomes []clock.Outcome, kind clock.OutcomeKind, n int) {
+func wantOutcomes(t *testing.T, outcomes []clock.Outcome, kind clock.OutcomeKind, n int) {
 	t.Helper()
 	if got := count(outcomes); got[kind] != n {
 		t.Errorf("%v, want %d %s", got, n, kind)
 	}
 }
 
-func TestShare(t *testing.T) {
+func TestSubscribersShareRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,11 +72,11 @@ func TestShare(t *testing.T) {
 			s := target.Subscribe("a")
 			readers.Go(func() {
 				defer s.Close()
-				read(ctx, s, &took[i], time.Millisecond, nil)
+				readDeliveries(ctx, s, &took[i], time.Millisecond, nil)
 			})
 		}
 		outcomes := target.Lane().Deliver(ctx, rings("a", 30*maxDelivery), limits())
-		want(t, outcomes, clock.Confirmed, 30*maxDelivery)
+		wantOutcomes(t, outcomes, clock.Confirmed, 30*maxDelivery)
 		for i := range took {
 			if n := took[i].Load(); n < 8*maxDelivery {
 				t.Errorf("subscriber %d took %d of %d rings", i, n, 30*maxDelivery)
@@ -87,8 +87,8 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestOrder: a subscriber that is alone gets the rings in the order of the claim.
-func TestOrder(t *testing.T) {
+// The only subscriber gets the rings in the order of the claim.
+func TestLoneSubscriberGetsRingsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
@@ -112,47 +112,47 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-func TestNobody(t *testing.T) {
+func TestWithoutSubscriberRingsAreUnsent(t *testing.T) {
 	target := New()
 	if target.Accepts("a") {
 		t.Error("accepted without a subscriber")
 	}
-	want(t, target.Lane().Deliver(t.Context(), rings("a", 3), limits()), clock.Unsent, 3)
+	wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 3), limits()), clock.Unsent, 3)
 }
 
-func TestComingAndGoing(t *testing.T) {
+func TestAcceptsWhileSubscribed(t *testing.T) {
 	target := New()
 	first, second := target.Subscribe("a"), target.Subscribe("a")
 	select {
 	case <-target.Changed():
 	default:
-		t.Error("nobody was told that a subscriber came")
+		t.Error("Changed was not signalled when a subscriber came")
 	}
 	first.Close()
 	first.Close() // counts once
 	if !target.Accepts("a") || target.Accepts("b") || target.Subscribers() != 1 || target.Usable() != nil {
-		t.Errorf("one of two went: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
+		t.Errorf("after the first of two subscribers left: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
 	}
 	second.Close()
-	if target.Accepts("a") || target.Subscribers() != 0 || len(target.open) != 0 {
-		t.Errorf("both went: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
+	if target.Accepts("a") || target.Subscribers() != 0 || len(target.outlets) != 0 {
+		t.Errorf("after both subscribers left: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
 	}
 	third := target.Subscribe("a")
-	second.Close() // of an outlet that is gone
+	second.Close() // its outlet is gone
 	if !target.Accepts("a") {
 		t.Error("an old subscription closed a new one's outlet")
 	}
 	third.Close()
 }
 
-// TestNotReading: who does not read takes its own application's time, not the others'.
-func TestNotReading(t *testing.T) {
-	for range 8 { // applications come in any order
-		synctest.Test(t, notReading)
+// A subscriber that does not read delays only its own application.
+func TestStalledSubscriberDelaysNoOtherApplication(t *testing.T) {
+	for range 8 { // Deliver takes the applications in random order
+		synctest.Test(t, testStalledSubscriber)
 	}
 }
 
-func notReading(t *testing.T) {
+func testStalledSubscriber(t *testing.T) {
 	target := New()
 	lazy, busy := target.Subscribe("lazy"), target.Subscribe("busy")
 	defer lazy.Close()
@@ -160,7 +160,7 @@ func notReading(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var took atomic.Int64
 	var readers sync.WaitGroup
-	begun := time.Now()
+	began := time.Now()
 	var last time.Duration
 	readers.Go(func() {
 		for {
@@ -169,23 +169,23 @@ func notReading(t *testing.T) {
 				return
 			case d := <-busy.Deliveries():
 				took.Add(int64(len(d.Rings)))
-				last = time.Since(begun)
+				last = time.Since(began)
 				d.Done(nil)
 			}
 		}
 	})
 	outcomes := target.Lane().Deliver(ctx, append(rings("lazy", 100), rings("busy", 200)...), limits())
-	want(t, outcomes[:100], clock.Untaken, 100)
-	want(t, outcomes[100:], clock.Confirmed, 200)
-	if last != 0 || time.Since(begun) != time.Second {
-		t.Errorf("the other waited %s, the delivery %s", last, time.Since(begun))
+	wantOutcomes(t, outcomes[:100], clock.Untaken, 100)
+	wantOutcomes(t, outcomes[100:], clock.Confirmed, 200)
+	if last != 0 || time.Since(began) != time.Second {
+		t.Errorf("the other application waited %s, the delivery took %s", last, time.Since(began))
 	}
 	cancel()
 	readers.Wait()
 }
 
-// TestOneOfTwoNotReading: the other takes all.
-func TestOneOfTwoNotReading(t *testing.T) {
+// There are two subscribers. When one stalls, the other takes all rings.
+func TestOtherSubscriberTakesAllRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		lazy, busy := target.Subscribe("a"), target.Subscribe("a")
@@ -194,15 +194,15 @@ func TestOneOfTwoNotReading(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var took atomic.Int64
 		var readers sync.WaitGroup
-		readers.Go(func() { read(ctx, busy, &took, 0, nil) })
-		want(t, target.Lane().Deliver(ctx, rings("a", 300), limits()), clock.Confirmed, 300)
+		readers.Go(func() { readDeliveries(ctx, busy, &took, 0, nil) })
+		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 300), limits()), clock.Confirmed, 300)
 		cancel()
 		readers.Wait()
 	})
 }
 
-// TestLastGoes: what nobody had taken up is unsent at once.
-func TestLastGoes(t *testing.T) {
+// When the last subscriber leaves, the rings that it did not take are unsent at once.
+func TestLastSubscriberGoneMakesRestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
@@ -211,18 +211,18 @@ func TestLastGoes(t *testing.T) {
 			s.Close()
 			d.Done(errors.New("broken pipe"))
 		})
-		begun := time.Now()
+		began := time.Now()
 		outcomes := target.Lane().Deliver(t.Context(), rings("a", maxDelivery+10), limits())
-		want(t, outcomes, clock.Doubtful, maxDelivery)
-		want(t, outcomes, clock.Unsent, 10)
-		if took := time.Since(begun); took != 100*time.Millisecond {
+		wantOutcomes(t, outcomes, clock.Doubtful, maxDelivery)
+		wantOutcomes(t, outcomes, clock.Unsent, 10)
+		if took := time.Since(began); took != 100*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
 	})
 }
 
-// TestNoAnswer: what was taken up and not answered is in doubt at the limit; an answer after it harms nobody.
-func TestNoAnswer(t *testing.T) {
+// Rings that were taken and not reported by the reply limit are in doubt. A later report changes no outcome.
+func TestUnreportedRingsAreInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
@@ -230,19 +230,19 @@ func TestNoAnswer(t *testing.T) {
 		taken := make(chan clock.Delivery, 1)
 		var reader sync.WaitGroup
 		reader.Go(func() { taken <- <-s.Deliveries() })
-		begun := time.Now()
+		began := time.Now()
 		outcomes := target.Lane().Deliver(t.Context(), rings("a", 5), limits())
-		want(t, outcomes, clock.Doubtful, 5)
-		if took := time.Since(begun); took != 2*time.Second {
+		wantOutcomes(t, outcomes, clock.Doubtful, 5)
+		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %s", took)
 		}
 		reader.Wait()
 		(<-taken).Done(nil)
-		want(t, outcomes, clock.Doubtful, 5)
+		wantOutcomes(t, outcomes, clock.Doubtful, 5)
 	})
 }
 
-func TestStopping(t *testing.T) {
+func TestEndOfContextMakesRestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
@@ -253,24 +253,24 @@ func TestStopping(t *testing.T) {
 			cancel()
 		})
 		outcomes := target.Lane().Deliver(ctx, rings("a", maxDelivery+1), limits())
-		want(t, outcomes, clock.Doubtful, maxDelivery)
-		want(t, outcomes, clock.Unsent, 1)
+		wantOutcomes(t, outcomes, clock.Doubtful, maxDelivery)
+		wantOutcomes(t, outcomes, clock.Unsent, 1)
 	})
 }
 
-// TestLimitIsPast: nothing is handed over after the write limit, though somebody is waiting for it.
-func TestLimitIsPast(t *testing.T) {
+// After the write limit no ring is handed over, although a subscriber waits.
+func TestNoRingIsHandedOverAfterWriteBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for range 50 { // a select takes any of what is ready
+		for range 50 { // a select takes any ready case
 			target := New()
 			s := target.Subscribe("a")
 			ctx, cancel := context.WithCancel(t.Context())
 			var took atomic.Int64
 			var readers sync.WaitGroup
-			readers.Go(func() { read(ctx, s, &took, 0, nil) })
+			readers.Go(func() { readDeliveries(ctx, s, &took, 0, nil) })
 			synctest.Wait()
-			past := ring.Limits{Write: time.Now().Add(-time.Millisecond), Answer: time.Now().Add(time.Second)}
-			want(t, target.Lane().Deliver(ctx, rings("a", 3*maxDelivery), past), clock.Confirmed, 0)
+			past := ring.Limits{WriteBy: time.Now().Add(-time.Millisecond), ReplyBy: time.Now().Add(time.Second)}
+			wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 3*maxDelivery), past), clock.Confirmed, 0)
 			if took.Load() != 0 {
 				t.Fatalf("%d rings were handed over after the limit", took.Load())
 			}
@@ -281,8 +281,8 @@ func TestLimitIsPast(t *testing.T) {
 	})
 }
 
-// TestComeAndGoUnderLoad has subscribers come and go while lanes deliver: every outcome is one that the subscribers agree with.
-func TestComeAndGoUnderLoad(t *testing.T) {
+// Subscribers come and go while lanes deliver. The number of confirmed rings is the number that subscribers took.
+func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 	target := New()
 	ctx, cancel := context.WithCancel(t.Context())
 	var took, confirmed atomic.Int64
@@ -308,7 +308,7 @@ func TestComeAndGoUnderLoad(t *testing.T) {
 			lane := target.Lane()
 			for range 50 {
 				batch := append(rings("app0", 100), rings("app1", 50+i)...)
-				limits := ring.Limits{Write: time.Now().Add(20 * time.Millisecond), Answer: time.Now().Add(5 * time.Second)}
+				limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Millisecond), ReplyBy: time.Now().Add(5 * time.Second)}
 				for k, n := range count(lane.Deliver(t.Context(), batch, limits)) {
 					switch k {
 					case clock.Confirmed:
@@ -327,7 +327,7 @@ func TestComeAndGoUnderLoad(t *testing.T) {
 	lanes.Wait()
 	cancel()
 	subscribers.Wait()
-	if took.Load() != confirmed.Load() || target.Subscribers() != 0 || len(target.open) != 0 {
+	if took.Load() != confirmed.Load() || target.Subscribers() != 0 || len(target.outlets) != 0 {
 		t.Errorf("took %d, confirmed %d, %d subscribers", took.Load(), confirmed.Load(), target.Subscribers())
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring"
 )
 
-// pair returns a wire and the other end of its socket.
+// pair returns a wire and the far end of its connection.
 func pair(t *testing.T, gather int) (*wire, net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,25 +34,25 @@ func pair(t *testing.T, gather int) (*wire, net.Conn) {
 	return w, far
 }
 
-func soon() time.Time { return time.Now().Add(5 * time.Second) }
+func farDeadline() time.Time { return time.Now().Add(hangGuard) }
 
-func write(t *testing.T, w *wire, p string) {
+func mustWrite(t *testing.T, w *wire, p string) {
 	t.Helper()
 	if n, err := w.Write([]byte(p)); err != nil || n != len(p) {
 		t.Fatalf("write: %d, %v", n, err)
 	}
 }
 
-func read(t *testing.T, c net.Conn, want string) {
+func mustRead(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
-	_ = c.SetReadDeadline(soon())
+	_ = c.SetReadDeadline(farDeadline())
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		t.Fatalf("read %q, %v; want %q", got, err, want)
 	}
 }
 
-func quiet(t *testing.T, c net.Conn) {
+func mustBeSilent(t *testing.T, c net.Conn) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -60,43 +62,43 @@ func quiet(t *testing.T, c net.Conn) {
 
 func TestWireGathersOnlyInADelivery(t *testing.T) {
 	w, far := pair(t, 10)
-	write(t, w, "hello")
-	read(t, far, "hello") // nobody flushed
-	w.begin(soon())
-	write(t, w, "abc")
-	write(t, w, "def")
-	quiet(t, far)
+	mustWrite(t, w, "hello")
+	mustRead(t, far, "hello") // without a flush
+	w.beginDelivery(ring.Limits{WriteBy: farDeadline()})
+	mustWrite(t, w, "abc")
+	mustWrite(t, w, "def")
+	mustBeSilent(t, far)
 	if w.sent() != 5 || w.mark() != 11 {
 		t.Errorf("sent %d of %d", w.sent(), w.mark())
 	}
-	write(t, w, "ghijk") // does not fit any more
-	read(t, far, "abcdef")
-	write(t, w, "0123456789+") // larger than the buffer
-	read(t, far, "ghijk0123456789+")
-	write(t, w, "l")
-	if n, err := w.end(); n != 4 || err != nil {
+	mustWrite(t, w, "ghijk") // does not fit any more
+	mustRead(t, far, "abcdef")
+	mustWrite(t, w, "0123456789+") // larger than the buffer
+	mustRead(t, far, "ghijk0123456789+")
+	mustWrite(t, w, "l")
+	if n, err := w.endDelivery(); n != 4 || err != nil {
 		t.Errorf("%d writes, %v", n, err)
 	}
-	read(t, far, "l")
+	mustRead(t, far, "l")
 	if w.sent() != w.mark() {
 		t.Errorf("sent %d of %d", w.sent(), w.mark())
 	}
-	write(t, w, "bye")
-	read(t, far, "bye")
+	mustWrite(t, w, "bye")
+	mustRead(t, far, "bye")
 }
 
 func TestWireRefusesLateWrites(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		w, far := pair(t, 100)
 		limit := time.Now().Add(20 * time.Millisecond)
-		w.begin(limit)
-		write(t, w, "abc")
+		w.beginDelivery(ring.Limits{WriteBy: limit})
+		mustWrite(t, w, "abc")
 		<-time.After(time.Until(limit))
 		var err error
 		if flushed {
 			_, err = w.Write(make([]byte, 200))
 		} else {
-			_, err = w.end()
+			_, err = w.endDelivery()
 		}
 		if err == nil || w.sent() != 0 {
 			t.Fatalf("a late write: %v, sent %d", err, w.sent())
@@ -104,26 +106,26 @@ func TestWireRefusesLateWrites(t *testing.T) {
 		if _, err := w.Write([]byte("x")); err == nil {
 			t.Fatal("a write on a broken wire succeeded")
 		}
-		if _, err := w.end(); err == nil {
+		if _, err := w.endDelivery(); err == nil {
 			t.Fatal("the error is lost")
 		}
-		_ = far.SetReadDeadline(soon())
+		_ = far.SetReadDeadline(farDeadline())
 		if n, err := far.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("the far end read %d bytes, %v", n, err)
 		}
 	}
 }
 
-// A write that waits for room ends at its limit, and what has left is counted to the byte.
+// A write that waits for buffer space ends at its limit. The count of written bytes is exact.
 func TestWireBoundsABlockedWrite(t *testing.T) {
 	w, far := pair(t, 0)
-	began := time.Now()
-	w.begin(began.Add(100 * time.Millisecond))
+	limit := time.Now().Add(300 * time.Millisecond)
+	w.beginDelivery(ring.Limits{WriteBy: limit})
 	if _, err := w.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errTooLate) {
 		t.Fatalf("error %v", err)
 	}
-	if took := time.Since(began); took < 90*time.Millisecond || took > 2*time.Second {
-		t.Errorf("took %s", took)
+	if left := time.Until(limit); left > 0 {
+		t.Errorf("it ended %s before the limit", left)
 	}
 	if sent := w.sent(); sent == 0 || sent >= 64<<20 {
 		t.Errorf("sent %d", sent)
@@ -155,17 +157,17 @@ func TestKillEndsABlockedWrite(t *testing.T) {
 	select {
 	case err := <-failed:
 		if err == nil {
-			t.Fatal("written")
+			t.Fatal("the write succeeded")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(hangGuard):
 		t.Fatal("the write goes on")
 	}
 	if w.failure() == nil {
-		t.Error("not broken")
+		t.Error("the wire is not broken")
 	}
 }
 
-// Heartbeats come in while a delivery gathers: nothing is torn, lost or left behind.
+// Frames written during a delivery, like heartbeats, stay whole, and none is lost or left in the buffer.
 func TestWireKeepsFramesWhole(t *testing.T) {
 	w, far := pair(t, 1000)
 	var wait sync.WaitGroup
@@ -182,16 +184,16 @@ func TestWireKeepsFramesWhole(t *testing.T) {
 	}
 	wait.Go(func() {
 		for range 50 {
-			w.begin(soon())
+			w.beginDelivery(ring.Limits{WriteBy: farDeadline()})
 			_, _ = w.Write([]byte("<frame>"))
-			if _, err := w.end(); err != nil {
+			if _, err := w.endDelivery(); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	total += 50 * 7
 	got := make([]byte, total)
-	_ = far.SetReadDeadline(soon())
+	_ = far.SetReadDeadline(farDeadline())
 	if _, err := io.ReadFull(far, got); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,42 @@
+package rabbit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// keepConnected calls serve again and again until ctx ends. serve opens one connection of the role, uses it until it ends, and returns the
+// reason. established reports whether the connection became usable. The pause between two calls grows until a connection is established.
+func (s *Session) keepConnected(ctx context.Context, role string, serve func(context.Context) (established bool, err error)) {
+	backoff, failures, lastError := clock.Backoff{First: s.cfg.BackoffMin, Last: s.cfg.BackoffMax}, 0, ""
+	for ctx.Err() == nil {
+		established, err := serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		level := slog.LevelDebug // the same error again
+		if established || err.Error() != lastError {
+			level = slog.LevelWarn
+		}
+		lastError = err.Error()
+		s.log.Log(ctx, level, "broker is not usable", "role", role, "broker", s.address, "err", err)
+		if established {
+			failures = 0
+		}
+		pause(ctx, backoff.Wait(failures))
+		failures++
+	}
+}
+
+// pause sleeps for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
