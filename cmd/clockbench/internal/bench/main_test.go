@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// The paths of the measured clockd, and of the clockbench with the HTTP server without a store.
+var executable, baseline string
+
+func TestMain(m *testing.M) {
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	directory, err := os.MkdirTemp("", "clockd-bench-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(directory) }()
+	executable, baseline = filepath.Join(directory, "clockd"), filepath.Join(directory, "clockbench")
+	build := exec.Command("go", "build", "-o", directory, "github.com/clockd/clockd/cmd/clockd", "github.com/clockd/clockd/cmd/clockbench")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	onNewName = func(name string) { createdNames.Store(name, true) }
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
