@@ -9,15 +9,19 @@ import (
 
 var _ rabbit.Answerer = answerer{}
 
-// answerer applies the answers that come over RabbitMQ.
+// answerer applies the answers that arrive over RabbitMQ.
 type answerer struct{ service *clock.Service }
 
-// Answer applies the answers in order and returns what became of each.
-func (a answerer) Answer(ctx context.Context, answers []clock.Answer) []error {
-	pending := a.service.Answers(ctx, answers)
-	errs := make([]error, len(pending))
-	for i, p := range pending {
-		_, errs[i] = p.Wait(ctx)
+// Answer submits the answers in order, and calls done for each answer once its outcome is known. An answer to an alarm whose row is
+// locked does not delay the others.
+func (a answerer) Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error)) {
+	for i := range answers {
+		answers[i].Brief = true
 	}
-	return errs
+	for i, p := range a.service.Answers(ctx, answers) {
+		go func() {
+			_, err := p.Wait(ctx)
+			done(i, err)
+		}()
+	}
 }

@@ -17,19 +17,20 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// auditInterval is how often database and broker are asked how safe what they confirm is: settings change, and so do servers.
+// auditInterval is the time between two audits. It repeats because settings change, and because another server may take over.
 const auditInterval = time.Minute
 
-// audit asks how safe what was confirmed is, and tells: in the log when an answer is new, in readiness, and as a metric.
+// audit asks the database and the broker whether they keep what they have confirmed. It reports each new finding in the log, and all
+// findings in readiness and as a metric.
 type audit struct {
 	database store.Auditor
-	broker   *rabbit.Session // nil where rings go to the stream
+	broker   *rabbit.Session // nil if rings go to the stream
 	log      *slog.Logger
 	safe     *prometheus.GaugeVec
 
 	mu       sync.Mutex
-	settings []store.Finding // of the database, when it was last asked with success
-	queues   []store.Finding // of the broker
+	settings []store.Finding // findings of the last successful audit of the database
+	queues   []store.Finding // findings of the last successful audit of the broker
 }
 
 func newAudit(st store.Store, broker *rabbit.Session, log *slog.Logger, reg prometheus.Registerer) *audit {
@@ -37,19 +38,19 @@ func newAudit(st store.Store, broker *rabbit.Session, log *slog.Logger, reg prom
 		database: st, broker: broker, log: log,
 		safe: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_durability_safe",
-			Help: "1 where a setting of the database, or all queues, keep what was confirmed; 0 where it may be lost. Asked every minute.",
+			Help: "1 if the database's setting (or the setting queues: all queues) keeps confirmed data, 0 if confirmed data may be lost. Checked every minute.",
 		}, []string{"setting"}),
 	}
 	reg.MustRegister(a.safe)
 	return a
 }
 
-// Run looks every minute until ctx ends.
+// Run audits every auditInterval until ctx ends.
 func (a *audit) Run(ctx context.Context) error {
 	ticker := time.NewTicker(auditInterval)
 	defer ticker.Stop()
 	for {
-		if err := a.look(ctx); err != nil && ctx.Err() == nil {
+		if err := a.refresh(ctx); err != nil && ctx.Err() == nil {
 			a.log.Debug("could not ask how durable commits are", "err", err)
 		}
 		select {
@@ -60,37 +61,37 @@ func (a *audit) Run(ctx context.Context) error {
 	}
 }
 
-// look asks once. Database and broker are asked independently of each other.
-func (a *audit) look(ctx context.Context) error {
+// refresh asks the database and the broker once. A failure of one does not stop the audit of the other.
+func (a *audit) refresh(ctx context.Context) error {
 	settings, err := a.database.Durability(ctx)
 	if err == nil {
 		for _, f := range settings {
 			a.safe.WithLabelValues(f.Name).Set(oneIf(f.Safe))
 		}
-		a.tell(&a.settings, settings)
+		a.report(&a.settings, settings)
 	}
 	if a.broker == nil {
 		return err
 	}
-	found, unasked := a.broker.Findings(ctx)
-	if unasked == nil && found != nil {
+	found, brokerErr := a.broker.Findings(ctx)
+	if brokerErr == nil && found != nil {
 		queues := make([]store.Finding, len(found))
 		for i, f := range found {
 			queues[i] = store.Finding(f)
 		}
-		a.safe.WithLabelValues("queues").Set(oneIf(unsafe(queues) == ""))
-		a.tell(&a.queues, queues)
+		a.safe.WithLabelValues("queues").Set(oneIf(unsafeSettings(queues) == ""))
+		a.report(&a.queues, queues)
 	}
-	return errors.Join(err, unasked)
+	return errors.Join(err, brokerErr)
 }
 
-// tell makes what was found known in place of what was before; what is unsafe is logged when it is new.
-func (a *audit) tell(before *[]store.Finding, found []store.Finding) {
+// report replaces the findings before with those found now. It logs each unsafe finding that is new.
+func (a *audit) report(before *[]store.Finding, found []store.Finding) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, f := range found {
 		if !f.Safe && !slices.Contains(*before, f) {
-			a.log.Warn("what was confirmed may be lost", "setting", f.Name, "value", f.Value, "reason", f.Detail)
+			a.log.Warn("confirmed data may be lost", "setting", f.Name, "value", f.Value, "reason", f.Detail)
 		}
 	}
 	*before = found
@@ -103,18 +104,18 @@ func oneIf(b bool) float64 {
 	return 0
 }
 
-// check is what readiness says of it.
-func (a *audit) check() clockhttp.Check {
+// readinessCheck returns the audit's check for readiness.
+func (a *audit) readinessCheck() clockhttp.Check {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if detail := unsafe(slices.Concat(a.settings, a.queues)); detail != "" {
+	if detail := unsafeSettings(slices.Concat(a.settings, a.queues)); detail != "" {
 		return clockhttp.Check{Name: "durability", Status: statusWarning, Detail: detail}
 	}
 	return clockhttp.Check{Name: "durability", Status: statusOK}
 }
 
-// unsafe returns what is unsafe in a sentence each, "" when nothing is.
-func unsafe(found []store.Finding) string {
+// unsafeSettings returns one sentence for each unsafe finding, "" if all are safe.
+func unsafeSettings(found []store.Finding) string {
 	var reasons []string
 	for _, f := range found {
 		if !f.Safe {
@@ -124,13 +125,13 @@ func unsafe(found []store.Finding) string {
 	return strings.Join(reasons, "; ")
 }
 
-// requireDurable refuses a database that may lose what it has committed.
+// requireDurable returns an error if the database may lose committed data.
 func requireDurable(ctx context.Context, a store.Auditor) error {
 	found, err := a.Durability(ctx)
 	if err != nil {
 		return err
 	}
-	if detail := unsafe(found); detail != "" {
+	if detail := unsafeSettings(found); detail != "" {
 		return fmt.Errorf("the database may lose commits, and durability is required (CLOCKD_REQUIRE_DURABLE): %s", detail)
 	}
 	return nil

@@ -9,29 +9,28 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 )
 
-// clientFlags say which server to talk to, and how to print.
+// clientFlags select the server and the form of the output.
 type clientFlags struct {
 	Server string `env:"CLOCKD_SERVER" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Server to talk to."`
-	JSON   bool   `name:"json" help:"Print the server's answer as it is."`
+	JSON   bool   `name:"json" help:"Print the server's response unchanged."`
 }
 
-// keyArgs name an alarm.
+// keyArgs identify an alarm.
 type keyArgs struct {
 	Application string `arg:"" help:"Application the alarm belongs to."`
 	BusinessID  string `arg:"" name:"business-id" help:"The application's own id of the alarm."`
 }
 
-// path returns the alarm's path, percent-encoded so that any business id survives.
+// path returns the alarm's path. It is percent-encoded, so that every business id is possible.
 func (k keyArgs) path() string {
 	return "/v1/applications/" + url.PathEscape(k.Application) + "/alarms/" + escapeID(k.BusinessID)
 }
 
-// escapeID percent-encodes an id as one path segment; "." and ".." too, which clients would resolve.
+// escapeID percent-encodes an id as one path segment. It encodes "." and ".." too, because clients resolve them.
 func escapeID(id string) string {
 	if strings.Trim(id, ".") == "" {
 		return strings.ReplaceAll(id, ".", "%2E")
@@ -39,8 +38,8 @@ func escapeID(id string) string {
 	return url.PathEscape(id)
 }
 
-// alarmAnswer is what the client shows of an alarm.
-type alarmAnswer struct {
+// alarmResponse has the fields of an alarm that the client shows.
+type alarmResponse struct {
 	Application  string  `json:"application"`
 	BusinessID   string  `json:"business_id"`
 	State        string  `json:"state"`
@@ -62,17 +61,21 @@ type alarmAnswer struct {
 	} `json:"attempts"`
 }
 
-// problemAnswer is an error of the server.
-type problemAnswer struct {
+// problemResponse is a problem that the server returned.
+type problemResponse struct {
 	Status int    `json:"status"`
 	Code   string `json:"code"`
 	Field  string `json:"field"`
 	Detail string `json:"detail"`
 }
 
+// errServerURL does not quote the URL, because the URL may contain a password.
+var errServerURL = errors.New("the server's URL (CLOCKD_SERVER) cannot be read: it must be like http://127.0.0.1:8080")
+
 const clientTimeout = 30 * time.Second
 
-// call sends one request and returns the body of a 2xx answer; other answers are errors that say what the server said.
+// call sends one request and returns the body of the response. If the status is 400 or above, it returns an error with the server's
+// problem.
 func (f clientFlags) call(method, path string, body any, header http.Header) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
@@ -83,8 +86,8 @@ func (f clientFlags) call(method, path string, body any, header http.Header) ([]
 		content = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, strings.TrimSuffix(f.Server, "/")+path, content)
-	if err != nil {
-		return nil, fmt.Errorf("server %q: %w", f.Server, err)
+	if err != nil { // err quotes the URL, which may contain a password
+		return nil, errServerURL
 	}
 	for name, values := range header {
 		req.Header[name] = values
@@ -98,21 +101,21 @@ func (f clientFlags) call(method, path string, body any, header http.Header) ([]
 		return nil, fmt.Errorf("%w\nis clockd running there? start it with: clockd serve", err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
+	response, err := io.ReadAll(res.Body)
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode >= http.StatusBadRequest {
-		return nil, refusal(res, answer)
+		return nil, refusal(res, response)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// refusal puts a problem into words.
-func refusal(res *http.Response, answer []byte) error {
-	var p problemAnswer
-	if json.Unmarshal(answer, &p) != nil || p.Code == "" {
-		return fmt.Errorf("the server answered %s", res.Status)
+// refusal returns the error for a response with a problem.
+func refusal(res *http.Response, response []byte) error {
+	var p problemResponse
+	if json.Unmarshal(response, &p) != nil || p.Code == "" {
+		return fmt.Errorf("the server returned %s", res.Status)
 	}
 	text := fmt.Sprintf("%s (%s", p.Detail, p.Code)
 	if p.Field != "" {
@@ -124,22 +127,22 @@ func refusal(res *http.Response, answer []byte) error {
 	return errors.New(text + ")")
 }
 
-// print shows an alarm as JSON or in a line for people, with its failed attempts.
-func (f clientFlags) print(answer []byte) error {
+// print prints an alarm: as JSON, or in lines for people with its attempts.
+func (f clientFlags) print(response []byte) error {
 	if f.JSON {
-		_, err := fmt.Fprintf(os.Stdout, "%s\n", bytes.TrimSpace(answer))
+		_, err := fmt.Fprintf(stdout, "%s\n", bytes.TrimSpace(response))
 		return err
 	}
-	var a alarmAnswer
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return fmt.Errorf("the server's answer cannot be read: %w", err)
+	var a alarmResponse
+	if err := json.Unmarshal(response, &a); err != nil {
+		return fmt.Errorf("the server's response cannot be read: %w", err)
 	}
-	_, err := fmt.Fprint(os.Stdout, a.describe())
+	_, err := fmt.Fprint(stdout, a.describe())
 	return err
 }
 
-// describe returns the alarm in lines for people.
-func (a *alarmAnswer) describe() string {
+// describe returns the alarm and its attempts in lines for people.
+func (a *alarmResponse) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s is %s, to ring at %s, generation %d", a.Application, a.BusinessID, a.State, a.RingAt, a.Generation)
 	if a.RungAt != nil {

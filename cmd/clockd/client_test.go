@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// answering is a server that gives one answer after the other, and keeps what it was asked.
-type answering struct {
-	mu      sync.Mutex
-	answers []string // "status body"
-	asked   []string // "method path body", with If-Match where it was sent
+// scriptedServer is a server with prepared responses. It returns one after the other, and records the requests.
+type scriptedServer struct {
+	mu        sync.Mutex
+	responses []string // remaining responses, each "status body"
+	asked     []string // requests, each "method path body", with If-Match if it was sent
 }
 
-func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
@@ -29,19 +29,19 @@ func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		asked += " if " + g
 	}
 	a.asked = append(a.asked, asked)
-	status, answer := 500, "{}"
-	if len(a.answers) > 0 {
-		_, _ = fmt.Sscan(a.answers[0], &status)
-		answer, a.answers = a.answers[0][4:], a.answers[1:]
+	status, response := 500, "{}"
+	if len(a.responses) > 0 {
+		_, _ = fmt.Sscan(a.responses[0], &status)
+		response, a.responses = a.responses[0][4:], a.responses[1:]
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, answer)
+	_, _ = io.WriteString(w, response)
 }
 
-// client runs clockd against a server with these answers, and returns what it printed, its exit code and what it asked.
-func client(t *testing.T, answers []string, args ...string) (out string, code int, asked []string) {
+// client runs clockd against a server with these responses. It returns the output, the exit code and the requests.
+func client(t *testing.T, responses []string, args ...string) (out string, code int, asked []string) {
 	t.Helper()
-	a := &answering{answers: answers}
+	a := &scriptedServer{responses: responses}
 	server := httptest.NewServer(a)
 	defer server.Close()
 	b, err := command([]string{"CLOCKD_SERVER=" + server.URL}, args...).CombinedOutput()
@@ -64,25 +64,25 @@ const (
 		`"shards":[{"shard":0,"node":"b"},{"shard":1,"node":"b"},{"shard":2,"node":"b"},{"shard":3,"node":null},{"shard":4,"node":null},{"shard":5,"node":"b"}]}`
 )
 
-func TestClientCommands(t *testing.T) {
+func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 	for name, c := range map[string]struct {
-		args, answers []string
-		code          int
-		asked         []string
-		out           []string // each must be in the output
+		args, responses []string
+		code            int
+		asked           []string
+		out             []string // each must be in the output
 	}{
 		"kick one": {
-			args: []string{"kick", "shop", "a/b", "--generation", "3"}, answers: []string{kickedAlarm},
+			args: []string{"kick", "shop", "a/b", "--generation", "3"}, responses: []string{kickedAlarm},
 			asked: []string{`POST /v1/applications/shop/alarms/a%2Fb/kick if "3"`},
 			out:   []string{"shop/a/b is scheduled", "answered with bury by worker-7 at T2", "T3 buried by worker-7 no stock"},
 		},
 		"discard one": {
-			args: []string{"discard", "shop", ".."}, answers: []string{`409 {"status":409,"code":"not_dead","detail":"the alarm is rung"}`}, code: exitFailure,
+			args: []string{"discard", "shop", ".."}, responses: []string{`409 {"status":409,"code":"not_dead","detail":"the alarm is rung"}`}, code: exitFailure,
 			asked: []string{`POST /v1/applications/shop/alarms/%2E%2E/discard`}, out: []string{"the alarm is rung (not_dead)"},
 		},
 		"kick many": {
 			args: []string{"kick", "shop", "--prefix", "order-", "--state", "dead", "--limit", "25"},
-			answers: []string{
+			responses: []string{
 				`200 {"kicked":10,"failed":2,"cursor":"c1"}`, `200 {"kicked":13,"failed":0,"cursor":"c2"}`,
 			},
 			asked: []string{
@@ -92,8 +92,8 @@ func TestClientCommands(t *testing.T) {
 			out: []string{"kicked 23, not 2: they changed meanwhile; there may be more"},
 		},
 		"discard all": {
-			args:    []string{"discard", "shop", "--state", "dead,expired", "--limit", "0", "--json"},
-			answers: []string{`200 {"discarded":10000,"failed":0,"cursor":"c1"}`, `200 {"discarded":3,"failed":0,"cursor":null}`},
+			args:      []string{"discard", "shop", "--state", "dead,expired", "--limit", "0", "--json"},
+			responses: []string{`200 {"discarded":10000,"failed":0,"cursor":"c1"}`, `200 {"discarded":3,"failed":0,"cursor":null}`},
 			asked: []string{
 				`POST /v1/applications/shop/discard {"cursor":"","limit":10000,"prefix":"","state":["dead","expired"]}`,
 				`POST /v1/applications/shop/discard {"cursor":"c1","limit":10000,"prefix":"","state":["dead","expired"]}`,
@@ -106,7 +106,7 @@ func TestClientCommands(t *testing.T) {
 		},
 		"kick until it fails": {
 			args: []string{"kick", "shop", "--state", "dead", "--limit", "0"}, code: exitFailure,
-			answers: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`, `503 {"code":"unavailable","detail":"gone"}`},
+			responses: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`, `503 {"code":"unavailable","detail":"gone"}`},
 			asked: []string{
 				`POST /v1/applications/shop/kick {"cursor":"","limit":10000,"prefix":"","state":["dead"]}`,
 				`POST /v1/applications/shop/kick {"cursor":"c1","limit":10000,"prefix":"","state":["dead"]}`,
@@ -114,24 +114,24 @@ func TestClientCommands(t *testing.T) {
 			out: []string{"after 5 were kicked: gone (unavailable"},
 		},
 		"nodes": {
-			args: []string{"nodes"}, answers: []string{someNodes}, asked: []string{"GET /v1/nodes"},
+			args: []string{"nodes"}, responses: []string{someNodes}, asked: []string{"GET /v1/nodes"},
 			out: []string{
 				"NODE  INCARNATION  STATE          ADDRESS        VERSION  STARTED  SHARDS         STREAMS\n" +
 					"a     OLD          gone since T3  x              1.1      T0       0       -      -\n" +
 					"b *   ONE          alive          10.0.0.2:8080  1.2      T1       4       0-2,5  -\n" +
 					"b     TWO          alive          -              -        T2       0       -      bank,shop\n",
-				"* answered, at T9 by the database's clock\n", "2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
+				"* responded, at T9 by the database's clock\n", "2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
 			},
 		},
 		"set at most once": {
-			args: []string{"set", "shop", "a/b", "--in", "5s", "--delivery", "at_most_once"}, answers: []string{kickedAlarm},
+			args: []string{"set", "shop", "a/b", "--in", "5s", "--delivery", "at_most_once"}, responses: []string{kickedAlarm},
 			asked: []string{`PUT /v1/applications/shop/alarms/a%2Fb {"delay":"5s","delivery":"at_most_once"}`}, out: []string{"shop/a/b is scheduled"},
 		},
 		"set once": {args: []string{"set", "shop", "a", "--in", "5s", "--delivery", "once"}, code: exitUsage, out: []string{"at_most_once"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, code, asked := client(t, c.answers, c.args...)
+			out, code, asked := client(t, c.responses, c.args...)
 			if code != c.code || !slices.Equal(asked, c.asked) {
 				t.Errorf("exit code %d, want %d; asked\n%s, want\n%s; printed %s", code, c.code, strings.Join(asked, "\n"), strings.Join(c.asked, "\n"), out)
 			}

@@ -19,20 +19,20 @@ type setCommand struct {
 	keyArgs
 	clientFlags
 
-	In      string `xor:"time" required:"" placeholder:"30m" help:"Ring after that time: 30s, 30m, 2h, 7d."`
-	At      string `xor:"time" required:"" placeholder:"TIME" help:"Ring at that time: RFC 3339 with an offset, or milliseconds since the epoch."`
-	Latest  string `placeholder:"TIME" help:"Expire rather than ring later than that."`
+	In      string `xor:"time" required:"" placeholder:"30m" help:"Ring after this time: 30s, 30m, 2h, 7d."`
+	At      string `xor:"time" required:"" placeholder:"TIME" help:"Ring at this time: RFC 3339 with an offset, or milliseconds since the epoch."`
+	Latest  string `placeholder:"TIME" help:"Latest time to ring; later the alarm expires."`
 	Payload string `xor:"payload" placeholder:"JSON" help:"Payload, a JSON value."`
 	Text    string `xor:"payload" placeholder:"TEXT" help:"Payload, a text."`
 	File    string `xor:"payload" type:"existingfile" placeholder:"FILE" help:"Payload, the bytes of a file (- for standard input)."`
 
 	ContentType string `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
-	AckTimeout  string `placeholder:"30s" help:"Ring again unless acknowledged within that time."`
-	MaxRings    int    `placeholder:"10" help:"With --ack-timeout: how often it rings unacknowledged."`
-	Priority    int    `help:"0 to 9: of alarms due at one instant the higher rings first."`
-	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default) or at_most_once: never rung again when the outcome of a ring is not known."`
+	AckTimeout  string `placeholder:"30s" help:"Ring again unless the ring is acknowledged within this time."`
+	MaxRings    int    `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
+	Priority    int    `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
+	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
 	If          string `enum:",absent,earlier,later" default:"" help:"Condition: absent, earlier or later."`
-	Generation  int64  `placeholder:"N" help:"Condition: the alarm has that generation."`
+	Generation  int64  `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // Run sends the set and prints the alarm.
@@ -41,14 +41,14 @@ func (s *setCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.call(http.MethodPut, s.path(), body, ifMatch(s.Generation))
+	response, err := s.call(http.MethodPut, s.path(), body, ifMatch(s.Generation))
 	if err != nil {
 		return err
 	}
-	return s.print(answer)
+	return s.print(response)
 }
 
-// body returns the request as the server reads it; what is not given is left to the server's defaults.
+// body returns the body of the request. Options that are not given are left out; the server has the defaults.
 func (s *setCommand) body() (map[string]any, error) {
 	body := map[string]any{}
 	put := func(name, value string) {
@@ -79,7 +79,7 @@ func (s *setCommand) body() (map[string]any, error) {
 	return body, s.putFile(body)
 }
 
-// putTime adds a time: digits alone are milliseconds and go as a number.
+// putTime adds a time. A text of digits only is milliseconds since the epoch, sent as a number.
 func putTime(body map[string]any, name, value string) {
 	if value == "" {
 		return
@@ -121,16 +121,16 @@ type cancelCommand struct {
 	keyArgs
 	clientFlags
 
-	Generation int64 `placeholder:"N" help:"Condition: the alarm has that generation."`
+	Generation int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // Run sends the cancel and prints the alarm.
 func (c *cancelCommand) Run() error {
-	answer, err := c.call(http.MethodDelete, c.path(), nil, ifMatch(c.Generation))
+	response, err := c.call(http.MethodDelete, c.path(), nil, ifMatch(c.Generation))
 	if err != nil {
 		return err
 	}
-	return c.print(answer)
+	return c.print(response)
 }
 
 // getCommand shows an alarm.
@@ -141,11 +141,11 @@ type getCommand struct {
 
 // Run reads the alarm and prints it.
 func (g *getCommand) Run() error {
-	answer, err := g.call(http.MethodGet, g.path(), nil, nil)
+	response, err := g.call(http.MethodGet, g.path(), nil, nil)
 	if err != nil {
 		return err
 	}
-	return g.print(answer)
+	return g.print(response)
 }
 
 // listCommand lists alarms.
@@ -153,25 +153,25 @@ type listCommand struct {
 	Application string `arg:"" help:"Application whose alarms to list."`
 	clientFlags
 
-	State     []string `placeholder:"STATE,..." help:"Only in these states: scheduled, ringing, rung, expired, dead, cancelled, paused."`
-	DueAfter  string   `placeholder:"TIME" help:"Only due at that time or later."`
-	DueBefore string   `placeholder:"TIME" help:"Only due before that time."`
-	Prefix    string   `help:"Only business ids that begin so."`
-	Limit     int      `default:"100" help:"At most that many; 0: all."`
+	State     []string `placeholder:"STATE,..." help:"Only alarms in these states: scheduled, ringing, rung, expired, dead, cancelled, paused."`
+	DueAfter  string   `placeholder:"TIME" help:"Only alarms due at this time or later."`
+	DueBefore string   `placeholder:"TIME" help:"Only alarms due before this time."`
+	Prefix    string   `help:"Only alarms whose business id begins with this text."`
+	Limit     int      `default:"100" help:"Most alarms to list; 0: all."`
 }
 
-// maxPage is the most that the server lists at once.
+// maxPage is how many alarms the server returns in one page, at most.
 const maxPage = 1000
 
-// page is one answer to a list.
+// page is one page of a list.
 type page struct {
 	Alarms     []json.RawMessage `json:"alarms"`
 	NextCursor *string           `json:"next_cursor"`
 }
 
-// Run reads page after page and prints a table, or with --json a line an alarm.
+// Run reads page after page and prints a table, or with --json one line for each alarm.
 func (l *listCommand) Run() error {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
 		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tLAST ERROR")
 	}
@@ -207,24 +207,24 @@ func (l *listCommand) page(left int, cursor string) (p page, err error) {
 			query.Set(name, value)
 		}
 	}
-	answer, err := l.call(http.MethodGet, "/v1/applications/"+url.PathEscape(l.Application)+"/alarms?"+query.Encode(), nil, nil)
+	response, err := l.call(http.MethodGet, "/v1/applications/"+url.PathEscape(l.Application)+"/alarms?"+query.Encode(), nil, nil)
 	if err != nil {
 		return p, err
 	}
-	if err := json.Unmarshal(answer, &p); err != nil {
-		return p, fmt.Errorf("the server's answer cannot be read: %w", err)
+	if err := json.Unmarshal(response, &p); err != nil {
+		return p, fmt.Errorf("the server's response cannot be read: %w", err)
 	}
 	return p, nil
 }
 
 func (l *listCommand) row(table *tabwriter.Writer, raw json.RawMessage) error {
 	if l.JSON {
-		_, err := fmt.Fprintf(os.Stdout, "%s\n", raw)
+		_, err := fmt.Fprintf(stdout, "%s\n", raw)
 		return err
 	}
-	var a alarmAnswer
+	var a alarmResponse
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return fmt.Errorf("the server's answer cannot be read: %w", err)
+		return fmt.Errorf("the server's response cannot be read: %w", err)
 	}
 	next := "-"
 	if a.NextTryTime != nil {

@@ -18,21 +18,21 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// configError is a configuration that cannot be used, with all that is wrong with it.
+// configError is an invalid configuration, with all its faults.
 type configError struct{ reasons error }
 
-// Error lists the reasons, a line each.
+// Error lists the faults, one on each line.
 func (e *configError) Error() string {
 	return "the configuration cannot be used:\n  - " + strings.ReplaceAll(e.reasons.Error(), "\n", "\n  - ")
 }
 
-// databaseFlags say which database to use.
+// databaseFlags select the database.
 type databaseFlags struct {
-	DatabaseURL string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"mysql://user:pass@host:3306/db, postgres://user:pass@host:5432/db or sqlite:FILE."`
-	Shards      int    `env:"CLOCKD_SHARDS" default:"0" help:"Shard count of a new database (0: 64). An existing one must agree."`
+	DatabaseURL string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"mysql://user:pass@host:3306/db (or mariadb://), postgres://user:pass@host:5432/db or sqlite:FILE."`
+	Shards      int    `env:"CLOCKD_SHARDS" default:"0" help:"Shard count of a new database (0: 64). The count of an existing database must be the same."`
 }
 
-// logFlags say what is logged, to standard error.
+// logFlags configure the log, which is written to standard error.
 type logFlags struct {
 	LogLevel  slog.Level `env:"CLOCKD_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat string     `env:"CLOCKD_LOG_FORMAT" default:"text" enum:"text,json" help:"text or json."`
@@ -41,9 +41,9 @@ type logFlags struct {
 func (f logFlags) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: f.LogLevel}
 	if f.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+		return slog.New(slog.NewJSONHandler(stderr, options))
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
+	return slog.New(slog.NewTextHandler(stderr, options))
 }
 
 // serveFlags configure the service.
@@ -54,28 +54,31 @@ type serveFlags struct {
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Without it rings go to the stream."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
-	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API, to be asked how safe the bound queues are."`
+	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API. clockd asks it whether the bound queues are durable."`
 
-	Listen string `env:"CLOCKD_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on for HTTP."`
-	Node   string `env:"CLOCKD_NODE" placeholder:"NAME" help:"This node's name (default: host name and process id)."`
+	Listen                string   `env:"CLOCKD_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on for HTTP."`
+	Hosts                 []string `env:"CLOCKD_HOSTS" placeholder:"NAME,..." help:"Host names that clients may use for this server, besides addresses and localhost."`
+	Connections           int      `env:"CLOCKD_CONNECTIONS" default:"4096" help:"Open HTTP connections, at most; further connections are refused."`
+	ConnectionsPerAddress int      `env:"CLOCKD_CONNECTIONS_PER_ADDRESS" default:"2048" help:"Open HTTP connections from one remote address, at most (0: no limit). All clients of a proxy share its address."`
+	Node                  string   `env:"CLOCKD_NODE" placeholder:"NAME" help:"This node's name (default: host name and process id)."`
 
-	RequireDurable bool `env:"CLOCKD_REQUIRE_DURABLE" help:"Refuse to start on a database that is set up so that commits may be lost."`
+	RequireDurable bool `env:"CLOCKD_REQUIRE_DURABLE" help:"Refuse to start on a database whose settings may lose commits."`
 
 	NoMigrate    bool          `env:"CLOCKD_NO_MIGRATE" help:"Do not bring the schema up to date at start."`
-	StartTimeout time.Duration `env:"CLOCKD_START_TIMEOUT" default:"60s" help:"How long to wait at start for a database that does not answer."`
-	Retention    time.Duration `env:"CLOCKD_RETENTION" default:"24h" help:"How long alarms that are over are kept."`
-	MaxPayload   int           `env:"CLOCKD_MAX_PAYLOAD" default:"65536" help:"Bytes a payload, at most."`
+	StartTimeout time.Duration `env:"CLOCKD_START_TIMEOUT" default:"60s" help:"Longest wait at start for an unavailable database."`
+	Retention    time.Duration `env:"CLOCKD_RETENTION" default:"24h" help:"How long finished alarms are kept."`
+	MaxPayload   int           `env:"CLOCKD_MAX_PAYLOAD" default:"65536" help:"Bytes of a payload, at most."`
 
-	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Write transactions at once."`
-	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches rung at once, each with a database connection and a channel to the broker."`
-	RingBatch    int           `env:"CLOCKD_RING_BATCH" help:"Alarms a batch, at most; by default 300, on SQLite 500."`
-	HeapEntries  int           `env:"CLOCKD_HEAP_ENTRIES" default:"100000" help:"Alarms held in memory, at most."`
+	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Concurrent write transactions, at most."`
+	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches that ring at the same time, each with a database connection and a channel to the broker."`
+	RingBatch    int           `env:"CLOCKD_RING_BATCH" help:"Alarms of a batch, at most; by default 300, on SQLite 500."`
+	HeapEntries  int           `env:"CLOCKD_HEAP_ENTRIES" default:"100000" help:"Alarms in memory, at most."`
 	PreloadAhead time.Duration `env:"CLOCKD_PRELOAD_WINDOW" default:"30s" help:"How far ahead alarms are loaded into memory."`
 
-	CPUProfile string `name:"cpu-profile" env:"CLOCKD_CPU_PROFILE" placeholder:"DIR" help:"Write where processor time goes to DIR/clockd-PID.pprof, until the process stops."`
+	CPUProfile string `name:"cpu-profile" env:"CLOCKD_CPU_PROFILE" placeholder:"DIR" help:"Write a CPU profile of the whole run to DIR/clockd-PID.pprof."`
 }
 
-// config is all that the service is made of, checked.
+// config is the validated configuration of all parts of the service.
 type config struct {
 	serveFlags
 	service   clock.ServiceConfig
@@ -89,31 +92,32 @@ type config struct {
 // usesBroker reports whether rings go to RabbitMQ.
 func (c *config) usesBroker() bool { return c.AMQPURL != "" }
 
-// newConfig spreads the flags over the parts and returns a *configError with everything that is wrong.
-func newConfig(f serveFlags) (*config, error) {
-	c := &config{
-		serveFlags: f, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
+// newConfig makes the configuration of each part from the flags. It returns a *configError with all faults.
+func newConfig(flags serveFlags) (*config, error) {
+	cfg := &config{
+		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
 		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(),
 	}
-	if c.Node == "" {
-		c.Node = defaultNode()
+	if cfg.Node == "" {
+		cfg.Node = defaultNode()
 	}
-	c.service.MaxPayload, c.service.Writer.Lanes = f.MaxPayload, f.WriteLanes
-	c.http.Listen, c.http.Exchange = f.Listen, f.AMQPExchange
-	c.ring.Workers, c.ring.BatchRows = f.RingWorkers, cmp.Or(f.RingBatch, defaultRingBatch(f.DatabaseURL))
-	c.preload.Window = f.PreloadAhead
-	c.retention.Keep = f.Retention
-	c.rabbit.URL, c.rabbit.Exchange, c.rabbit.DeclareQueues = f.AMQPURL, f.AMQPExchange, f.AMQPDeclareQueues
-	c.rabbit.ManagementURL = f.AMQPManagementURL
-	c.rabbit.ConnectionName = "clockd " + c.Node
-	if err := c.check(); err != nil {
+	cfg.service.MaxPayload, cfg.service.Writer.Committers = flags.MaxPayload, flags.WriteLanes
+	cfg.http.Listen, cfg.http.Hosts, cfg.http.Exchange = flags.Listen, flags.Hosts, flags.AMQPExchange
+	cfg.http.Connections, cfg.http.ConnectionsPerAddress = flags.Connections, flags.ConnectionsPerAddress
+	cfg.ring.Workers, cfg.ring.BatchRows = flags.RingWorkers, cmp.Or(flags.RingBatch, defaultRingBatch(flags.DatabaseURL))
+	cfg.preload.Window = flags.PreloadAhead
+	cfg.retention.Keep = flags.Retention
+	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues
+	cfg.rabbit.ManagementURL = flags.AMQPManagementURL
+	cfg.rabbit.ConnectionName = "clockd " + cfg.Node
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return cfg, nil
 }
 
-// defaultRingBatch returns how many alarms a batch has at most where nothing is said. On SQLite more: one batch at a time is
-// written there, and each of its two commits writes the same pages of the indexes once more.
+// defaultRingBatch returns the default of the most alarms in a batch. SQLite has a larger default, because it writes one batch at a
+// time, and each of a batch's two commits writes the same pages of the indexes again.
 func defaultRingBatch(databaseURL string) int {
 	if strings.HasPrefix(databaseURL, "sqlite:") {
 		return 500
@@ -137,6 +141,7 @@ func (c *config) check() error {
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
 	}
+	errs = append(errs, preload.ValidateNodeName(c.Node))
 	if c.StartTimeout < 0 {
 		errs = append(errs, errors.New("start timeout must not be negative"))
 	}
@@ -146,7 +151,7 @@ func (c *config) check() error {
 	return nil
 }
 
-// maxHeapEntries is about half a gigabyte.
+// maxHeapEntries is the most heap entries. They take about half a gigabyte.
 const maxHeapEntries = 5_000_000
 
 func defaultNode() string {
@@ -157,15 +162,18 @@ func defaultNode() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// withoutPassword returns a URL as it may be shown.
-func withoutPassword(raw string) string {
+// shownURL returns a database URL without password and parameters. If it cannot separate the parts of the URL, it shows none of it.
+func shownURL(raw string) string {
+	if strings.HasPrefix(raw, "sqlite:") {
+		return raw
+	}
 	u, err := url.Parse(raw)
-	if err != nil {
-		return "(unreadable URL)"
+	if err != nil || u.Opaque != "" || u.Host == "" || u.Fragment != "" || strings.Contains(u.Path, "@") {
+		return "(URL not shown)"
 	}
-	if _, secret := u.User.Password(); secret {
-		u.User = url.UserPassword(u.User.Username(), "***")
+	user := ""
+	if name := u.User.Username(); name != "" {
+		user = url.PathEscape(name) + "@"
 	}
-	u.RawQuery = ""
-	return strings.Replace(u.String(), "%2A%2A%2A", "***", 1)
+	return u.Scheme + "://" + user + u.Host + u.EscapedPath()
 }

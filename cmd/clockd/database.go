@@ -5,57 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql"
 	"github.com/clockd/clockd/store/postgresql"
 	"github.com/clockd/clockd/store/sqlite"
 )
 
-// errScheme is a database URL that names no engine we have.
+// errScheme is the error for a database URL without a supported engine.
 var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
-// spareRingConns are connections for rings beside one a worker: the worker for applications that are not well, and one to spare
-// while another is being replaced.
-const spareRingConns = 2
+// extraRingConns is how many connections rings need beyond one for each ring worker. Each worker of the quarantine needs one. One
+// more serves while another connection is being replaced.
+const extraRingConns = ring.QuarantineWorkers + 1
 
-// newStore returns the adapter for the URL; nothing is opened but what can be without waiting.
-func newStore(f databaseFlags, ringWorkers int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
-	scheme, _, _ := strings.Cut(f.DatabaseURL, ":")
+// newStore returns the adapter for the URL. It does not wait for a server.
+func newStore(flags databaseFlags, ringWorkers int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
+	scheme, _, _ := strings.Cut(flags.DatabaseURL, ":")
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+spareRingConns
+		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringWorkers+extraRingConns
 		return mysql.New(cfg, mysql.Deps{Log: log, Registerer: reg})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = f.DatabaseURL, f.Shards, ringWorkers+spareRingConns
+		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringWorkers+extraRingConns
 		return postgresql.New(cfg, postgresql.Deps{Log: log, Registerer: reg})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()
-		cfg.URL, cfg.Shards = f.DatabaseURL, f.Shards
+		cfg.URL, cfg.Shards = flags.DatabaseURL, flags.Shards
 		return sqlite.New(cfg, sqlite.Deps{Log: log, Registerer: reg})
 	default:
 		return nil, errScheme
 	}
 }
 
-// checkDatabase returns what is wrong with the flags.
-func checkDatabase(f databaseFlags, ringWorkers int) error {
-	st, err := newStore(f, ringWorkers, slog.New(slog.DiscardHandler), nil)
+// checkDatabase returns the faults of the flags, or nil.
+func checkDatabase(flags databaseFlags, ringWorkers int) error {
+	st, err := newStore(flags, ringWorkers, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}
 	return st.Close()
 }
 
-// openStore opens the database, brings the schema up to date unless told not to, and checks it. A database that does not
-// answer is asked again until the start timeout.
+// openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an unavailable database
+// again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a migration after its running
+// statement.
 func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
 	st, err := newStore(cfg.databaseFlags, cfg.RingWorkers, log, reg)
 	if err != nil {
@@ -69,16 +73,16 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
-		if err := patiently(ctx, cfg.StartTimeout, log, step); err != nil {
-			return nil, errors.Join(fmt.Errorf("open database %s: %w", withoutPassword(cfg.DatabaseURL), err), st.Close())
+		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, step); err != nil {
+			return nil, errors.Join(fmt.Errorf("open database %s: %w", shownURL(cfg.DatabaseURL), err), st.Close())
 		}
 	}
 	log.Info("database is ready", "engine", st.Engine(), "shards", st.ShardCount())
 	return st, nil
 }
 
-// patiently repeats step while the database does not answer, until the timeout.
-func patiently(ctx context.Context, timeout time.Duration, log *slog.Logger, step func(context.Context) error) error {
+// retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout.
+func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, step func(context.Context) error) error {
 	const pause = time.Second
 	deadline := time.Now().Add(timeout)
 	for {
@@ -86,7 +90,11 @@ func patiently(ctx context.Context, timeout time.Duration, log *slog.Logger, ste
 		if err == nil || ctx.Err() != nil || !errors.Is(err, clock.ErrUnavailable) || time.Now().After(deadline) {
 			return err
 		}
-		log.Warn("the database does not answer yet", "err", err)
+		if schema, interrupted := errors.AsType[*store.SchemaError](err); interrupted {
+			log.Warn("a migration was interrupted and goes on", "migration", schema.Migration, "err", err)
+		} else {
+			log.Warn("the database is not available yet", "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return err
@@ -101,14 +109,17 @@ type migrateCommand struct {
 	logFlags
 }
 
-// Run migrates and checks.
+// Run migrates and checks the database. SIGTERM and SIGINT end the migration after its running statement. The next start continues
+// it.
 func (m *migrateCommand) Run() error {
 	log := m.logger()
 	if err := checkDatabase(m.databaseFlags, 1); err != nil {
 		return &configError{reasons: err}
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags, RingWorkers: 1}}
-	st, err := openStore(context.Background(), cfg, log, nil)
+	st, err := openStore(ctx, cfg, log, nil)
 	if err != nil {
 		return err
 	}

@@ -7,32 +7,31 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 )
 
-// deadArgs name one alarm that is dead or expired, or select many.
+// deadArgs name one dead or expired alarm, or select many.
 type deadArgs struct {
 	Application string `arg:"" help:"Application the alarms belong to."`
-	BusinessID  string `arg:"" optional:"" name:"business-id" help:"The application's own id of one alarm; or select many with --state and --prefix."`
+	BusinessID  string `arg:"" optional:"" name:"business-id" help:"The application's own id of one alarm. Select many alarms with --state and --prefix instead."`
 	clientFlags
 
-	State      []string `placeholder:"STATE,..." help:"All in these states: dead, expired."`
-	Prefix     string   `help:"All whose business ids begin so."`
-	Limit      int      `default:"1000" help:"Of those at most that many; 0: all."`
-	Generation int64    `placeholder:"N" help:"With a business id: the alarm has that generation."`
+	State      []string `placeholder:"STATE,..." help:"Select alarms in these states: dead, expired."`
+	Prefix     string   `help:"Select alarms whose business id begins with this text."`
+	Limit      int      `default:"1000" help:"Most alarms to select; 0: all."`
+	Generation int64    `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
 }
 
 // kickCommand schedules dead and expired alarms again.
 type kickCommand struct{ deadArgs }
 
-// Run kicks and prints the alarm, or how many there were.
-func (k *kickCommand) Run() error { return k.run(os.Stdout, "kick", "kicked") }
+// Run kicks, and prints the alarm or the number of alarms.
+func (k *kickCommand) Run() error { return k.run(stdout, "kick", "kicked") }
 
 // discardCommand cancels dead and expired alarms.
 type discardCommand struct{ deadArgs }
 
-// Run discards and prints the alarm, or how many there were.
-func (d *discardCommand) Run() error { return d.run(os.Stdout, "discard", "discarded") }
+// Run discards, and prints the alarm or the number of alarms.
+func (d *discardCommand) Run() error { return d.run(stdout, "discard", "discarded") }
 
 func (d *deadArgs) run(out io.Writer, action, done string) error {
 	filtered := len(d.State) > 0 || d.Prefix != ""
@@ -44,23 +43,23 @@ func (d *deadArgs) run(out io.Writer, action, done string) error {
 	case d.BusinessID == "" && d.Generation != 0:
 		return errors.New("--generation goes with a business id")
 	case d.BusinessID == "":
-		return d.many(out, action, done)
+		return d.runFiltered(out, action, done)
 	}
-	answer, err := d.call(http.MethodPost, keyArgs{d.Application, d.BusinessID}.path()+"/"+action, nil, ifMatch(d.Generation))
+	response, err := d.call(http.MethodPost, keyArgs{d.Application, d.BusinessID}.path()+"/"+action, nil, ifMatch(d.Generation))
 	if err != nil {
 		return err
 	}
-	return d.print(answer)
+	return d.print(response)
 }
 
-// maxDead is the most that the server kicks or discards at once.
+// maxDead is how many alarms the server kicks or discards in one request, at most.
 const maxDead = 10_000
 
-// many follows the server's cursors until the limit is reached or nothing is left.
-func (d *deadArgs) many(out io.Writer, action, done string) error {
+// runFiltered follows the server's cursors until the limit is reached or no alarm is left.
+func (d *deadArgs) runFiltered(out io.Writer, action, done string) error {
 	total, failed, cursor := 0, 0, ""
 	for {
-		answer, err := d.page(action, d.Limit-total-failed, cursor)
+		response, err := d.page(action, d.Limit-total-failed, cursor)
 		if err != nil {
 			return fmt.Errorf("after %d were %s: %w", total, done, err)
 		}
@@ -68,13 +67,13 @@ func (d *deadArgs) many(out io.Writer, action, done string) error {
 			Kicked, Discarded, Failed int
 			Cursor                    *string
 		}
-		if err := json.Unmarshal(answer, &r); err != nil {
-			return fmt.Errorf("the server's answer cannot be read: %w", err)
+		if err := json.Unmarshal(response, &r); err != nil {
+			return fmt.Errorf("the server's response cannot be read: %w", err)
 		}
 		total, failed = total+r.Kicked+r.Discarded, failed+r.Failed
 		more := r.Cursor != nil
 		if !more || d.Limit > 0 && total+failed >= d.Limit {
-			return d.told(out, done, total, failed, more)
+			return d.printCounts(out, done, total, failed, more)
 		}
 		cursor = *r.Cursor
 	}
@@ -91,8 +90,8 @@ func (d *deadArgs) page(action string, left int, cursor string) ([]byte, error) 
 	return d.call(http.MethodPost, "/v1/applications/"+url.PathEscape(d.Application)+"/"+action, body, nil)
 }
 
-// told says how many there were.
-func (d *deadArgs) told(out io.Writer, done string, total, failed int, more bool) error {
+// printCounts prints how many alarms were changed and how many were not.
+func (d *deadArgs) printCounts(out io.Writer, done string, total, failed int, more bool) error {
 	if d.JSON {
 		return json.NewEncoder(out).Encode(map[string]any{done: total, "failed": failed, "more": more})
 	}

@@ -1,18 +1,18 @@
-// Command clockd is the alarm clock for services: see the README for what it does and docs/ for running it.
+// Command clockd is the alarm clock for services. The README describes it, and docs/ explains how to run it.
 //
-// This package is the one place that sees everything. It reads the configuration, joins domain, store, flows and faces with
-// fx, and owns every goroutine through one runner:
+// This package alone imports all the others. It reads the configuration, joins the domain, the store, the ring, the preloader and
+// the HTTP server with fx, and owns every goroutine through one runner:
 //
-//	start   store (migrate, check) ▸ database clock ▸ broker ▸ ring ▸ preload ▸ writer ▸ upkeep ▸ HTTP
-//	stop    the other way round: senders before receivers, each given time to drain
+//	start   store (migrate, check) ▸ database clock ▸ broker ▸ ring ▸ preload ▸ writer ▸ upkeep ▸ HTTP ▸ leases
+//	stop    the reverse order, so senders stop before receivers; each has time to drain
 //
-// It also paces the garbage collector (collector): memory that is not needed is spent on collecting less often, unless GOGC is set.
+// It also paces the garbage collector (cmd/internal/gcpace): it uses spare memory to collect less often, unless GOGC is set.
 //
-// # What fails, what happens, who heals it
+// # Failures, effects, recovery
 //
-//	configuration wrong        all errors at once, exit 2, nothing was touched        the operator
-//	database away at start     asked again for --start-timeout, then exit 1           the service manager
-//	database or broker away    serving goes on, see the packages' tables              by itself
-//	a component ends early     the process stops in order, exit 1                     the service manager
-//	a component does not stop  it is named in the log when the stop's time is over    a bug: please report it
+//	configuration is invalid   all faults in one error, exit 2, nothing is changed   the operator
+//	database away at start     it is asked for --start-timeout, then exit 1          the service manager
+//	database or broker away    serving goes on, see the packages' tables             clockd, by itself
+//	a component ends early     the process stops in order, exit 1                    the service manager
+//	a component does not stop  the error of the stop names it                        a bug: please report it
 package main

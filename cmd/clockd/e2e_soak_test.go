@@ -4,4 +4,4 @@ package main
 
 import "testing"
 
-func TestSoakMostOfManyAreCancelled(t *testing.T) { mostAreCancelled(t, 100_000) }
+func TestSoakCancelledAlarmsDoNotRing(t *testing.T) { mostAreCancelled(t, 100_000) }

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// services is a set of servers of the test's own, so that it may stop and kill them.
+// services is a set of servers for one test. The test may stop and kill them.
 type services struct {
 	t   *testing.T
 	dir string
 	env map[string]string
 }
 
-// privately starts the named servers below a folder of the test's own.
-func privately(t *testing.T, names ...string) *services {
+// startPrivateServers starts the named servers in a folder of the test.
+func startPrivateServers(t *testing.T, names ...string) *services {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clockd-e2e-") //nolint:usetesting // the servers' users must be able to enter it
 	if err != nil {
@@ -39,7 +39,7 @@ func privately(t *testing.T, names ...string) *services {
 	return s
 }
 
-// do runs the services script.
+// do runs deploy/services and returns its output.
 func (s *services) do(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command(filepath.Join("..", "..", "deploy", "services"), args...)
@@ -53,7 +53,7 @@ func (s *services) do(args ...string) string {
 	return string(out)
 }
 
-// targetFails reports whether readiness says that the target is in trouble, which must not make the node unready.
+// targetFails reports whether the check of the target fails in /readyz. The node must be ready nevertheless.
 func (p *process) targetFails() bool {
 	p.t.Helper()
 	for _, c := range p.must(http.StatusOK, http.MethodGet, "/readyz", nil).Checks {
@@ -64,10 +64,10 @@ func (p *process) targetFails() bool {
 	return false
 }
 
-// The broker stops and comes back: sets, cancels and reads go on, no try is counted, and all that is due rings afterwards.
-func TestBrokerAway(t *testing.T) {
+// The broker stops and comes back. Meanwhile sets, cancels and reads go on, and no try is counted. Afterwards all due alarms ring.
+func TestSetsGoOnWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
-	s := privately(t, "rabbitmq")
+	s := startPrivateServers(t, "rabbitmq")
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, mariadb(t), b)
 	b.receive("shop")
@@ -76,7 +76,7 @@ func TestBrokerAway(t *testing.T) {
 	p.set("shop", "order", count, func(int) time.Time { return time.Now() })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "later"), map[string]any{"delay": "1h"})
 	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "later"), nil)
-	eventually(t, 20*time.Second, "readiness names the broker and stays ready", func() bool { return p.targetFails() })
+	eventually(t, "readiness names the broker and stays ready", func() bool { return p.targetFails() })
 	for i := range count {
 		a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", fmt.Sprintf("order-%d", i)), nil)
 		if a.State != "scheduled" || a.RetryTimes != 0 {
@@ -87,7 +87,7 @@ func TestBrokerAway(t *testing.T) {
 	back := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	back.exchange = b.exchange
 	got := back.receive("shop")
-	eventually(t, time.Minute, "all that was due rings", func() bool { d, _ := got.byID(); return len(d) == count })
+	eventually(t, "all due alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
 	for id, n := range second(got.byID()) {
 		if n != 1 {
 			t.Errorf("%s rang %d times", id, n)
@@ -95,20 +95,20 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// The broker blocks publishers (out of memory): as above, and no database connection is held by a claim meanwhile.
-func TestBrokerBlocked(t *testing.T) {
+// The broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.
+func TestClaimsHoldNoConnectionWhileTheBrokerBlocks(t *testing.T) {
 	t.Parallel()
-	s := privately(t, "rabbitmq")
+	s := startPrivateServers(t, "rabbitmq")
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, postgres(t), b)
 	got := b.receive("shop")
 	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.0000001")
 	const count = 300
 	p.set("shop", "order", count, func(int) time.Time { return time.Now().Add(2 * time.Second) })
-	eventually(t, 30*time.Second, "readiness names the block and stays ready", func() bool { return p.targetFails() })
+	eventually(t, "readiness names the block and stays ready", func() bool { return p.targetFails() })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1h"})
 	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
-	eventually(t, time.Minute, "all that was due rings", func() bool { d, _ := got.byID(); return len(d) == count })
+	eventually(t, "all due alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
 	for i := range count {
 		a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", fmt.Sprintf("order-%d", i)), nil)
 		if a.RetryTimes != 0 {
@@ -117,32 +117,32 @@ func TestBrokerBlocked(t *testing.T) {
 	}
 }
 
-// The database is killed and comes back: requests are told so with 503 and Retry-After, and everything resumes by itself.
-func TestDatabaseAway(t *testing.T) {
+// The database is killed and comes back. Meanwhile requests get 503 with Retry-After. Afterwards clockd works again by itself.
+func TestRequestsAreUnavailableWhileTheDatabaseIsAway(t *testing.T) {
 	for _, d := range []struct{ service, variable string }{
 		{"mariadb", "CLOCKD_TEST_MYSQL_URL"}, {"postgresql", "CLOCKD_TEST_POSTGRES_URL"},
 	} {
 		t.Run(d.service, func(t *testing.T) {
 			t.Parallel()
-			s := privately(t, d.service)
+			s := startPrivateServers(t, d.service)
 			b := dialBroker(t, amqpURL())
 			p := startOn(t, s.env[d.variable], b)
 			got := b.receive("shop")
 			const count = 300
 			p.set("shop", "order", count, func(int) time.Time { return time.Now().Add(4 * time.Second) })
 			s.do("kill", d.service)
-			eventually(t, 10*time.Second, "a set is answered 503 with Retry-After", func() bool {
+			eventually(t, "a set gets 503 with Retry-After", func() bool {
 				a, err := p.do(http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1s"})
 				return err == nil && a.Status == http.StatusServiceUnavailable && a.RetryAfter != "" && a.Code != ""
 			})
-			eventually(t, 30*time.Second, "the node is not ready", func() bool {
+			eventually(t, "the node is not ready", func() bool {
 				a, err := p.do(http.MethodGet, "/readyz", nil)
 				return err == nil && a.Status == http.StatusServiceUnavailable
 			})
 			s.do("start", d.service)
-			eventually(t, time.Minute, "all that was due rings", func() bool { n, _ := got.byID(); return len(n) >= count })
+			eventually(t, "all due alarms ring", func() bool { n, _ := got.byID(); return len(n) >= count })
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1s"})
-			eventually(t, 20*time.Second, "what is set now rings", func() bool { n, _ := got.byID(); return n["after"] == 1 })
+			eventually(t, "an alarm that is set now rings", func() bool { n, _ := got.byID(); return n["after"] == 1 })
 		})
 	}
 }

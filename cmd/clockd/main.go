@@ -8,21 +8,18 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// cli is the command line. Every flag has an environment variable; a flag wins.
+// cli is the command line. Flags of the service have environment variables; a flag overrides its variable.
 type cli struct {
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the service. Without a database URL on a SQLite file, without an AMQP URL on the stream."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database schema up to date and end."`
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database schema up to date, then exit."`
 	Set     setCommand     `cmd:"" help:"Set an alarm."`
 	Cancel  cancelCommand  `cmd:"" help:"Cancel an alarm."`
-	Get     getCommand     `cmd:"" help:"Show an alarm with its failed attempts."`
+	Get     getCommand     `cmd:"" help:"Show an alarm with its attempts."`
 	List    listCommand    `cmd:"" help:"List alarms of an application."`
 	Kick    kickCommand    `cmd:"" help:"Schedule dead and expired alarms again."`
-	Discard discardCommand `cmd:"" help:"Cancel dead and expired alarms: nobody will kick them."`
-	Nodes   nodesCommand   `cmd:"" help:"Show the nodes that share the work, and which shards each owns."`
-	Bench   benchCommand   `cmd:"" help:"Measure this clockd on a database and a broker, beside what they can do at most."`
+	Discard discardCommand `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
+	Nodes   nodesCommand   `cmd:"" help:"Show the nodes of the cluster with their shards."`
 	Version versionCommand `cmd:"" help:"Print version and build."`
-
-	BenchHTTP benchHTTPCommand `cmd:"" name:"bench-http" hidden:"" help:"Serve HTTP and store nothing: what bench compares with."`
 }
 
 // Exit codes.
@@ -45,15 +42,15 @@ func run(args []string) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	if err != nil {
-		panic(err) // the structure above is at fault
+		panic(err) // the struct tags of cli are invalid
 	}
 	ctx, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "clockd: %v\ntry: clockd --help\n", err)
+		_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: clockd --help\n", err)
 		return exitUsage
 	}
 	if err := ctx.Run(); err != nil {
-		fmt.Fprintf(os.Stderr, "clockd: %v\n", err)
+		_, _ = fmt.Fprintf(stderr, "clockd: %v\n", err)
 		if errors.As(err, new(*configError)) {
 			return exitUsage
 		}

@@ -10,20 +10,26 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// clockMetrics registers the domain's measurements and returns what the domain calls.
-func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
+// clockMetrics registers the domain's metrics, and returns the functions that the domain calls.
+func clockMetrics(reg prometheus.Registerer) clock.Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 15) // 0.5 ms to 8 s
 	transactions := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_seconds", Help: "Time of a write transaction, by result.", Buckets: buckets,
+		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets,
 	}, []string{"result"})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
+		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers in a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
 	})
 	ops := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_op_seconds", Help: "From a set's, cancel's or answer's submission to what became of it, by that.", Buckets: buckets,
+		Name: "clockd_clock_op_seconds", Help: "Time from the submission of a set, cancel, answer, kick or discard to its verdict, by operation and verdict.", Buckets: buckets,
 	}, []string{"op", "verdict"})
-	reg.MustRegister(transactions, group, ops)
-	return &clock.Metrics{
+	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clockd_clock_dropped_ops_total", Help: "Sets, cancels and answers that were refused before they were written, by reason.",
+	}, []string{"reason"})
+	for _, why := range clock.DropReasons {
+		dropped.WithLabelValues(string(why))
+	}
+	reg.MustRegister(transactions, group, ops, dropped)
+	return clock.Metrics{
 		Write: func(n int, took time.Duration, err error) {
 			transactions.WithLabelValues(writeResult(err)).Observe(took.Seconds())
 			group.Observe(float64(n))
@@ -31,44 +37,45 @@ func clockMetrics(reg prometheus.Registerer) *clock.Metrics {
 		Op: func(op clock.Op, v clock.Verdict, took time.Duration, _ error) {
 			ops.WithLabelValues(op.Name(), v.String()).Observe(took.Seconds())
 		},
+		Dropped: func(why clock.DropReason) { dropped.WithLabelValues(string(why)).Inc() },
 	}
 }
 
-// watchQueue exports what waits to be written.
-func watchQueue(reg prometheus.Registerer, s *clock.Service) {
+// registerQueueMetrics exports the size of the queue of writes.
+func registerQueueMetrics(reg prometheus.Registerer, service *clock.Service) {
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers queued or being written.",
+			Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers that are queued or being written.",
 		}, func() float64 {
-			ops, _ := s.Queued()
+			ops, _ := service.Queued()
 			return float64(ops)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_queued_bytes", Help: "What they hold in memory.",
+			Name: "clockd_clock_queued_bytes", Help: "Bytes in memory of the sets, cancels and answers that are queued or being written.",
 		}, func() float64 {
-			_, bytes := s.Queued()
+			_, bytes := service.Queued()
 			return float64(bytes)
 		}),
 	)
 }
 
-// watchTime exports what this node knows of the database's clock.
-func watchTime(reg prometheus.Registerer, tb *clock.Timebase) {
-	gauge := func(name, help string, of func(clock.TimeView) time.Duration) {
+// registerTimeMetrics exports this node's view of the database's clock.
+func registerTimeMetrics(reg prometheus.Registerer, timebase *clock.Timebase) {
+	gauge := func(name, help string, value func(clock.TimeView) time.Duration) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "clockd_clock_database_" + name, Help: help}, func() float64 {
-			v, err := tb.View()
+			v, err := timebase.View()
 			if err != nil {
 				return math.NaN()
 			}
-			return of(v).Seconds()
+			return value(v).Seconds()
 		}))
 	}
-	const unknown = " NaN where it is not known: nothing rings then."
-	gauge("offset_seconds", "The lower bound of the database's clock that rings go by, less this machine's clock."+unknown,
+	const unknown = " NaN while the database's clock is unknown: nothing rings then."
+	gauge("offset_seconds", "This node's lower bound of the database's clock, less this machine's clock."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Offset })
-	gauge("uncertainty_seconds", "How much later the database's clock may be than that bound: rings may be late by it."+unknown,
+	gauge("uncertainty_seconds", "How far the database's clock may be ahead of this node's lower bound, while it keeps time. Rings may be late by this."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Uncertainty })
-	gauge("sample_age_seconds", "Since when the database's clock was not read."+unknown,
+	gauge("sample_age_seconds", "Time since the database's clock was read."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Age })
 }
 

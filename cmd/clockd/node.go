@@ -11,37 +11,37 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// identity is who this process is among the nodes.
+// identity identifies this process among the nodes.
 type identity struct {
-	incarnation string // nobody else's, ever
-	address     atomic.Pointer[string]
+	incarnation string                 // random, so no other process ever has it
+	address     atomic.Pointer[string] // host:port of HTTP; nil before HTTP listens
 }
 
 func newIdentity() *identity { return &identity{incarnation: rand.Text()} }
 
-// listensOn notes where HTTP is served.
+// listensOn stores the address on which HTTP is served.
 func (i *identity) listensOn(a net.Addr) {
 	s := a.String()
 	i.address.Store(&s)
 }
 
-// whereabouts returns where HTTP is served, "" as long as it is not.
-func (i *identity) whereabouts() string {
+// httpAddress returns the address on which HTTP is served, "" before HTTP listens.
+func (i *identity) httpAddress() string {
 	if s := i.address.Load(); s != nil {
 		return *s
 	}
 	return ""
 }
 
-// cluster reads who shares the work, for GET /v1/nodes.
+// cluster reads the nodes and the shards' owners for GET /v1/nodes.
 type cluster struct {
 	leaser   store.Leaser
 	timebase *clock.Timebase
 	self     *identity
 }
 
-// look returns the nodes and leases as the database has them.
-func (c *cluster) look(ctx context.Context) (clockhttp.NodesView, error) {
+// view returns the nodes and leases that the database has.
+func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 	now, err := c.timebase.Now()
 	if err != nil {
 		return clockhttp.NodesView{}, err
@@ -69,7 +69,7 @@ func (c *cluster) look(ctx context.Context) (clockhttp.NodesView, error) {
 		alive := n.Alive(now)
 		v.Nodes = append(v.Nodes, clockhttp.NodeView{
 			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started, ExpiresAt: n.Expires,
-			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: n.Applications,
+			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: n.Applications, Lacks: n.Lacks,
 		})
 	}
 	return v, nil

@@ -6,30 +6,29 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
-// nodesCommand shows who shares the work.
+// nodesCommand shows the nodes and their shards.
 type nodesCommand struct {
 	clientFlags
 }
 
-// nodesAnswer is what the client shows of the nodes.
-type nodesAnswer struct {
-	Self         string       `json:"self"`
-	DatabaseTime string       `json:"database_time"`
-	Nodes        []nodeAnswer `json:"nodes"`
+// nodesResponse has the fields of GET /v1/nodes that the client shows.
+type nodesResponse struct {
+	Self         string         `json:"self"`
+	DatabaseTime string         `json:"database_time"`
+	Nodes        []nodeResponse `json:"nodes"`
 	Shards       []struct {
 		Shard int     `json:"shard"`
 		Node  *string `json:"node"`
 	} `json:"shards"`
 }
 
-type nodeAnswer struct {
+type nodeResponse struct {
 	Name         string   `json:"name"`
 	Incarnation  string   `json:"incarnation"`
 	Address      string   `json:"address"`
@@ -40,28 +39,29 @@ type nodeAnswer struct {
 	NameShared   bool     `json:"name_shared"`
 	Shards       []int    `json:"shards"`
 	Applications []string `json:"applications"`
+	Lacks        []string `json:"lacks"`
 }
 
 // Run asks the server and prints a table.
 func (n *nodesCommand) Run() error {
-	answer, err := n.call(http.MethodGet, "/v1/nodes", nil, nil)
+	response, err := n.call(http.MethodGet, "/v1/nodes", nil, nil)
 	if err != nil {
 		return err
 	}
 	if n.JSON {
-		_, err := fmt.Fprintf(os.Stdout, "%s\n", bytes.TrimSpace(answer))
+		_, err := fmt.Fprintf(stdout, "%s\n", bytes.TrimSpace(response))
 		return err
 	}
-	var a nodesAnswer
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return fmt.Errorf("the server's answer cannot be read: %w", err)
+	var a nodesResponse
+	if err := json.Unmarshal(response, &a); err != nil {
+		return fmt.Errorf("the server's response cannot be read: %w", err)
 	}
-	return a.print(os.Stdout)
+	return a.print(stdout)
 }
 
-// print writes a line a node, by name, and below it what needs a person's eye.
-func (a *nodesAnswer) print(out io.Writer) error {
-	slices.SortStableFunc(a.Nodes, func(x, y nodeAnswer) int { return strings.Compare(x.Name, y.Name) })
+// print writes one line for each node, ordered by name. The lines below are remarks for a person.
+func (a *nodesResponse) print(out io.Writer) error {
+	slices.SortStableFunc(a.Nodes, func(x, y nodeResponse) int { return strings.Compare(x.Name, y.Name) })
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NODE\tINCARNATION\tSTATE\tADDRESS\tVERSION\tSTARTED\tSHARDS\t\tSTREAMS")
 	for i := range a.Nodes {
@@ -78,23 +78,25 @@ func (a *nodesAnswer) print(out io.Writer) error {
 	return nil
 }
 
-func (a *nodesAnswer) row(n *nodeAnswer) string {
-	name, state := n.Name, "alive"
-	if n.Incarnation == a.Self {
+func (a *nodesResponse) row(node *nodeResponse) string {
+	name, state := node.Name, "alive"
+	if node.Incarnation == a.Self {
 		name += " *"
 	}
-	if !n.Alive {
-		state = "gone since " + n.ExpiresAt
+	if !node.Alive {
+		state = "gone since " + node.ExpiresAt
+	} else if len(node.Lacks) > 0 {
+		state += ", lacks " + strings.Join(node.Lacks, ",")
 	}
 	return strings.Join([]string{
-		name, n.Incarnation, state, dash(n.Address), dash(n.Version), n.StartedAt, strconv.Itoa(len(n.Shards)), dash(ranges(n.Shards)),
-		dash(strings.Join(n.Applications, ",")),
+		name, node.Incarnation, state, dash(node.Address), dash(node.Version), node.StartedAt, strconv.Itoa(len(node.Shards)), dash(ranges(node.Shards)),
+		dash(strings.Join(node.Applications, ",")),
 	}, "\t")
 }
 
-// remarks are lines for what a table of nodes does not show.
-func (a *nodesAnswer) remarks() []string {
-	lines := []string{"* answered, at " + a.DatabaseTime + " by the database's clock"}
+// remarks returns lines about facts that the table does not show.
+func (a *nodesResponse) remarks() []string {
+	lines := []string{"* responded, at " + a.DatabaseTime + " by the database's clock"}
 	var free []int
 	for _, s := range a.Shards {
 		if s.Node == nil {
@@ -121,7 +123,7 @@ func dash(s string) string {
 	return s
 }
 
-// ranges writes ascending numbers briefly: 0-3,7.
+// ranges writes ascending numbers as ranges: 0-3,7.
 func ranges(numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {

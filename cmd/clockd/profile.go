@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// startProfile writes where this process spends its processor time to clockd-PID.pprof in the directory, until stop; without
-// a directory nothing is written.
+// startProfile writes a CPU profile of this process to clockd-PID.pprof in the directory, until stop is called. If dir is empty it
+// writes nothing.
 func startProfile(dir string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.Create(filepath.Join(dir, "clockd-"+strconv.Itoa(os.Getpid())+".pprof")) //nolint:gosec // where the operator wants it
+	f, err := os.Create(filepath.Join(dir, "clockd-"+strconv.Itoa(os.Getpid())+".pprof")) //nolint:gosec // the operator selects the directory
 	if err != nil {
 		return nil, fmt.Errorf("write a profile: %w", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestProfile: the profile is there once the service has stopped, and a directory that is not there is told of.
-func TestProfile(t *testing.T) {
+// TestProfileIsCompleteAfterTheStop also checks that a missing directory is an error.
+func TestProfileIsCompleteAfterTheStop(t *testing.T) {
 	dir := t.TempDir()
 	stop, err := startProfile(dir)
 	if err != nil {
@@ -24,6 +24,6 @@ func TestProfile(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	if _, err := startProfile(filepath.Join(dir, "nowhere")); err == nil {
-		t.Fatal("no error for a directory that is not there")
+		t.Fatal("no error for a missing directory")
 	}
 }

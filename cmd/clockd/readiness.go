@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/clockd/clockd/clock"
@@ -11,33 +12,37 @@ import (
 	"github.com/clockd/clockd/ring/rabbit"
 )
 
-// What a check says.
+// The statuses of a check.
 const (
 	statusOK      = "ok"
-	statusWarning = "warning" // something is not as it should be; sets are answered
-	statusFailing = "failing"
+	statusWarning = "warning" // this part has a fault, but it works
+	statusFailing = "failing" // this part does not work
 )
 
-// readiness tells whether sets can be answered, and what else is not as it should be.
+// readiness reports whether sets can be served, and all other known faults.
 type readiness struct {
 	draining *atomic.Bool
 	timebase *clock.Timebase
+	service  *clock.Service
 	target   ring.Target
-	broker   *rabbit.Session // nil where rings go to the stream
+	broker   *rabbit.Session // nil if rings go to the stream
 	loop     *ring.Loop
 	keeper   *preload.Keeper
 	audit    *audit
+	self     *identity
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, tb *clock.Timebase, target ring.Target, broker *rabbit.Session, loop *ring.Loop, k *preload.Keeper, a *audit) *readiness {
-	return &readiness{draining: draining, timebase: tb, target: target, broker: broker, loop: loop, keeper: k, audit: a, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, target ring.Target, broker *rabbit.Session, loop *ring.Loop, keeper *preload.Keeper, audits *audit, self *identity) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, target: target, broker: broker, loop: loop, keeper: keeper, audit: audits, self: self, node: cfg.Node}
 }
 
-// look answers /readyz. Only the database and a stop make the service unready: sets must go on while the broker is away.
-func (r *readiness) look() clockhttp.Readiness {
+// view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
+// and while the process stops. With any other fault it is ready, because sets must go on while the broker is away.
+func (r *readiness) view() clockhttp.Readiness {
 	_, err := r.timebase.Now()
-	checks := []clockhttp.Check{check("database", err), check("target", r.target.Usable()), r.applications(), r.name(), r.audit.check()}
+	writing, refused := r.service.Writable(), r.keeper.Refused()
+	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing), check("target", r.target.Usable()), check("claims", r.loop.CanClaim()), r.lanes(), r.applications(), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication()}
 	if r.broker != nil {
 		for _, w := range r.broker.Warnings() {
 			checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
@@ -47,17 +52,49 @@ func (r *readiness) look() clockhttp.Readiness {
 	if draining {
 		checks = append(checks, clockhttp.Check{Name: "process", Status: statusFailing, Detail: "stopping"})
 	}
-	return clockhttp.Readiness{Ready: err == nil && !draining, Checks: checks}
+	return clockhttp.Readiness{Ready: err == nil && refused == nil && writing == nil && !draining, Checks: checks}
 }
 
-// name says whether this node's name is its own.
+// lanes reports whether lanes to the target are open.
+func (r *readiness) lanes() clockhttp.Check {
+	if err := r.loop.CanRing(); err != nil {
+		return check("lanes", err)
+	}
+	if open, all, err := r.loop.Lanes(); err != nil {
+		return clockhttp.Check{Name: "lanes", Status: statusWarning, Detail: fmt.Sprintf("%d of %d lanes to the target are open: %s", open, all, err)}
+	}
+	return clockhttp.Check{Name: "lanes", Status: statusOK}
+}
+
+// abilities names the living nodes that lack an ability. Their shards move to nodes that have the ability, if there are any.
+func (r *readiness) abilities() clockhttp.Check {
+	limited := r.keeper.Limited()
+	if len(limited) == 0 {
+		return clockhttp.Check{Name: "abilities", Status: statusOK}
+	}
+	var details []string
+	for _, n := range limited {
+		details = append(details, fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
+	}
+	return clockhttp.Check{Name: "abilities", Status: statusWarning, Detail: strings.Join(details, "; ")}
+}
+
+// name reports whether another node has the same name.
 func (r *readiness) name() clockhttp.Check {
 	if r.keeper.NameShared() {
 		return clockhttp.Check{
-			Name: "node", Status: statusWarning, Detail: fmt.Sprintf("another node is called %q, too: give each its own name (CLOCKD_NODE)", r.node),
+			Name: "node", Status: statusWarning, Detail: fmt.Sprintf("another node is also named %q: give each node its own name (CLOCKD_NODE)", r.node),
 		}
 	}
 	return clockhttp.Check{Name: "node", Status: statusOK}
+}
+
+// authentication warns if other machines can reach this node's HTTP port.
+func (r *readiness) authentication() clockhttp.Check {
+	if warning := exposure(r.self.httpAddress()); warning != "" {
+		return clockhttp.Check{Name: "authentication", Status: statusWarning, Detail: warning}
+	}
+	return clockhttp.Check{Name: "authentication", Status: statusOK}
 }
 
 func check(name string, err error) clockhttp.Check {
@@ -67,18 +104,18 @@ func check(name string, err error) clockhttp.Check {
 	return clockhttp.Check{Name: name, Status: statusOK}
 }
 
-// applications names some of those whose rings are held or go apart from the others.
+// applications names some of the applications in quarantine.
 func (r *readiness) applications() clockhttp.Check {
-	unwell := r.loop.Unwell()
-	if len(unwell) == 0 {
+	sample, all := r.loop.Quarantined()
+	if all == 0 {
 		return clockhttp.Check{Name: "applications", Status: statusOK}
 	}
 	const shown = 10
 	detail := ""
-	for _, u := range unwell[:min(shown, len(unwell))] {
-		detail += fmt.Sprintf("%s is %s: %s; ", u.Application, u.Health, u.Reason)
+	for _, application := range sample[:min(shown, len(sample))] {
+		detail += fmt.Sprintf("%s is %s: %s; ", application.Application, application.Health, application.Reason)
 	}
-	if more := len(unwell) - shown; more > 0 {
+	if more := all - min(shown, len(sample)); more > 0 {
 		detail += fmt.Sprintf("and %d more; ", more)
 	}
 	return clockhttp.Check{Name: "applications", Status: statusWarning, Detail: detail[:len(detail)-2]}

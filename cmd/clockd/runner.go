@@ -10,20 +10,20 @@ import (
 	"go.uber.org/fx"
 )
 
-// component is a part that runs from start to stop: Run blocks, and returns nil once ctx ended and its work is drained.
+// component is a part that runs from start to stop.
 type component struct {
 	name string
-	run  func(ctx context.Context) error
+	run  func(ctx context.Context) error // blocks; returns nil once ctx has ended and its work is drained
 }
 
-// runner owns every goroutine of the service. It starts components in order and stops them in the reverse order, each
-// fully before the next.
+// runner owns every goroutine of the service. It starts the components in order and stops them in the reverse order. Each component
+// has stopped before the next one is told to stop.
 type runner struct {
 	log      *slog.Logger
 	shutdown fx.Shutdowner
 }
 
-// errEnded is the fault of a component that ended by itself without an error.
+// errEnded is the error of a component that returned nil before its ctx ended.
 var errEnded = errors.New("ended before it was asked to")
 
 // own makes fx start and stop the component.
@@ -52,7 +52,7 @@ func (r *runner) own(lc fx.Lifecycle, c component) {
 	})
 }
 
-// watch runs the component; one that ends by itself stops the process.
+// watch runs the component. If the component ends by itself, watch stops the process.
 func (r *runner) watch(ctx context.Context, c component) {
 	err := c.run(ctx)
 	if ctx.Err() != nil && err == nil {
@@ -63,6 +63,6 @@ func (r *runner) watch(ctx context.Context, c component) {
 	}
 	r.log.Error("component failed", "component", c.name, "err", err)
 	if err := r.shutdown.Shutdown(fx.ExitCode(exitFailure)); err != nil {
-		r.log.Error("could not stop", "err", err)
+		r.log.Error("could not stop the process", "err", err)
 	}
 }

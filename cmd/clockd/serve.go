@@ -10,25 +10,27 @@ import (
 	"time"
 
 	"go.uber.org/fx"
+
+	"github.com/clockd/clockd/cmd/internal/gcpace"
 )
 
 type serveCommand struct {
 	serveFlags
 }
 
-// stopTimeout bounds a graceful stop: requests under way, rings under way, the last commit.
+// stopTimeout is the most time for a graceful stop: running requests, rings in flight and the last commit.
 const stopTimeout = 10 * time.Second
 
-// errComponent ends the process after a component failed; what failed was logged.
+// errComponent ends the process after a component has failed. The log has the component's error.
 var errComponent = errors.New("stopped because a component failed; see the log")
 
-// Run serves until SIGTERM or SIGINT, and then drains.
+// Run serves until SIGTERM or SIGINT, then drains and returns.
 func (s *serveCommand) Run() (err error) {
 	cfg, err := newConfig(s.serveFlags)
 	if err != nil {
 		return err
 	}
-	paceCollector()
+	gcpace.Start()
 	profiled, err := startProfile(s.CPUProfile)
 	if err != nil {
 		return err
@@ -60,7 +62,10 @@ func serve(ctx context.Context, cfg *config, out *os.File) error {
 		return errors.Join(fmt.Errorf("start: %w", err), st.Close())
 	}
 	if err := s.announce(out); err != nil {
-		log.Warn("could not tell where the service listens", "err", err)
+		log.Warn("could not print the service's address", "err", err)
+	}
+	if warning := exposure(s.self.httpAddress()); warning != "" {
+		log.Warn("http is open to the network without authentication", "address", s.self.httpAddress(), "reason", warning)
 	}
 	code := 0
 	select {
@@ -72,7 +77,7 @@ func serve(ctx context.Context, cfg *config, out *os.File) error {
 	return s.stop(app, code)
 }
 
-// stop drains everything in order.
+// stop stops all components in order. It returns errComponent if code, the exit code of a failed component, is not 0.
 func (s *service) stop(app *fx.App, code int) error {
 	s.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)

@@ -5,16 +5,18 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/clockd/clockd/store"
 )
 
-// version is the release; set by -ldflags "-X main.version=1.2.3".
+// version is the release. The build sets it with -ldflags "-X main.version=1.2.3".
 var version = "0.1.0-dev"
 
 type versionCommand struct{}
 
-// Run prints the version with the commit that it was built from, where the build knew it.
+// Run prints the version, the commit if the build recorded it, and the build level.
 func (versionCommand) Run() error {
-	_, err := fmt.Fprintf(os.Stdout, "clockd %s%s %s %s/%s\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(os.Stdout, "clockd %s%s %s %s/%s, build level %d\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, store.BuildLevel())
 	return err
 }
 

@@ -12,46 +12,46 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// wakeUps tell the node that has the shard of what is set on another shortly before it is due: through RabbitMQ where there
-// is one, else through the database where it can. Elsewhere the sweep of every second finds it.
+// wakeUps send and receive wake-ups: if an alarm is set shortly before it is due, its node tells the owner of its shard. They go
+// through RabbitMQ if rings do, else through the database if it has notifications. Without both, the sweep finds the alarm.
 type wakeUps struct {
 	run func(ctx context.Context) error
 }
 
-// newWakeUps connects the preloader with the other nodes'; nil where nothing can.
-func newWakeUps(broker *rabbit.Session, st store.Store, p *preload.Preloader, k *preload.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
-	heard := func(body []byte) {
-		if err := p.Receive(body); err != nil {
+// newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither a broker nor notifications.
+func newWakeUps(broker *rabbit.Session, st store.Store, preloader *preload.Preloader, keeper *preload.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
+	receive := func(body []byte) {
+		if err := preloader.Receive(body); err != nil {
 			log.Debug("could not read a wake-up", "err", err)
 		}
 	}
 	if broker != nil {
-		w := broker.Wakes(heard, p.Rewind)
-		p.SendBy(w)
-		return &wakeUps{func(ctx context.Context) error { return runWakes(ctx, w, k) }}
+		wakes := broker.Wakes(receive, preloader.Refresh)
+		preloader.SendBy(wakes)
+		return &wakeUps{func(ctx context.Context) error { return runWakes(ctx, wakes, keeper) }}
 	}
-	if n, can := st.(store.Notifier); can {
-		b := preload.NewBulletin(n, heard, p.Rewind, log, reg)
-		p.SendBy(b)
-		return &wakeUps{b.Run}
+	if notifier, can := st.(store.Notifier); can {
+		bulletin := preload.NewBulletin(notifier, receive, preloader.Refresh, log, reg)
+		preloader.SendBy(bulletin)
+		return &wakeUps{bulletin.Run}
 	}
 	return nil
 }
 
-// runWakes runs w, and has it hear of the shards that this node has.
-func runWakes(ctx context.Context, w *rabbit.Wakes, k *preload.Keeper) error {
+// runWakes runs w, and keeps it subscribed to the wake-ups of this node's shards.
+func runWakes(ctx context.Context, wakes *rabbit.Wakes, keeper *preload.Keeper) error {
 	var following sync.WaitGroup
 	following.Go(func() {
-		for changed := k.Changed(); ; {
-			w.Follow(k.Shards())
+		for changed := keeper.Changed(); ; {
+			wakes.Follow(keeper.Shards())
 			select {
 			case <-ctx.Done():
 				return
 			case <-changed:
-				changed = k.Changed()
+				changed = keeper.Changed()
 			}
 		}
 	})
 	defer following.Wait()
-	return w.Run(ctx)
+	return wakes.Run(ctx)
 }

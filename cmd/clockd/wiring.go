@@ -20,7 +20,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// service is the running whole, as far as serve needs to see it.
+// service has the parts of the running service that serve needs.
 type service struct {
 	cfg      *config
 	log      *slog.Logger
@@ -30,7 +30,7 @@ type service struct {
 	draining *atomic.Bool
 }
 
-// parts are the components that run, in the order in which they start.
+// parts are the parts that run as components.
 type parts struct {
 	fx.In
 
@@ -38,6 +38,8 @@ type parts struct {
 	Broker    *rabbit.Session
 	Loop      *ring.Loop
 	WakeUps   *wakeUps
+	Reads     *preload.Reads
+	Abilities *abilities
 	Preloader *preload.Preloader
 	Service   *clock.Service
 	Retention *store.Retention
@@ -60,17 +62,18 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newHeap, newIdentity, newKeeper, newCluster, newBroker, newTarget, newPreloader, newWakeUps, newLoop,
+			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newBroker, newTarget, newPreloader, newWakeUps, newLoop,
 			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
 }
 
-// own hands the components to the runner: started in this order, stopped in the reverse one, and the store closed last.
+// own gives the components to the runner. They start in this order and stop in the reverse order. The store is closed last.
 func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
 	lc.Append(fx.StopHook(func() error { return st.Close() }))
-	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the first request finds the time known
+	p.Abilities.loop.Store(p.Loop)
+	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the time is known before the first request
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{"database clock", p.Timebase.Run})
 	if p.Broker != nil {
@@ -80,6 +83,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	if p.WakeUps != nil {
 		r.own(lc, component{"wake-ups", p.WakeUps.run})
 	}
+	r.own(lc, component{"reads", p.Reads.Run})
 	r.own(lc, component{"preload", p.Preloader.Run})
 	r.own(lc, component{"writer", p.Service.Run})
 	r.own(lc, component{"retention", p.Retention.Run})
@@ -89,7 +93,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 		r.own(lc, component{"answers", p.Answers.Run})
 	}
 	r.own(lc, component{"http", p.Server.Run})
-	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: the others ring on until somebody else has the shards
+	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards
 }
 
 func newRegistry() *prometheus.Registry {
@@ -102,21 +106,24 @@ func newDraining() *atomic.Bool { return new(atomic.Bool) }
 
 func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) *clock.Timebase {
 	tb := clock.NewTimebase(clock.DefaultTimebaseConfig(), st, log)
-	watchTime(reg, tb)
+	registerTimeMetrics(reg, tb)
 	return tb
 }
 
+// newReads returns the reads that loaders use.
+func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
+
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
-// newKeeper returns who keeps this node's leases; streams is nil where rings go to the broker.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target) (*preload.Keeper, preload.Ownership, error) {
-	c := preload.DefaultKeeperConfig()
-	c.Name, c.Incarnation, c.Version, c.Streams = cfg.Node, self.incarnation, version, streams != nil
-	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: self.whereabouts, Log: log, Registerer: reg}
+// newKeeper returns the keeper of this node's leases. streams is nil if rings go to the broker.
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target, nodeAbilities *abilities) (*preload.Keeper, preload.Ownership, error) {
+	keeperConfig := preload.DefaultKeeperConfig()
+	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, streams != nil
+	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg}
 	if streams != nil {
 		deps.Streams = streams
 	}
-	k, err := preload.NewKeeper(c, deps)
+	k, err := preload.NewKeeper(keeperConfig, deps)
 	return k, k, err
 }
 
@@ -124,7 +131,7 @@ func newCluster(st store.Store, tb *clock.Timebase, self *identity) *cluster {
 	return &cluster{leaser: st, timebase: tb, self: self}
 }
 
-// newBroker returns nil where rings go to the stream.
+// newBroker returns the broker's session, nil if rings go to the stream.
 func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbit.Session, error) {
 	if !cfg.usesBroker() {
 		return nil, nil
@@ -132,15 +139,15 @@ func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbi
 	return rabbit.New(cfg.rabbit, rabbit.Deps{Logger: log, Registerer: reg})
 }
 
-// newAnswers returns who takes answers to rings from the broker, nil where rings go to the stream.
-func newAnswers(broker *rabbit.Session, s *clock.Service) *rabbit.Answers {
+// newAnswers returns the consumer of answers that arrive over the broker, nil if rings go to the stream.
+func newAnswers(broker *rabbit.Session, service *clock.Service) *rabbit.Answers {
 	if broker == nil {
 		return nil
 	}
-	return broker.Answers(answerer{s})
+	return broker.Answers(answerer{service})
 }
 
-// newTarget returns where rings go; streams is nil where that is the broker.
+// newTarget returns the target of rings. streams is nil if the target is the broker.
 func newTarget(broker *rabbit.Session) (target ring.Target, streams *stream.Target) {
 	if broker != nil {
 		return broker, nil
@@ -149,24 +156,24 @@ func newTarget(broker *rabbit.Session) (target ring.Target, streams *stream.Targ
 	return s, s
 }
 
-func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, o preload.Ownership) (*preload.Preloader, error) {
+func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase, ownership preload.Ownership) (*preload.Preloader, error) {
 	return preload.New(cfg.preload, preload.Deps{
-		Loader: st, Heap: heap, Time: tb, Ownership: o, Log: log, Registerer: reg,
+		Loader: reads, Heap: heap, Time: tb, Ownership: ownership, Log: log, Registerer: reg,
 	})
 }
 
-func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, p *preload.Preloader, target ring.Target) (*ring.Loop, error) {
-	c := cfg.ring
-	c.TwoPhase = !cfg.usesBroker() || !st.HoldsClaims()
-	return ring.New(c, ring.Deps{
-		Heap: heap, Database: st, Target: target, Time: tb, Reader: p, Timer: ring.PreciseTimer, Log: log, Registerer: reg,
+func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, target ring.Target) (*ring.Loop, error) {
+	ringConfig := cfg.ring
+	ringConfig.TwoPhase = !cfg.usesBroker() || !st.HoldsClaims()
+	return ring.New(ringConfig, ring.Deps{
+		Heap: heap, Database: st, Target: target, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer, Log: log, Registerer: reg,
 	})
 }
 
-func newClockService(cfg *config, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, p *preload.Preloader) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, st, tb, p, clockMetrics(reg))
+func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, preloader *preload.Preloader) (*clock.Service, error) {
+	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Waker: preloader, Metrics: clockMetrics(reg), Log: log})
 	if err == nil {
-		watchQueue(reg, s)
+		registerQueueMetrics(reg, s)
 	}
 	return s, err
 }
@@ -175,12 +182,12 @@ func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st s
 	return store.NewRetention(cfg.retention, st, tb, log, reg)
 }
 
-func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, o preload.Ownership) *preload.Overdue {
-	return preload.NewOverdue(st, o, tb, log, reg)
+func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership) *preload.Overdue {
+	return preload.NewOverdue(st, ownership, tb, log, reg)
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, s *clock.Service, streams *stream.Target, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
-	deps := clockhttp.Deps{Alarms: s, Nodes: nodes.look, Readiness: ready.look, Log: log, Registerer: reg, Gatherer: gatherer}
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, streams *stream.Target, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
+	deps := clockhttp.Deps{Alarms: service, Nodes: nodes.view, Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer}
 	if streams != nil {
 		deps.Streams = streams
 	}
@@ -191,7 +198,7 @@ func newService(cfg *config, log *slog.Logger, st store.Store, server *clockhttp
 	return &service{cfg: cfg, log: log, store: st, server: server, self: self, draining: draining}
 }
 
-// announce tells a person, in two lines, where the service listens and what to try next.
+// announce prints two lines for a person: the service's address and a request to try.
 func (s *service) announce(out io.Writer) error {
 	rings := "the stream"
 	if s.cfg.usesBroker() {
@@ -199,6 +206,6 @@ func (s *service) announce(out io.Writer) error {
 	}
 	url := "http://" + s.server.Addr().String()
 	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\ntry: curl -X PUT %s/v1/applications/shop/alarms/order-1 -d '{\"delay\":\"5s\",\"payload\":{\"order\":1}}'\n",
-		version, url, withoutPassword(s.cfg.DatabaseURL), rings, url)
+		version, url, shownURL(s.cfg.DatabaseURL), rings, url)
 	return err
 }
