@@ -17,6 +17,8 @@ FUZZTIME  ?= 200000x
 BENCH     ?= .
 COUNT     ?= 6
 BASE      ?=
+# when a package's tests are given up: a guard against a hang, wide enough for a machine that others use
+TESTTIME  ?= 40m
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
@@ -36,18 +38,23 @@ run: build ## build and run clockd on the embedded SQLite, with nothing else ins
 	bin/clockd serve
 
 .PHONY: build
-build: ## build bin/clockd, a static binary
-	CGO_ENABLED=0 go build -trimpath -o bin/clockd ./cmd/clockd
+build: ## build bin/clockd and bin/clockbench, static binaries
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/clockd ./cmd/clockbench
 
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
-	  -- -race -shuffle=on -count=1 $(TESTFLAGS) $(PKGS)
+	  -- -race -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS) $(PKGS)
 
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \
 	  -- -tags=soak -run='^TestSoak' -count=1 -timeout=$(SOAKTIME) $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-browser
+test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
+	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
+	$(GOTESTSUM) --format testname -- -tags=browser -run='^TestBrowser' -count=1 ./cmd/clockd
 
 # Only packages with a fuzz target are compiled; one target runs at a time, as
 # go test demands.
@@ -69,10 +76,10 @@ bench: ## benchmarks matching BENCH, into bench.txt; with BASE=FILE compared
 
 # What the compiler is to optimize for: sets, cancels and herds on both servers.
 .PHONY: pgo
-pgo: build ## cmd/clockd/default.pgo anew, from what clockd bench does
+pgo: build ## cmd/clockd/default.pgo anew, from the work of clockbench
 	@rm -rf bin/pgo && mkdir -p bin/pgo
 	$(WITH) bash -c 'for url in "$$CLOCKD_TEST_MYSQL_URL" "$$CLOCKD_TEST_POSTGRES_URL"; do \
-	  CLOCKD_CPU_PROFILE=bin/pgo bin/clockd bench --database-url "$$url" --amqp-url "$$CLOCKD_TEST_AMQP_URL" \
+	  CLOCKD_CPU_PROFILE=bin/pgo bin/clockbench --database-url "$$url" --amqp-url "$$CLOCKD_TEST_AMQP_URL" \
 	    --only sets,singles,herd --rounds 2; done'
 	go tool pprof -proto bin/pgo/*.pprof >cmd/clockd/default.pgo
 
@@ -110,7 +117,7 @@ lint: ## golangci-lint, and shellcheck where there is one
 .PHONY: vet
 vet: ## go vet, the slow suites included
 	go vet ./...
-	go vet -tags=soak ./...
+	go vet -tags=soak,browser ./...
 
 .PHONY: fmt
 fmt: ## format the Go code
