@@ -42,11 +42,12 @@ func TestStreamGivesOneResultForEachLine(t *testing.T) {
 
 // TestStreamMayLastLongerThanItsTimeouts checks that the timeouts apply to each read and each write, not to the whole stream.
 func TestStreamMayLastLongerThanItsTimeouts(t *testing.T) {
-	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.cfg.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond })
+	const timeout = 3 * time.Second // long enough for a machine that others use
+	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.cfg.ReadTimeout = timeout, timeout })
 	c := h.stream()
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(timeout / 5)
 	defer tick.Stop()
-	for i := range 8 {
+	for i := range 7 {
 		<-tick.C
 		c.send(`{"cancel":"a"}` + "\n")
 		c.expect(i+1, "a 404 0  unknown_alarm")
@@ -305,7 +306,7 @@ func TestClientThatStopsReadingIsCut(t *testing.T) {
 
 // TestClientThatStopsSendingIsCut expects the results of all complete lines before the cut.
 func TestClientThatStopsSendingIsCut(t *testing.T) {
-	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 200 * time.Millisecond })
+	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 2 * time.Second })
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}`)
 	c.expect(1, "a 201 1 scheduled")
