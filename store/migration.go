@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -182,7 +183,11 @@ func NewStoppableLock(ctx context.Context, l lock.SessionLocker) StoppableLock {
 	return StoppableLock{SessionLocker: l, ctx: ctx}
 }
 
-// SessionLock waits for the lock.
+// SessionLock waits for the lock. When ctx ends, its error is joined to the driver's, which may name only the closed connection.
 func (l StoppableLock) SessionLock(_ context.Context, conn *sql.Conn) error {
-	return l.SessionLocker.SessionLock(l.ctx, conn)
+	err := l.SessionLocker.SessionLock(l.ctx, conn)
+	if err != nil {
+		err = errors.Join(err, l.ctx.Err())
+	}
+	return err
 }
