@@ -56,16 +56,18 @@ test-browser: ## what web pages can do to clockd, with Chromium (build tag brows
 	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
 	$(GOTESTSUM) --format testname -- -tags=browser -run='^TestBrowser' -count=1 ./cmd/clockd
 
-# Only packages with a fuzz target are compiled; one target runs at a time, as
-# go test demands.
+# Only packages with a fuzz target are compiled, each once. One target runs at a
+# time, as go test demands, in the package's folder, where its seeds are.
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
-	@dirs=$$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); \
-	for dir in $$dirs; do \
-	  targets=$$(go test -list '^Fuzz' "$$dir"); \
-	  for target in $$(grep '^Fuzz' <<<"$$targets"); do \
+	@built=$$(mktemp -d); trap 'rm -rf "$$built"' EXIT; \
+	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
+	  go test -c -fuzz=. -o "$$built/test" "$$dir"; \
+	  targets=$$("$$built/test" -test.list '^Fuzz'); \
+	  for target in $$targets; do \
 	    echo "fuzz $$dir $$target $(FUZZTIME)"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1000x "$$dir"; \
+	    (cd "$$dir" && "$$built/test" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
+	      -test.fuzzminimizetime 1000x -test.fuzzcachedir "$$(go env GOCACHE)/fuzz/clockd/$$dir"); \
 	  done; \
 	done
 
