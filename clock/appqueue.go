@@ -11,16 +11,16 @@ const leastCost = 2 << 10
 // cost is the credit that the op uses up, in bytes.
 func (p *Pending) cost() int { return max(p.size, leastCost) }
 
-// appQueue is the ops of one application in the write queue. An op is in ready, in behind, or in a transaction.
+// appQueue is the ops of one application in the queue of the Writer. An op is in ready, in behind, or in a transaction.
 type appQueue struct {
 	name        string
 	ready       opList // ops that are first on their keys; a group may take them
 	behind      opList // ops that wait for an earlier op on their key, in order of arrival
 	bytes       int    // bytes of all ops: queued and in transactions
 	queued      int    // bytes of the ops in the two lists
-	hasTurn     bool   // the application is in writeQueue.turns
+	hasTurn     bool   // the application is in Writer.turns
 	creditBytes int    // credit left in this turn, in bytes of cost()
-	heapIndex   int    // index in writeQueue.largest
+	heapIndex   int    // index in Writer.largest
 }
 
 // newest returns the op that arrived last, nil if none is queued. No op is behind it on its key, because that op would be newer.

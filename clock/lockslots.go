@@ -1,15 +1,9 @@
 package clock
 
-import (
-	"sync"
-	"time"
-)
-
 // lockSlots are the slots of transactions that wait for a locked row; there are WriterConfig.LockedWrites. Applications take turns,
 // so an application with many locked rows delays another by one transaction at most. A key has at most one transaction at a time, so
-// keys take turns too.
+// keys take turns too. Writer.mu guards the slots and their waiters.
 type lockSlots struct {
-	mu            sync.Mutex
 	free          int                            // slots that no op holds
 	byApplication map[string]*applicationWaiters // applications with waiters
 	turns         []*applicationWaiters          // the same applications, in the order of their turns
@@ -27,40 +21,12 @@ type slotWaiter struct {
 	left    bool          // the op waits no longer; the next grant skips it
 }
 
-func newLockSlots(count int) *lockSlots {
-	return &lockSlots{free: count, byApplication: map[string]*applicationWaiters{}}
+func newLockSlots(count int) lockSlots {
+	return lockSlots{free: count, byApplication: map[string]*applicationWaiters{}}
 }
 
-// acquire blocks until p has a slot and returns true. It returns false, without a slot, if the caller of p has left.
-func (s *lockSlots) acquire(p *Pending) bool {
-	waiter := s.acquireOrQueue(p.key.Application)
-	if waiter == nil {
-		if p.abandoned(time.Now()) {
-			s.release()
-			return false
-		}
-		return true
-	}
-	select {
-	case <-waiter.granted:
-		return true
-	case <-p.ctx.Done():
-	}
-	mayBeHalfClosed := time.NewTimer(p.untilAbandoned(time.Now()))
-	defer mayBeHalfClosed.Stop()
-	select {
-	case <-waiter.granted:
-		return true
-	case <-mayBeHalfClosed.C:
-		s.leave(waiter)
-		return false
-	}
-}
-
-// acquireOrQueue takes a free slot and returns nil, or queues a waiter and returns it.
-func (s *lockSlots) acquireOrQueue(application string) *slotWaiter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// acquire takes a free slot and returns nil, or queues a waiter and returns it.
+func (s *lockSlots) acquire(application string) *slotWaiter {
 	if s.free > 0 {
 		s.free--
 		return nil
@@ -78,26 +44,17 @@ func (s *lockSlots) acquireOrQueue(application string) *slotWaiter {
 
 // leave ends a wait. If the waiter has got a slot meanwhile, that slot goes to the next waiter.
 func (s *lockSlots) leave(waiter *slotWaiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-waiter.granted:
-		s.grantNext()
+		s.release()
 	default:
 		waiter.left = true
 	}
 }
 
-// release gives a slot back.
+// release gives a slot to the first waiter of the application whose turn it is, and ends that turn. The slot becomes free if no op
+// waits.
 func (s *lockSlots) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.grantNext()
-}
-
-// grantNext gives one slot to the first waiter of the application whose turn it is, and ends that turn. The slot becomes free if no
-// op waits. The caller holds mu.
-func (s *lockSlots) grantNext() {
 	for len(s.turns) > 0 {
 		queue := s.turns[0]
 		s.turns[0], s.turns = nil, s.turns[1:]

@@ -260,10 +260,11 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 	})
 }
 
-// checkEmpty checks that the write queue and the lock slots are empty, and their counts too.
+// checkEmpty checks that the queue and the lock slots are empty, and their counts too.
 func (s *testService) checkEmpty(t *testing.T) {
 	t.Helper()
-	q, slots := s.writer.queue, s.writer.lockSlots
+	q := s.writer
+	slots := &q.lockSlots
 	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 || len(q.largest) != 0 {
 		t.Errorf("the queue still counts %d ops, %d bytes, %d ready, %d groups, %d applications, %d keys, %d in order of size",
 			q.ops, q.bytes, q.ready, q.youngGroups, len(q.apps), len(q.keys), len(q.largest))

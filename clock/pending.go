@@ -17,7 +17,7 @@ type Pending struct {
 	submitted   time.Time
 	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
 
-	// position in the write queue, guarded by writeQueue.mu
+	// position in the queue of the Writer, guarded by Writer.mu
 	app                  *appQueue
 	keyQueue             *keyQueue
 	arrival              uint64

@@ -74,7 +74,7 @@ func (s *Service) Run(ctx context.Context) error { return s.writer.Run(ctx) }
 
 // Queued returns the number of ops that are queued or being written, and their bytes in memory.
 func (s *Service) Queued() (ops, bytes int) {
-	return s.writer.queue.size()
+	return s.writer.queued()
 }
 
 // Writable returns an error if all writes of the last seconds have failed, so that sets cannot be served; else nil.

@@ -674,7 +674,7 @@ func TestServiceConfigNamesTheInvalidField(t *testing.T) {
 		t.Fatalf("the default: %v", err)
 	}
 	for name, change := range map[string]func(c *ServiceConfig){
-		"write lanes":       func(c *ServiceConfig) { c.Writer.Committers = 0 },
+		"write committers":  func(c *ServiceConfig) { c.Writer.Committers = 0 },
 		"write group ops":   func(c *ServiceConfig) { c.Writer.GroupOps = 5001 },
 		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
 		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
