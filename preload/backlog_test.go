@@ -1,19 +1,14 @@
 package preload
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
-	"github.com/clockd/clockd/store/storetest"
 )
 
 // restrictedApplication is the application whose rows the heap leaves out.
@@ -48,7 +43,7 @@ const (
 // A restricted application has a backlog. The first page brings the other alarms that are recent or come due. Other applications' older rows
 // in the backlog follow. The database reads past the restricted application's rows.
 func TestBacklogDelaysNoOtherAlarm(t *testing.T) {
-	r, now := backlogRig(t, AllShards(3))
+	r, now := backlogRig(t, allShards(3))
 	r.commit(restrictedApplication, 1, backlogRows, now.Add(-10*time.Minute))
 	r.commit("a", firstOther, 5, now.Add(-10*time.Minute).Add(15*time.Second))
 	r.commit("a", firstOther+5, 5, now.Add(-time.Second))
@@ -77,7 +72,7 @@ func TestBacklogDelaysNoOtherAlarm(t *testing.T) {
 func TestSweepFindsRecentRowsBesideBacklog(t *testing.T) {
 	for _, flood := range []int{0, 5000} {
 		t.Run(fmt.Sprintf("flood of %d", flood), func(t *testing.T) {
-			r, now := backlogRig(t, AllShards(3))
+			r, now := backlogRig(t, allShards(3))
 			r.commit(restrictedApplication, 1, backlogRows, now.Add(-time.Hour))
 			r.assign(assignment{shards: r.ownership.Shards()})
 			r.load(t)
@@ -100,7 +95,7 @@ func TestSweepFindsRecentRowsBesideBacklog(t *testing.T) {
 
 // Thousands of recent rows of one application are in the heap. A sweep finds another application's new row beside them, in few pages.
 func TestSweepFindsNewRowsBesideThousandsInHeap(t *testing.T) {
-	r, now := backlogRig(t, AllShards(3))
+	r, now := backlogRig(t, allShards(3))
 	r.commit("b", 1, backlogRows, now.Add(-5*time.Second))
 	r.assign(assignment{shards: r.ownership.Shards()})
 	r.load(t)
@@ -166,7 +161,7 @@ func TestOnlyGainedShardsAndApplicationsAreReadAgain(t *testing.T) {
 
 // Refresh lets the loaders read the recent and the coming alarms again, and not the backlog.
 func TestRefreshReadsNoBacklog(t *testing.T) {
-	r, now := backlogRig(t, AllShards(3))
+	r, now := backlogRig(t, allShards(3))
 	r.commit("b", 1, 1000, now.Add(-time.Hour))
 	r.assign(assignment{shards: r.ownership.Shards()})
 	r.load(t)
@@ -208,90 +203,4 @@ func TestGainedApplicationsReachLoadersOnceASecond(t *testing.T) {
 			t.Errorf("%d gained applications in the end", gains())
 		}
 	})
-}
-
-// After any change of leases and subscribers, each row that a node newly rings belongs to a gained shard or a gained application.
-func TestNewlyRungRowsAreGained(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		nodes, applications := []string{"n1", "n2", "n3"}, []string{"a", "b", "c"}
-		drawMembership := func(serving []int) *membership {
-			var c store.Cluster
-			for shard := range 4 {
-				l := store.Lease{Shard: shard, Incarnation: rapid.SampledFrom([]string{"", "n1", "n2", "n3"}).Draw(t, "owner")}
-				if c.Leases = append(c.Leases, l); l.Incarnation == "n1" {
-					serving = append(serving, shard)
-				}
-			}
-			some := rapid.SliceOfDistinct(rapid.SampledFrom(applications), rapid.ID[string])
-			for _, n := range nodes[1:] {
-				subscribed := some.Draw(t, "subscribed")
-				slices.Sort(subscribed)
-				c.Nodes = append(c.Nodes, store.Node{Incarnation: n, Expires: 10, Applications: subscribed})
-			}
-			slices.Sort(serving)
-			return newMembership(c, "n1", true, some.Draw(t, "own"), slices.Compact(serving), 5)
-		}
-		before, after := drawMembership(nil), drawMembership(nil)
-		var g gains
-		g.add(before, after)
-		shards, gained := g.take()
-		rings := func(m *membership, shard int, application string) bool {
-			return slices.Contains(m.loaded, shard) && m.rings(shard, application)
-		}
-		for shard := range 4 {
-			for _, application := range append(applications, "unsubscribed") {
-				if rings(after, shard, application) && !rings(before, shard, application) && !slices.Contains(shards, shard) && !slices.Contains(gained, application) {
-					t.Fatalf("shard %d, %s: newly rung, but gained are shards %v, applications %v", shard, application, shards, gained)
-				}
-			}
-		}
-		g.add(after, after)
-		if shards, gained := g.take(); len(shards)+len(gained) > 0 {
-			t.Fatalf("without a change: gained shards %v, applications %v", shards, gained)
-		}
-	})
-}
-
-// Five changes of subscribers a second cost one write of the node's row a second beside the renewals, and as few looks. The first change
-// after a quiet second is written at once.
-func TestSubscriberChangesWriteTheRowOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leases := &countedLeases{Leaser: storetest.NewLeases(8)}
-		m := join(t, leases, "one", "n1", true)
-		time.Sleep(10 * time.Second)
-		before := leases.attended.Load()
-		m.subscribe("first")
-		synctest.Wait()
-		if n := leases.attended.Load() - before; n != 1 {
-			t.Errorf("%d writes at once for the first subscriber", n)
-		}
-		before, looked := leases.attended.Load(), leases.looked.Load()
-		const seconds, events = 20, 5
-		for i := range seconds * events {
-			m.subscribe(fmt.Sprint("guest-", i))
-			time.Sleep(time.Second / events)
-		}
-		writes, looks := leases.attended.Load()-before, leases.looked.Load()-looked
-		t.Logf("%d subscribers: %d writes, %d looks", seconds*events, writes, looks)
-		if renewals := int64(seconds * 2); writes > renewals+seconds || looks > 6*seconds {
-			t.Errorf("%d writes and %d looks in %d s", writes, looks, seconds)
-		}
-		m.leave()
-	})
-}
-
-// countedLeases counts writes of nodes' rows, and looks.
-type countedLeases struct {
-	store.Leaser
-	attended, looked atomic.Int64
-}
-
-func (c *countedLeases) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
-	c.attended.Add(1)
-	return c.Leaser.Attend(ctx, n, forget)
-}
-
-func (c *countedLeases) Cluster(ctx context.Context) (store.Cluster, error) {
-	c.looked.Add(1)
-	return c.Leaser.Cluster(ctx)
 }

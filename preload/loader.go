@@ -80,7 +80,7 @@ func (l *loader) step(ctx context.Context) time.Duration {
 // minPause is the shortest wait of a loader that has nothing to read.
 const minPause = time.Millisecond
 
-// readBackoff is the wait of a loader, and of the listener for wake-ups, after failures in a row.
+// readBackoff is the wait of a loader after failures in a row.
 var readBackoff = clock.Backoff{First: 100 * time.Millisecond, Last: 5 * time.Second}
 
 // failed logs and counts a failed read, and returns how long to wait before the next step.

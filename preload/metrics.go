@@ -20,8 +20,6 @@ type metrics struct {
 	swept  prometheus.Counter
 	errors prometheus.Counter
 	pages  *prometheus.CounterVec
-
-	wakesSent, wakesDropped, wakesReceived prometheus.Counter // count rows
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -35,15 +33,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		pages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_preload_pages_total", Help: "Pages read from the due index, by the kind of read.",
 		}, []string{"read"}),
-
-		wakesSent:     counter("wakes_sent_total", "Alarms due soon that this node announced to another node with a wake-up."),
-		wakesDropped:  counter("wakes_dropped_total", "Alarms due soon that this node did not announce, because too many wake-ups waited. The owner's sweep finds them."),
-		wakesReceived: counter("wakes_received_total", "Alarms due soon that another node announced to this node with a wake-up."),
 	}
 	for _, kind := range []string{readAhead, readBehind, readBacklog, readSweep, readRecent} {
 		m.pages.WithLabelValues(kind)
 	}
-	reg.MustRegister(m.rows, m.swept, m.errors, m.pages, m.wakesSent, m.wakesDropped, m.wakesReceived)
+	reg.MustRegister(m.rows, m.swept, m.errors, m.pages)
 	return m
 }
 

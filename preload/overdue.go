@@ -17,28 +17,37 @@ const (
 	overdueGrace    = time.Second      // an alarm counts when it has been due for longer
 )
 
+// OverdueDeps are the dependencies of an Overdue.
+type OverdueDeps struct {
+	Counter    store.OverdueCounter
+	Owner      Owner
+	Time       Time
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
 // Overdue counts the overdue alarms in the database. The count does not depend on loaders, heap or wake-ups, so it shows whether they
 // do their work.
 type Overdue struct {
-	gauge     store.OverdueCounter
-	ownership Ownership
-	time      Time
-	log       *slog.Logger
-	alarms    prometheus.Gauge
-	oldest    prometheus.Gauge
+	counter store.OverdueCounter
+	owner   Owner
+	time    Time
+	log     *slog.Logger
+	alarms  prometheus.Gauge
+	oldest  prometheus.Gauge
 }
 
 // NewOverdue returns an Overdue. It reads nothing before Run.
-func NewOverdue(g store.OverdueCounter, o Ownership, tm Time, log *slog.Logger, reg prometheus.Registerer) *Overdue {
+func NewOverdue(deps OverdueDeps) *Overdue {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
 	}
 	w := &Overdue{
-		gauge: g, ownership: o, time: tm, log: log,
+		counter: deps.Counter, owner: deps.Owner, time: deps.Time, log: deps.Log,
 		alarms: gauge("overdue_alarms", "Alarms in this node's shards that have been due for more than a second and have not rung. Counted every 10 s, up to 100000."),
 		oldest: gauge("overdue_oldest_seconds", "How long the oldest overdue alarm in this node's shards has been due; 0 without one."),
 	}
-	reg.MustRegister(w.alarms, w.oldest)
+	deps.Registerer.MustRegister(w.alarms, w.oldest)
 	return w
 }
 
@@ -65,8 +74,8 @@ func (w *Overdue) count(ctx context.Context) error {
 	}
 	dueUntil := max(0, now-clock.Instant(overdueGrace.Milliseconds()))
 	var o store.Overdue
-	if owned := w.ownership.Owned(); len(owned) > 0 {
-		if o, err = w.gauge.Overdue(ctx, dueUntil, owned, overdueLimit); err != nil {
+	if owned := w.owner.Owned(); len(owned) > 0 {
+		if o, err = w.counter.Overdue(ctx, dueUntil, owned, overdueLimit); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,17 @@
 package preload
 
+// Owner says which shards this node owns.
+type Owner interface {
+	// Owned returns the shards whose lease this node has, sorted. Other nodes may ring some applications of these shards. The caller must
+	// not change the slice.
+	Owned() []int
+}
+
 // Ownership says which shards this node loads, and which alarms of them it rings. All its results change at the same moment.
 type Ownership interface {
-	// Shards returns the shards that this node loads, sorted. The caller must not change the slice.
+	Owner
+	// Shards returns the shards that this node loads, sorted. They include the owned shards. The caller must not change the slice.
 	Shards() []int
-	// Owned returns the subset of Shards that this node owns. Other nodes may ring some applications of these shards.
-	Owned() []int
 	// Rings reports whether this node rings the application's alarms of a shard in Shards.
 	Rings(shard int, application string) bool
 	// Gained returns the shards and applications that this node has to read because it rings them since the last call, both sorted.
@@ -15,27 +21,3 @@ type Ownership interface {
 	// Changed returns a channel that is closed when Shards, Owned or Rings changes. Each change closes another channel.
 	Changed() <-chan struct{}
 }
-
-// AllShards is the Ownership of a single node: the shards 0 to AllShards-1, which never change.
-type AllShards int
-
-// Shards returns 0 to n-1.
-func (n AllShards) Shards() []int {
-	shards := make([]int, n)
-	for i := range shards {
-		shards[i] = i
-	}
-	return shards
-}
-
-// Owned returns all shards.
-func (n AllShards) Owned() []int { return n.Shards() }
-
-// Rings returns true.
-func (n AllShards) Rings(int, string) bool { return true }
-
-// Gained returns nothing: the shards never change, and loaders read all rows when they start.
-func (n AllShards) Gained() (shards []int, applications []string) { return nil, nil }
-
-// Changed returns nil: the shards never change.
-func (n AllShards) Changed() <-chan struct{} { return nil }

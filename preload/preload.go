@@ -38,6 +38,12 @@ type Time interface {
 	Now() (clock.Instant, error)
 }
 
+// Announcer tells other nodes of rows that this node committed.
+type Announcer interface {
+	// Announce takes committed rows. It does not block, and does not change or keep the slice.
+	Announce(rows []store.Due)
+}
+
 // Config sets how far ahead the loaders read, and how often they sweep.
 type Config struct {
 	Loaders int           // number of loaders, each with its shards and its share of the heap; default 4
@@ -72,18 +78,17 @@ type Deps struct {
 	Heap       Heap
 	Time       Time
 	Ownership  Ownership
+	Announcer  Announcer // nil: other nodes find the rows that this node commits by their sweeps
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Preloader runs the loaders. It also takes newly committed rows: from this node's writes and rings, and from other nodes' wake-ups.
+// Preloader runs the loaders. It also takes newly committed rows: from this node's writes and rings, and from other nodes.
 type Preloader struct {
-	cfg       Config
 	ownership Ownership
 	time      Time
+	announcer Announcer // nil: none
 	loaders   []*loader
-	metrics   *metrics
-	sender    *sender // nil: this node sends no wake-ups
 }
 
 // New returns a Preloader. It reads nothing before Run.
@@ -92,7 +97,7 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 		return nil, err
 	}
 	m := newMetrics(deps.Registerer)
-	p := &Preloader{cfg: cfg, ownership: deps.Ownership, time: deps.Time, metrics: m}
+	p := &Preloader{ownership: deps.Ownership, time: deps.Time, announcer: deps.Announcer}
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
@@ -104,10 +109,6 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	return p, nil
 }
 
-// SendBy sets the courier of this node's wake-ups. Call it before Run. Without a courier, other nodes find rows that this node commits
-// by their sweeps.
-func (p *Preloader) SendBy(c Courier) { p.sender = newSender(c, p.metrics) }
-
 // Run reads ahead until ctx ends.
 func (p *Preloader) Run(ctx context.Context) error {
 	var assigned assigner
@@ -116,9 +117,6 @@ func (p *Preloader) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, l := range p.loaders {
 		running.Go(func() { l.run(ctx) })
-	}
-	if p.sender != nil {
-		running.Go(func() { p.sender.run(ctx) })
 	}
 	defer running.Wait()
 	for {
@@ -180,8 +178,8 @@ func (p *Preloader) byLoader(shards []int) [][]int {
 // Owned returns the shards that this node owns.
 func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
-// Wake takes newly committed decisions. It removes the changed alarms from the heap, offers their new rows before the watermarks, and
-// sends wake-ups for the rows that other nodes ring.
+// Wake takes the decisions that this node just committed. It removes the changed alarms from the heap, offers their new rows before the
+// watermarks, and announces the new rows to the other nodes.
 func (p *Preloader) Wake(written []clock.Decision) {
 	due := make([]store.Due, 0, len(written))
 	gone := make([][]int64, len(p.loaders))
@@ -201,31 +199,24 @@ func (p *Preloader) Wake(written []clock.Decision) {
 			})
 		}
 	}
-	p.take(due, gone)
-	p.wakeOthers(due)
+	p.distribute(due, gone)
+	p.announce(due)
 }
 
-// Offer takes rows that are due again: it offers them to the heap, and sends wake-ups for the rows that other nodes ring.
+// Offer takes rows that are due again because this node rang them without success. It offers them to the heap and announces them to the
+// other nodes.
 func (p *Preloader) Offer(rows []store.Due) {
-	p.take(rows, make([][]int64, len(p.loaders)))
-	p.wakeOthers(rows)
+	p.distribute(rows, make([][]int64, len(p.loaders)))
+	p.announce(rows)
 }
 
-// Receive takes a wake-up from another node and offers the rows that this node rings. It returns an error if body is not a wake-up.
-func (p *Preloader) Receive(body []byte) error {
-	rows, err := decodeWake(body)
-	if err != nil {
-		return err
-	}
-	if _, loaded := slices.BinarySearch(p.ownership.Shards(), rows[0].Shard); loaded {
-		p.metrics.wakesReceived.Add(float64(len(rows)))
-		p.take(rows, make([][]int64, len(p.loaders)))
-	}
-	return nil
+// Take takes rows that another node committed, and offers the rows of this node's shards to the heap.
+func (p *Preloader) Take(rows []store.Due) {
+	p.distribute(rows, make([][]int64, len(p.loaders)))
 }
 
-// take gives each loader the committed rows and removed ids of its shards. gone has one element for each loader.
-func (p *Preloader) take(rows []store.Due, gone [][]int64) {
+// distribute gives each loader the committed rows and removed ids of its shards. gone has one element for each loader.
+func (p *Preloader) distribute(rows []store.Due, gone [][]int64) {
 	due := make([][]store.Due, len(p.loaders))
 	for _, d := range rows {
 		number := d.Shard % len(p.loaders)
@@ -236,28 +227,10 @@ func (p *Preloader) take(rows []store.Due, gone [][]int64) {
 	}
 }
 
-// wakeMargin is how far another node's watermark may lie past this node's window: the other node may know a tighter bound of the
-// database's clock, or a newer one.
-const wakeMargin = time.Second
-
-// wakeOthers queues wake-ups for rows that other nodes ring and whose position these nodes may have read past.
-func (p *Preloader) wakeOthers(rows []store.Due) {
-	if p.sender == nil || len(rows) == 0 {
-		return
+func (p *Preloader) announce(rows []store.Due) {
+	if p.announcer != nil && len(rows) > 0 {
+		p.announcer.Announce(rows)
 	}
-	now, err := p.time.Now()
-	if err != nil {
-		return
-	}
-	horizon, owned := now.Add(p.cfg.Window+wakeMargin), p.ownership.Owned()
-	var elsewhere []store.Due
-	for _, d := range rows {
-		_, owns := slices.BinarySearch(owned, d.Shard)
-		if ringsHere := owns && p.ownership.Rings(d.Shard, d.Application); !ringsHere && d.NextTryTime < horizon {
-			elsewhere = append(elsewhere, d)
-		}
-	}
-	p.sender.push(elsewhere)
 }
 
 // Rewind lets the loaders read all due alarms once more. It is for events after which the heap may miss any alarm, for example when the

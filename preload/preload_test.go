@@ -184,10 +184,11 @@ func (f *fakeTime) add(d time.Duration) {
 // rig is a Preloader with fake dependencies.
 type rig struct {
 	*Preloader
-	table *fakeTable
-	heap  *fakeHeap
-	time  *fakeTime
-	reg   *prometheus.Registry
+	announced recordingAnnouncer
+	table     *fakeTable
+	heap      *fakeHeap
+	time      *fakeTime
+	reg       *prometheus.Registry
 }
 
 // rigApplications are the applications of the rig's alarms, by id modulo 4.
@@ -202,7 +203,7 @@ func newRig(t interface {
 	r.heap.loaders = cfg.Loaders
 	var err error
 	r.Preloader, err = New(cfg, Deps{
-		Loader: r.table, Heap: r.heap, Time: r.time, Ownership: owner, Log: slog.New(slog.DiscardHandler), Registerer: r.reg,
+		Loader: r.table, Heap: r.heap, Time: r.time, Ownership: owner, Announcer: &r.announced, Log: slog.New(slog.DiscardHandler), Registerer: r.reg,
 	})
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -433,7 +434,7 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 func TestReadIsRepeatedAfterTooManyCommits(t *testing.T) {
 	cfg := testConfig()
 	cfg.Loaders, cfg.Page = 1, 10_000
-	r := newRig(t, cfg, 1<<20, AllShards(3))
+	r := newRig(t, cfg, 1<<20, allShards(3))
 	r.assign(assignment{shards: r.ownership.Shards()})
 	now, _ := r.time.Now()
 	r.write(3, now)
@@ -463,7 +464,7 @@ func TestConcurrentWritesAndReadsLoseNoRow(t *testing.T) {
 	t.Logf("seed %d", seed)
 	cfg := testConfig()
 	cfg.Sweep = 100 * time.Millisecond
-	r := newRig(t, cfg, 200, AllShards(3))
+	r := newRig(t, cfg, 200, allShards(3))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running, working sync.WaitGroup
 	running.Go(func() { _ = r.Run(ctx) })
@@ -545,7 +546,11 @@ func (o *fakeOwnership) change(change func()) {
 	defer o.mu.Unlock()
 	shards, rungElsewhere := o.shards, o.rungElsewhere
 	change()
-	o.gainedShards = append(o.gainedShards, without(o.shards, shards)...)
+	for _, shard := range o.shards {
+		if !slices.Contains(shards, shard) {
+			o.gainedShards = append(o.gainedShards, shard)
+		}
+	}
 	if rungElsewhere != "" && o.rungElsewhere != rungElsewhere {
 		o.gainedApplications = append(o.gainedApplications, rungElsewhere)
 	}
@@ -630,7 +635,7 @@ func counterOf(t *testing.T, reg *prometheus.Registry, name, value string) float
 
 // A read that ends because ctx ends does not count as failed. The next read brings its rows.
 func TestStoppedReadIsNoFailure(t *testing.T) {
-	r := newRig(t, testConfig(), 1000, AllShards(3))
+	r := newRig(t, testConfig(), 1000, allShards(3))
 	r.assign(assignment{shards: r.ownership.Shards()})
 	r.write(3, 1_000_500)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -651,7 +656,7 @@ func TestStoppedReadIsNoFailure(t *testing.T) {
 // While reads fail, the loaders read less and less often, even if they are rewound. Afterwards they read all rows.
 func TestFailingReadsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, testConfig(), 1000, AllShards(3))
+		r := newRig(t, testConfig(), 1000, allShards(3))
 		r.table.fail = true
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

@@ -49,9 +49,9 @@ type assignment struct {
 func (p *progress) assign(a assignment, dropEntries func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lost := without(p.shards, a.shards)
+	losesShards := len(within(p.shards, a.shards)) < len(p.shards)
 	p.shards = a.shards
-	if len(lost) > 0 {
+	if losesShards {
 		dropEntries()
 		p.gaps = keepShards(p.gaps, p.shards)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
-	"github.com/clockd/clockd/store/storetest"
 )
 
 // commitElsewhere puts a row into the table like another node that sends no wake-up, because the row is due past its window.
@@ -35,7 +34,7 @@ func (r *rig) load(t *testing.T) {
 // stay in the heap, and rows before the window's end are not read a second time.
 func TestClockSetBackLoadsRowsBeforeTheyAreDue(t *testing.T) {
 	cfg := testConfig()
-	r := newRig(t, cfg, 1<<20, AllShards(3))
+	r := newRig(t, cfg, 1<<20, allShards(3))
 	r.assign(assignment{shards: r.ownership.Shards()})
 	now, _ := r.time.Now()
 	r.commitElsewhere(1, now.Add(-time.Minute))
@@ -67,39 +66,5 @@ func TestClockSetBackLoadsRowsBeforeTheyAreDue(t *testing.T) {
 	}
 	if n := counter(t, r.reg, "clockd_preload_rows_total"); n > 502 {
 		t.Errorf("%v rows were read, want at most 502", n)
-	}
-}
-
-// setBack sets the clocks of members back.
-func setBack(by time.Duration, members ...*member) {
-	for _, m := range members {
-		m.time.mu.Lock()
-		m.time.back += by
-		m.time.mu.Unlock()
-	}
-}
-
-// The database's clock is set back. Living nodes keep their shares. The shards of a dead node are taken within seconds, although its
-// leases last up to an hour more by that clock.
-func TestClockSetBackKeepsTheShares(t *testing.T) {
-	for _, back := range []time.Duration{10 * time.Second, time.Hour} {
-		inCluster(t, func(t *testing.T, leases *storetest.Leases) {
-			a, b := joinTwo(t, leases)
-			before := epochs(t, leases)
-			setBack(back, a, b)
-			time.Sleep(10 * time.Second)
-			if after := epochs(t, leases); !slices.Equal(before, after) {
-				t.Errorf("epochs were %v, are %v", before, after)
-			}
-			b.link.setCut(true) // it dies
-			setBack(back, a, b)
-			time.Sleep(4 * time.Second)
-			wantShardCounts(t, "b is dead", []int{64}, a)
-			b.link.setCut(false)
-			time.Sleep(4 * time.Second)
-			wantShardCounts(t, "b lives after all", []int{32, 32}, a, b)
-			a.leave()
-			b.leave()
-		})
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
+	"github.com/clockd/clockd/preload/wake"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/storetest"
@@ -69,8 +71,10 @@ type clusterNode struct {
 	cluster   *cluster
 	name      string
 	gate      gate
-	keeper    *preload.Keeper
+	keeper    *lease.Keeper
+	sender    *wake.Sender
 	preloader *preload.Preloader
+	receiver  *wake.Receiver
 	loop      *ring.Loop
 	time      *clock.Timebase
 	leave     func() // stops the node as SIGTERM does, and waits for it
@@ -294,13 +298,13 @@ func (p *clusterNode) Send(shard int, body []byte) {
 	if lost || !p.gate.isOpen() {
 		return
 	}
-	for _, receiver := range nodes {
-		if receiver != p && slices.Contains(receiver.keeper.Shards(), shard) {
+	for _, other := range nodes {
+		if other != p && slices.Contains(other.keeper.Shards(), shard) {
 			time.AfterFunc(time.Millisecond, func() {
-				if !receiver.gate.isOpen() {
+				if !other.gate.isOpen() {
 					return
 				}
-				if err := receiver.preloader.Receive(body); err != nil {
+				if err := other.receiver.Receive(body); err != nil {
 					p.cluster.t.Errorf("receive a wake-up: %v", err)
 				}
 			})
@@ -315,21 +319,25 @@ func (c *cluster) join() *clusterNode {
 	p := &clusterNode{cluster: c, name: fmt.Sprintf("%c%d", "cab"[c.count%3], c.count), openClaims: map[*nodeSettler]bool{}}
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
 	p.time = clock.NewTimebase(clock.DefaultTimebaseConfig(), nodeDB{p}, log)
-	cfg := preload.DefaultKeeperConfig()
+	cfg := lease.DefaultConfig()
 	cfg.Name, cfg.Incarnation = p.name, p.name
 	var err error
-	if p.keeper, err = preload.NewKeeper(cfg, preload.KeeperDeps{
+	if p.keeper, err = lease.New(cfg, lease.Deps{
 		Leaser: nodeDB{p}, Time: p.time, Address: func() string { return "" }, Log: log, Registerer: reg,
 	}); err != nil {
 		c.t.Fatalf("%v", err)
 	}
-	heap := ring.NewHeap(4, 10_000)
-	if p.preloader, err = preload.New(preload.DefaultConfig(), preload.Deps{
-		Loader: nodeDB{p}, Heap: heap, Time: p.time, Ownership: p.keeper, Log: log, Registerer: reg,
+	loading, heap := preload.DefaultConfig(), ring.NewHeap(4, 10_000)
+	if p.sender, err = wake.NewSender(wake.SenderConfig{Window: loading.Window}, wake.SenderDeps{Ownership: p.keeper, Time: p.time, Registerer: reg}); err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	if p.preloader, err = preload.New(loading, preload.Deps{
+		Loader: nodeDB{p}, Heap: heap, Time: p.time, Ownership: p.keeper, Announcer: p.sender, Log: log, Registerer: reg,
 	}); err != nil {
 		c.t.Fatalf("%v", err)
 	}
-	p.preloader.SendBy(p)
+	p.receiver = wake.NewReceiver(wake.ReceiverDeps{Ownership: p.keeper, Loader: p.preloader, Registerer: reg})
+	p.sender.SendBy(p)
 	if p.loop, err = ring.New(ring.DefaultConfig(), ring.Deps{
 		Heap: heap, Database: nodeDB{p}, Target: nodeTarget{c.target, p}, Time: p.time, Feeder: p.preloader, Log: log, Registerer: reg,
 	}); err != nil {
@@ -344,7 +352,7 @@ func (c *cluster) join() *clusterNode {
 // start runs the parts in the order of a process. leave stops them in the reverse order.
 func (p *clusterNode) start() {
 	var stops []func()
-	for _, run := range []func(context.Context) error{p.time.Run, p.loop.Run, p.preloader.Run, p.keeper.Run} {
+	for _, run := range []func(context.Context) error{p.time.Run, p.loop.Run, p.sender.Run, p.preloader.Run, p.keeper.Run} {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { _ = run(ctx) })

@@ -82,7 +82,7 @@
 //	what fails                 what happens                                               who heals it
 //	migration killed           the next start continues with the interrupted statement    not needed
 //	schema cannot be migrated  Migrate returns a SchemaError that names the statement     a person
-//	build is too old           ErrOldBuild; the node drains (package preload)             a newer node
+//	build is too old           ErrOldBuild; the node drains (package preload/lease)       a newer node
 //	database down              every call ends in ErrUnavailable within its deadline      the pool reconnects
 //	database is read-only      every call ends in ErrUnavailable that says so             new connections find the primary
 //	requests use all           loading, purging, leases, the time and claims go on: they  not needed

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 )
@@ -23,10 +24,10 @@ func newAbilities(reads *preload.Reads, broker *rabbit.Session) *abilities {
 // lacks returns the missing abilities, sorted. It does not block.
 func (a *abilities) lacks() (lacks []string) {
 	if loop := a.loop.Load(); a.broker && loop != nil && loop.CanRing() != nil {
-		lacks = append(lacks, preload.AbilityAMQP)
+		lacks = append(lacks, lease.AbilityAMQP)
 	}
 	if a.reads.Failing() {
-		lacks = append(lacks, preload.AbilityRead)
+		lacks = append(lacks, lease.AbilityRead)
 	}
 	return lacks
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/store"
@@ -141,7 +142,7 @@ func (c *config) check() error {
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
 	}
-	errs = append(errs, preload.ValidateNodeName(c.Node))
+	errs = append(errs, lease.ValidateNodeName(c.Node))
 	if c.StartTimeout < 0 {
 		errs = append(errs, errors.New("start timeout must not be negative"))
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
-	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 )
@@ -27,13 +27,13 @@ type readiness struct {
 	target   ring.Target
 	broker   *rabbit.Session // nil if rings go to the stream
 	loop     *ring.Loop
-	keeper   *preload.Keeper
+	keeper   *lease.Keeper
 	audit    *audit
 	self     *identity
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, target ring.Target, broker *rabbit.Session, loop *ring.Loop, keeper *preload.Keeper, audits *audit, self *identity) *readiness {
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, target ring.Target, broker *rabbit.Session, loop *ring.Loop, keeper *lease.Keeper, audits *audit, self *identity) *readiness {
 	return &readiness{draining: draining, timebase: timebase, service: service, target: target, broker: broker, loop: loop, keeper: keeper, audit: audits, self: self, node: cfg.Node}
 }
 

@@ -7,7 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
+	"github.com/clockd/clockd/preload/wake"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/store"
 )
@@ -18,28 +21,34 @@ type wakeUps struct {
 	run func(ctx context.Context) error
 }
 
+// newSender returns the sender of this node's wake-ups. It has a courier after newWakeUps.
+func newSender(cfg *config, reg prometheus.Registerer, tb *clock.Timebase, ownership preload.Ownership) (*wake.Sender, error) {
+	return wake.NewSender(wake.SenderConfig{Window: cfg.preload.Window}, wake.SenderDeps{Ownership: ownership, Time: tb, Registerer: reg})
+}
+
 // newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither a broker nor notifications.
-func newWakeUps(broker *rabbit.Session, st store.Store, preloader *preload.Preloader, keeper *preload.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
+func newWakeUps(broker *rabbit.Session, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
+	receiver := wake.NewReceiver(wake.ReceiverDeps{Ownership: keeper, Loader: preloader, Registerer: reg})
 	receive := func(body []byte) {
-		if err := preloader.Receive(body); err != nil {
+		if err := receiver.Receive(body); err != nil {
 			log.Debug("could not read a wake-up", "err", err)
 		}
 	}
 	if broker != nil {
 		wakes := broker.Wakes(receive, preloader.Refresh)
-		preloader.SendBy(wakes)
+		sender.SendBy(wakes)
 		return &wakeUps{func(ctx context.Context) error { return runWakes(ctx, wakes, keeper) }}
 	}
 	if notifier, can := st.(store.Notifier); can {
-		bulletin := preload.NewBulletin(notifier, receive, preloader.Refresh, log, reg)
-		preloader.SendBy(bulletin)
+		bulletin := wake.NewBulletin(wake.BulletinDeps{Notifier: notifier, Heard: receive, Missed: preloader.Refresh, Log: log, Registerer: reg})
+		sender.SendBy(bulletin)
 		return &wakeUps{bulletin.Run}
 	}
 	return nil
 }
 
 // runWakes runs w, and keeps it subscribed to the wake-ups of this node's shards.
-func runWakes(ctx context.Context, wakes *rabbit.Wakes, keeper *preload.Keeper) error {
+func runWakes(ctx context.Context, wakes *rabbit.Wakes, keeper *lease.Keeper) error {
 	var following sync.WaitGroup
 	following.Go(func() {
 		for changed := keeper.Changed(); ; {

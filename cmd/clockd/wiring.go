@@ -14,6 +14,8 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/preload"
+	"github.com/clockd/clockd/preload/lease"
+	"github.com/clockd/clockd/preload/wake"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
@@ -38,6 +40,7 @@ type parts struct {
 	Broker    *rabbit.Session
 	Loop      *ring.Loop
 	WakeUps   *wakeUps
+	Sender    *wake.Sender
 	Reads     *preload.Reads
 	Abilities *abilities
 	Preloader *preload.Preloader
@@ -47,7 +50,7 @@ type parts struct {
 	Audit     *audit
 	Answers   *rabbit.Answers
 	Server    *clockhttp.Server
-	Keeper    *preload.Keeper
+	Keeper    *lease.Keeper
 }
 
 // options joins the parts with fx.
@@ -62,7 +65,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newBroker, newTarget, newPreloader, newWakeUps, newLoop,
+			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newBroker, newTarget, newSender, newPreloader, newWakeUps, newLoop,
 			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -83,6 +86,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	if p.WakeUps != nil {
 		r.own(lc, component{"wake-ups", p.WakeUps.run})
 	}
+	r.own(lc, component{"wake-up sender", p.Sender.Run})
 	r.own(lc, component{"reads", p.Reads.Run})
 	r.own(lc, component{"preload", p.Preloader.Run})
 	r.own(lc, component{"writer", p.Service.Run})
@@ -116,14 +120,14 @@ func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
 // newKeeper returns the keeper of this node's leases. streams is nil if rings go to the broker.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target, nodeAbilities *abilities) (*preload.Keeper, preload.Ownership, error) {
-	keeperConfig := preload.DefaultKeeperConfig()
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
+	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, streams != nil
-	deps := preload.KeeperDeps{Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg}
+	deps := lease.Deps{Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg}
 	if streams != nil {
 		deps.Streams = streams
 	}
-	k, err := preload.NewKeeper(keeperConfig, deps)
+	k, err := lease.New(keeperConfig, deps)
 	return k, k, err
 }
 
@@ -156,9 +160,9 @@ func newTarget(broker *rabbit.Session) (target ring.Target, streams *stream.Targ
 	return s, s
 }
 
-func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase, ownership preload.Ownership) (*preload.Preloader, error) {
+func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase, ownership preload.Ownership, sender *wake.Sender) (*preload.Preloader, error) {
 	return preload.New(cfg.preload, preload.Deps{
-		Loader: reads, Heap: heap, Time: tb, Ownership: ownership, Log: log, Registerer: reg,
+		Loader: reads, Heap: heap, Time: tb, Ownership: ownership, Announcer: sender, Log: log, Registerer: reg,
 	})
 }
 
@@ -183,7 +187,7 @@ func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st s
 }
 
 func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership) *preload.Overdue {
-	return preload.NewOverdue(st, ownership, tb, log, reg)
+	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
 func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, streams *stream.Target, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {

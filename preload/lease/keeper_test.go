@@ -1,4 +1,4 @@
-package preload
+package lease
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -82,7 +83,6 @@ type member struct {
 	*Keeper
 	link  *leaserLink
 	time  *bubbleTime
-	reg   *prometheus.Registry
 	log   *strings.Builder
 	leave func() // ends Run and waits for it
 	ended error  // result of Run, after leave
@@ -97,19 +97,19 @@ type member struct {
 func join(t *testing.T, leases store.Leaser, name, incarnation string, streams bool, subscribed ...string) *member {
 	t.Helper()
 	m := &member{
-		link: &leaserLink{Leaser: leases}, time: &bubbleTime{}, reg: prometheus.NewRegistry(), log: &strings.Builder{},
+		link: &leaserLink{Leaser: leases}, time: &bubbleTime{}, log: &strings.Builder{},
 		subscribed: subscribed, signal: make(chan struct{}, 1), lacks: func() []string { return nil },
 	}
-	cfg := DefaultKeeperConfig()
+	cfg := DefaultConfig()
 	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
-	deps := KeeperDeps{
-		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: m.reg,
+	deps := Deps{
+		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: prometheus.NewRegistry(),
 	}
 	if streams {
 		deps.Streams = m
 	}
 	var err error
-	if m.Keeper, err = NewKeeper(cfg, deps); err != nil {
+	if m.Keeper, err = New(cfg, deps); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,6 +193,11 @@ func unloadedShards(members ...*member) (shards []int) {
 	return shards
 }
 
+// changesOf returns how often the member's shards changed in this way.
+func changesOf(m *member, change string) float64 {
+	return testutil.ToFloat64(m.metrics.changes.WithLabelValues(change))
+}
+
 // inCluster runs a test with the leases of 64 shards in a synctest bubble.
 func inCluster(t *testing.T, test func(t *testing.T, leases *storetest.Leases)) {
 	t.Helper()
@@ -247,7 +252,7 @@ func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("a took %s to leave, although it is alone", took)
 		}
-		if n := counter(t, a.reg, "clockd_preload_lease_errors_total"); n != 0 {
+		if n := testutil.ToFloat64(a.metrics.errors); n != 0 {
 			t.Errorf("%v looks failed", n)
 		}
 		if log := a.log.String(); strings.Count(log, "shards changed hands") > 12 || !strings.Contains(log, "given=32") {
@@ -330,7 +335,7 @@ func TestCutOffNodeKeepsShardsUntilItSeesTheirNewOwner(t *testing.T) {
 		a.link.setCut(false)
 		time.Sleep(501 * time.Millisecond) // the longest pause between its looks
 		synctest.Wait()
-		if n := counterOf(t, a.reg, "clockd_preload_lease_changes_total", "lost"); n != 32 {
+		if n := changesOf(a, changeLost); n != 32 {
 			t.Errorf("a lost %v shards", n)
 		}
 		time.Sleep(2 * time.Second)
@@ -363,10 +368,10 @@ func TestDatabaseOutageMovesNoShard(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		wantShardCounts(t, "after", []int{16, 16, 16, 16}, all...)
 		for _, m := range all {
-			if n := counterOf(t, m.reg, "clockd_preload_lease_changes_total", "lost"); n != 0 {
+			if n := changesOf(m, changeLost); n != 0 {
 				t.Errorf("%s lost %v shards", m.cfg.Name, n)
 			}
-			if n := counter(t, m.reg, "clockd_preload_lease_errors_total"); n < 10 || n > 60 {
+			if n := testutil.ToFloat64(m.metrics.errors); n < 10 || n > 60 {
 				t.Errorf("%v looks failed in 20 s", n)
 			}
 		}
@@ -502,15 +507,15 @@ func TestOneNodeRingsEachApplicationOfAShard(t *testing.T) {
 	})
 }
 
-func TestKeeperConfigValidate(t *testing.T) {
-	valid := DefaultKeeperConfig()
+func TestConfigValidate(t *testing.T) {
+	valid := DefaultConfig()
 	valid.Name, valid.Incarnation = "a", "1"
 	if err := valid.Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, change := range []func(*KeeperConfig){
-		func(c *KeeperConfig) { c.Name = "" }, func(c *KeeperConfig) { c.Incarnation = "" }, func(c *KeeperConfig) { c.Look = time.Millisecond },
-		func(c *KeeperConfig) { c.Renew = 2 * time.Second }, func(c *KeeperConfig) { c.Grace = -1 }, func(c *KeeperConfig) { c.Look = 2 * time.Second },
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Name = "" }, func(c *Config) { c.Incarnation = "" }, func(c *Config) { c.Look = time.Millisecond },
+		func(c *Config) { c.Renew = 2 * time.Second }, func(c *Config) { c.Grace = -1 }, func(c *Config) { c.Look = 2 * time.Second },
 	} {
 		c := valid
 		if change(&c); c.Validate() == nil {

@@ -1,4 +1,4 @@
-package preload
+package lease
 
 import (
 	"time"
@@ -13,18 +13,18 @@ const (
 	changeLost  = "lost"  // taken by another node after the lease expired
 )
 
-type keeperMetrics struct {
+type metrics struct {
 	shards, nodes prometheus.Gauge
 	changes       *prometheus.CounterVec
 	errors        prometheus.Counter
 	lost          *prometheus.GaugeVec
 }
 
-func newKeeperMetrics(reg prometheus.Registerer) keeperMetrics {
+func newMetrics(reg prometheus.Registerer) metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
 	}
-	m := keeperMetrics{
+	m := metrics{
 		shards: gauge("shards", "Shards that this node owns."),
 		nodes:  gauge("nodes", "Living nodes, this node included."),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -49,7 +49,7 @@ func newKeeperMetrics(reg prometheus.Registerer) keeperMetrics {
 }
 
 // observe sets the numbers of shards and nodes, and counts the changes of the last look.
-func (m keeperMetrics) observe(shards, nodes, taken, given, lost int) {
+func (m metrics) observe(shards, nodes, taken, given, lost int) {
 	m.shards.Set(float64(shards))
 	m.nodes.Set(float64(nodes))
 	m.changes.WithLabelValues(changeTaken).Add(float64(taken))
@@ -58,7 +58,7 @@ func (m keeperMetrics) observe(shards, nodes, taken, given, lost int) {
 }
 
 // observeLosses sets how long the node has lacked each of the named abilities.
-func (m keeperMetrics) observeLosses(a abilities, names []string, now time.Time) {
+func (m metrics) observeLosses(a abilities, names []string, now time.Time) {
 	for _, ability := range names {
 		m.lost.WithLabelValues(ability).Set(a.lostFor(ability, now).Seconds())
 	}

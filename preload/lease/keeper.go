@@ -1,10 +1,9 @@
-package preload
+package lease
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,17 +24,9 @@ const (
 	keeperTimeout = 2 * time.Second
 )
 
-// KeeperDeps are the dependencies of a Keeper.
-type KeeperDeps struct {
-	Leaser  store.Leaser
-	Time    Time
-	Address func() string // address of this node's HTTP server; "" until it listens
-	Streams Streams       // nil without KeeperConfig.Streams
-	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
-	// that the process always has all of them.
-	Lacks      func() []string
-	Log        *slog.Logger
-	Registerer prometheus.Registerer
+// Time is a lower bound of the database's clock.
+type Time interface {
+	Now() (clock.Instant, error)
 }
 
 // Streams knows the subscribers of this node.
@@ -46,19 +37,30 @@ type Streams interface {
 	Subscribed() <-chan struct{}
 }
 
-var _ Ownership = (*Keeper)(nil)
+// Deps are the dependencies of a Keeper.
+type Deps struct {
+	Leaser  store.Leaser
+	Time    Time
+	Address func() string // address of this node's HTTP server; "" until it listens
+	Streams Streams       // subscribers of this node; nil without Config.Streams
+	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
+	// that the process always has all of them.
+	Lacks      func() []string
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
 
-// Keeper is the Ownership of a node in a cluster. It renews this node's leases, and takes and gives up shards so that the nodes
-// have even shares. At each look it reads the nodes and leases of the cluster.
+// Keeper keeps the leases of one node in a cluster. It renews them, and takes and gives up shards so that the nodes have even shares. At
+// each look it reads the nodes and leases of the cluster. It tells the loaders which shards this node loads and which alarms it rings.
 type Keeper struct {
-	cfg     KeeperConfig
+	cfg     Config
 	leaser  store.Leaser
 	time    Time
 	address func() string
 	streams Streams
 	lacks   func() []string
 	log     *slog.Logger
-	metrics keeperMetrics
+	metrics metrics
 
 	// owned by the goroutine of Run
 	started             clock.Instant // database time of the first write of the node's row; clock.NoInstant: none yet
@@ -84,8 +86,8 @@ type Keeper struct {
 	refused    error // why the database refuses this build; nil while it accepts the build
 }
 
-// NewKeeper returns a Keeper. It owns no shard before Run.
-func NewKeeper(cfg KeeperConfig, deps KeeperDeps) (*Keeper, error) {
+// New returns a Keeper. It owns no shard before Run.
+func New(cfg Config, deps Deps) (*Keeper, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func NewKeeper(cfg KeeperConfig, deps KeeperDeps) (*Keeper, error) {
 	}
 	return &Keeper{
 		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, log: deps.Log,
-		metrics: newKeeperMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
+		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
 		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}),
 	}, nil
 }
@@ -257,111 +259,6 @@ func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
 		close(k.changed)
 		k.changed = make(chan struct{})
 	}
-}
-
-// servingShards returns the shards that this node serves. It serves the shards that it owns. Of the shards that it served before, it
-// also serves free shards, and shards that it yielded less than Grace ago. Grace gives the new owner time to load.
-func (k *Keeper) servingShards(c store.Cluster, before []int) (serving []int) {
-	for _, l := range c.Leases {
-		yieldedAt, yielded := k.yieldedAt[l.Shard]
-		_, served := slices.BinarySearch(before, l.Shard)
-		switch {
-		case l.Incarnation == k.cfg.Incarnation:
-			serving = append(serving, l.Shard)
-			delete(k.yieldedAt, l.Shard)
-		case served && (l.Incarnation == "" || yielded && time.Since(yieldedAt) < k.cfg.Grace):
-			serving = append(serving, l.Shard)
-		default:
-			delete(k.yieldedAt, l.Shard)
-		}
-	}
-	return serving
-}
-
-// reportChanges counts and logs the shards that this node took, yielded and lost.
-func (k *Keeper) reportChanges(before, after *membership, nodes int) {
-	taken, given, lost := len(without(after.owned, before.owned)), 0, 0
-	for _, shard := range without(before.owned, after.owned) {
-		if _, yielded := k.yieldedAt[shard]; yielded {
-			given++
-		} else {
-			lost++
-		}
-	}
-	k.metrics.observe(len(after.owned), nodes, taken, given, lost)
-	if taken+given+lost > 0 {
-		k.log.Info("shards changed hands", "count", len(after.owned), "taken", taken, "given", given, "lost", lost, "nodes", nodes)
-	}
-}
-
-// without returns the shards that are not in excluded, in their order. excluded is sorted.
-func without(shards, excluded []int) (rest []int) {
-	for _, shard := range shards {
-		if _, found := slices.BinarySearch(excluded, shard); !found {
-			rest = append(rest, shard)
-		}
-	}
-	return rest
-}
-
-// sharesName reports whether another living node has this node's name, and warns when that begins. It ignores a node that has not renewed
-// its leases since it was first seen: that node may be this node's predecessor, which died.
-func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
-	maps.DeleteFunc(k.namesakes, func(incarnation string, _ clock.Instant) bool {
-		return !slices.ContainsFunc(c.Nodes, func(n store.Node) bool { return n.Incarnation == incarnation })
-	})
-	nameShared := false
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		if n.Name != k.cfg.Name || n.Incarnation == k.cfg.Incarnation || !n.Alive(now) {
-			continue
-		}
-		firstExpires, known := k.namesakes[n.Incarnation]
-		if !known {
-			k.namesakes[n.Incarnation] = n.Expires
-		}
-		nameShared = nameShared || known && n.Expires > firstExpires
-	}
-	if nameShared && !k.NameShared() {
-		k.log.Warn("another node has this node's name: give each its own", "node", k.cfg.Name)
-	}
-	return nameShared
-}
-
-// leave gives all leases up and waits until other nodes have taken them, Grace at most. A node that is alone does not wait. Meanwhile
-// the node goes on ringing.
-func (k *Keeper) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
-	defer cancel()
-	if err := k.leaser.Leave(ctx, k.cfg.Incarnation); err != nil {
-		k.log.Warn("could not give the leases up: other nodes take them when they expire", "err", err)
-		return
-	}
-	const pause = 100 * time.Millisecond
-	for until := time.Now().Add(k.cfg.Grace); time.Now().Before(until); {
-		now, err := k.time.Now()
-		if err != nil {
-			return
-		}
-		c, err := k.leaser.Cluster(ctx)
-		if err != nil {
-			return
-		}
-		alone, taken := handedOver(c, k.cfg.Incarnation, now)
-		if alone {
-			return
-		}
-		time.Sleep(pause) // also gives the nodes that took the shards time to begin to load
-		if taken {
-			return
-		}
-	}
-}
-
-// handedOver reports whether no other node lives, and whether other nodes have all shards.
-func handedOver(c store.Cluster, self string, now clock.Instant) (alone, taken bool) {
-	taken = !slices.ContainsFunc(c.Leases, func(l store.Lease) bool { return l.Incarnation == "" || l.Incarnation == self })
-	return len(living(c, self, nil, now)) == 1, taken
 }
 
 // Refused returns why the database refuses this build (a store.ErrOldBuild); nil while it accepts the build.

@@ -1,4 +1,4 @@
-package preload
+package lease
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/storetest"
 )
@@ -41,7 +41,7 @@ func epochs(t *testing.T, leases store.Leaser) (epochs []int64) {
 func TestUnableNodeYieldsItsShards(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
-		given := counterOf(t, b.reg, "clockd_preload_lease_changes_total", "given")
+		given := changesOf(b, changeGiven)
 		b.lack(AbilityAMQP)
 		time.Sleep(1900 * time.Millisecond)
 		wantShardCounts(t, "before b yields", []int{32, 32}, a, b)
@@ -50,7 +50,7 @@ func TestUnableNodeYieldsItsShards(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		wantShardCounts(t, "after b yielded", []int{64, 0}, a, b)
-		if n := counterOf(t, b.reg, "clockd_preload_lease_changes_total", "given") - given; n != 32 {
+		if n := changesOf(b, changeGiven) - given; n != 32 {
 			t.Errorf("b yielded %v shards", n)
 		}
 		time.Sleep(10 * time.Second)
@@ -179,7 +179,6 @@ type brokenLoader struct {
 	mu    sync.Mutex
 	err   error
 	hangs bool
-	reads int
 }
 
 func (l *brokenLoader) set(err error, hangs bool) {
@@ -190,7 +189,6 @@ func (l *brokenLoader) set(err error, hangs bool) {
 
 func (l *brokenLoader) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	l.mu.Lock()
-	l.reads++
 	err, hangs := l.err, l.hangs
 	l.mu.Unlock()
 	if hangs {
@@ -212,7 +210,7 @@ func TestNodeThatCannotReadYieldsItsShards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 				table := &brokenLoader{}
-				reads := NewReads(table)
+				reads := preload.NewReads(table)
 				a, b := joinTwo(t, leases)
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
@@ -229,7 +227,7 @@ func TestNodeThatCannotReadYieldsItsShards(t *testing.T) {
 				table.set(fault.err, fault.hangs)
 				time.Sleep(5 * time.Second)
 				wantShardCounts(t, "b cannot read", []int{64, 0}, a, b)
-				if n := counterOf(t, b.reg, "clockd_preload_lease_changes_total", "lost"); n != 0 {
+				if n := changesOf(b, changeLost); n != 0 {
 					t.Errorf("b lost %v leases", n)
 				}
 				time.Sleep(30 * time.Second)
@@ -247,7 +245,7 @@ func TestNodeThatCannotReadYieldsItsShards(t *testing.T) {
 }
 
 // loadFor reads the shards of a node once a second, like its loaders.
-func loadFor(ctx context.Context, m *member, reads *Reads) {
+func loadFor(ctx context.Context, m *member, reads *preload.Reads) {
 	for ctx.Err() == nil {
 		if shards := m.Shards(); len(shards) > 0 {
 			_, _ = reads.Due(ctx, store.DueQuery{Shards: shards, Until: store.Position{Time: 1}, Limit: 1})
@@ -257,35 +255,6 @@ func loadFor(ctx context.Context, m *member, reads *Reads) {
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// Reads fails from a failed read until good reads of the same shards. A read whose ctx ended does not count.
-func TestReadsFailUntilAGoodReadOfTheSameShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := &brokenLoader{err: errors.New("no page")}
-		reads := NewReads(table)
-		due := func(ctx context.Context, shards ...int) {
-			_, _ = reads.Due(ctx, store.DueQuery{Shards: shards, Limit: 1})
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if due(ended, 1); reads.Failing() {
-			t.Error("a read whose ctx ended counts")
-		}
-		if due(t.Context(), 1, 2); !reads.Failing() {
-			t.Error("a failed read does not count")
-		}
-		table.set(nil, false)
-		if due(t.Context(), 3); !reads.Failing() {
-			t.Error("a good read of another shard counts")
-		}
-		if due(t.Context(), 1); !reads.Failing() {
-			t.Error("a good read of one shard counts for the other")
-		}
-		if due(t.Context(), 2); reads.Failing() {
-			t.Error("good reads of both shards do not count")
-		}
-	})
 }
 
 // A process that starts announces an ability as soon as it has it. A later recovery is announced after enabledAfter.

@@ -1,4 +1,4 @@
-package preload
+package lease
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// KeeperConfig names the node and sets the times of its leases.
-type KeeperConfig struct {
+// Config names the node and sets the times of its leases.
+type Config struct {
 	Name        string        // name of the node, for people; 1 to 128 bytes
 	Incarnation string        // id of this process, unique among all processes
 	Version     string        // version of the build, for people
@@ -21,13 +21,13 @@ type KeeperConfig struct {
 	Grace       time.Duration // time for which the node still rings a shard that it yielded; default 1s
 }
 
-// DefaultKeeperConfig returns the defaults that each field names.
-func DefaultKeeperConfig() KeeperConfig {
-	return KeeperConfig{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond, Grace: time.Second}
+// DefaultConfig returns the defaults that each field names.
+func DefaultConfig() Config {
+	return Config{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond, Grace: time.Second}
 }
 
 // Validate returns the reasons why the configuration is invalid, joined; nil if it is valid.
-func (c KeeperConfig) Validate() error {
+func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, reason string) {
 		if !ok {

@@ -1,4 +1,4 @@
-package preload
+package wake
 
 import (
 	"bytes"
@@ -39,18 +39,26 @@ const (
 	maxNotices = 32
 )
 
-// NewBulletin returns a Bulletin. It posts and hears nothing before Run. It calls heard with each wake-up of any node, this node
-// included. It calls missed when it begins to listen, at first and after each lost connection: earlier wake-ups may be lost.
-func NewBulletin(n store.Notifier, heard func(body []byte), missed func(), log *slog.Logger, reg prometheus.Registerer) *Bulletin {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_preload_" + name, Help: help})
-	}
+// bulletinBackoff is the wait after failed posts in a row, and after failed connections in a row.
+var bulletinBackoff = clock.Backoff{First: 100 * time.Millisecond, Last: 5 * time.Second}
+
+// BulletinDeps are the dependencies of a Bulletin.
+type BulletinDeps struct {
+	Notifier   store.Notifier
+	Heard      func(body []byte) // takes each wake-up of any node, this node included
+	Missed     func()            // called when the Bulletin begins to listen, at first and after each lost connection: wake-ups may be lost
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// NewBulletin returns a Bulletin. It posts and hears nothing before Run.
+func NewBulletin(deps BulletinDeps) *Bulletin {
 	b := &Bulletin{
-		notifier: n, heard: heard, missed: missed, log: log, wake: make(chan struct{}, 1),
-		dropped: counter("notices_dropped_total", "Wake-ups that could not be posted to the database, or had no room in the queue. Sweeps find their alarms."),
-		errors:  counter("notice_errors_total", "Failed posts of wake-ups, and failed connections that listen for them."),
+		notifier: deps.Notifier, heard: deps.Heard, missed: deps.Missed, log: deps.Log, wake: make(chan struct{}, 1),
+		dropped: newCounter("notices_dropped_total", "Wake-ups that could not be posted to the database, or had no room in the queue. Sweeps find their alarms."),
+		errors:  newCounter("notice_errors_total", "Failed posts of wake-ups, and failed connections that listen for them."),
 	}
-	reg.MustRegister(b.dropped, b.errors)
+	deps.Registerer.MustRegister(b.dropped, b.errors)
 	return b
 }
 
@@ -150,7 +158,7 @@ func (b *Bulletin) deliver(notice string) {
 
 // pause waits after a failure, longer after each further failure, or until ctx ends.
 func (b *Bulletin) pause(ctx context.Context, failures *int) {
-	wait := readBackoff.Wait(*failures)
+	wait := bulletinBackoff.Wait(*failures)
 	*failures++
 	select {
 	case <-ctx.Done():
