@@ -8,46 +8,6 @@ import (
 	"time"
 )
 
-// The shard is stored, so these values must never change.
-func TestShardIsFixed(t *testing.T) {
-	for _, c := range []struct {
-		key   Key
-		count int
-		want  int
-	}{
-		{Key{"shop", "order-4711"}, 64, 3},
-		{Key{"shop", "order-4711"}, 1, 0},
-		{Key{"a", "b"}, 64, 43},
-		{Key{"ab", ""}, 64, 7},
-		{Key{"a", "bø/%+ 1"}, 64, 44},
-		{Key{"shop", "order-4711"}, 1000, 867},
-	} {
-		if got := c.key.Shard(c.count); got != c.want {
-			t.Errorf("%q.Shard(%d) = %d, want %d", c.key, c.count, got, c.want)
-		}
-	}
-}
-
-func TestShardTellsApplicationFromBusinessID(t *testing.T) {
-	const many = 1 << 30
-	if (Key{"ab", "c"}).Shard(many) == (Key{"a", "bc"}).Shard(many) {
-		t.Error("the hash does not separate application and business id")
-	}
-}
-
-func TestShardsAreEven(t *testing.T) {
-	const shards, keys = 64, 64_000
-	counts := make([]int, shards)
-	for i := range keys {
-		counts[Key{"shop", fmt.Sprintf("order-%d", i)}.Shard(shards)]++
-	}
-	for s, n := range counts {
-		if n < 800 || n > 1200 {
-			t.Errorf("shard %d has %d of %d keys", s, n, keys)
-		}
-	}
-}
-
 func TestSameComparesEverything(t *testing.T) {
 	a := testContent()
 	b := testContent()

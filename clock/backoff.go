@@ -17,11 +17,3 @@ func (b Backoff) Wait(failures int) time.Duration {
 	longest := min(b.Last, b.First<<min(failures, 20))
 	return longest/2 + rand.N(longest/2+1)
 }
-
-// Signal sends on a channel of capacity 1 that carries no data, unless a signal is already waiting there. It never blocks.
-func Signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

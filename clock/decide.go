@@ -78,11 +78,6 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 	return Decision{}, false
 }
 
-// String returns the condition's name, as a set's field "if" has it.
-func (k ConditionKind) String() string {
-	return [...]string{AnyRow: "", Absent: "absent", Earlier: "earlier", Later: "later", AtGeneration: "generation"}[k]
-}
-
 // armed returns the row after the set; row is the row before it, nil if there is none. An alarm that is set for the past is due now.
 // next_try_time never lies before the write, so a read of the last seconds of the due index finds every recent write.
 func armed(row *Alarm, set *Set, now Instant) Alarm {

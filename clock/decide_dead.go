@@ -40,8 +40,3 @@ func refuseUnlessDead(row *Alarm, key Key, condition Condition) (d Decision, ref
 	}
 	return Decision{}, false
 }
-
-// meets reports whether the row has the generation that the condition demands, if it demands one.
-func (c Condition) meets(row *Alarm) bool {
-	return c.Kind != AtGeneration || c.Generation == row.Generation
-}

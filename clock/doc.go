@@ -31,6 +31,25 @@
 // certainly did not arrive (unsent, untaken, returned) makes the alarm scheduled again. After a nack, a refusal, an unknown
 // outcome or the end of the process the alarm stays rung, with in_doubt set.
 //
+// # Layers
+//
+// A file refers only to files of its own layer and of lower layers. The highest layer comes first. layers_test.go checks the table.
+//
+//	service     all calls of applications: validate, submit, read
+//	            service.go service_answer.go service_dead.go
+//	writing     submitted ops, their queue, and the transactions that write them
+//	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go writewatch.go
+//	background  the database's clock, and the waits of background tasks
+//	            timebase.go backoff.go signal.go
+//	contracts   what the domain needs of stores, wake-ups, metrics and streams
+//	            store.go waker.go metrics.go dropreason.go stream.go
+//	decisions   the effect of each op on its row
+//	            decide.go decide_answer.go decide_dead.go decision.go
+//	requests    what applications and people ask, and its validation
+//	            op.go set.go cancel.go answer.go kick.go condition.go
+//	model       the alarm and its parts, rings and their outcomes, errors
+//	            alarm.go content.go key.go state.go ring.go ringid.go answerkind.go deliverymode.go retry.go instant.go errors.go
+//
 // # Invariants
 //
 //  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.

@@ -33,6 +33,18 @@ const (
 	CodeUnconfirmed     = "unconfirmed"
 )
 
+// Codes of invalid input.
+const (
+	CodeInvalidApplication = "invalid_application"
+	CodeInvalidBusinessID  = "invalid_business_id"
+	CodeOutOfRange         = "out_of_range"
+	CodeRequired           = "required"
+	CodeAmbiguous          = "ambiguous"
+	CodeInvalidValue       = "invalid_value"
+	CodeUnknownField       = "unknown_field"
+	CodePayloadTooLarge    = "payload_too_large"
+)
+
 // Error is a failure with its details. It unwraps to its kind and its cause.
 type Error struct {
 	Kind       error         // ErrInvalid, ErrTooLarge, ...
@@ -72,6 +84,9 @@ func Unconfirmed(cause error) error {
 		Detail: "the database did not say whether the change was committed; repeating the request is safe",
 	}
 }
+
+// Invalid returns an ErrInvalid that names the field.
+func Invalid(code, field, detail string) error { return invalid(code, field, detail) }
 
 func invalid(code, field, detail string) *Error {
 	return &Error{Kind: ErrInvalid, Code: code, Field: field, Detail: detail}

@@ -51,18 +51,6 @@ func (p *Pending) decide(d *Decision) {
 	close(p.done)
 }
 
-// dropPayload removes the payload from the decision and from its error.
-func (d *Decision) dropPayload() {
-	d.Alarm.Payload = nil
-	e, is := errors.AsType[*Error](d.Err)
-	if !is || e.Alarm == nil {
-		return
-	}
-	brief, alarm := *e, *e.Alarm
-	alarm.Payload, brief.Alarm = nil, &alarm
-	d.Err = &brief
-}
-
 // halfClosedWait is how long an op stays in the queue after its caller's connection seems closed. A client that has closed only its
 // sending half looks like a client that has left, but still reads the response.
 const halfClosedWait = time.Second
@@ -107,3 +95,6 @@ func (p *Pending) decided() bool {
 		return false
 	}
 }
+
+// Patience is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
+const Patience = 15 * time.Second

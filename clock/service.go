@@ -6,16 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
-
-// Waker learns of committed changes, so that an alarm that is due soon rings on time. It gets all decisions of a transaction,
-// including decisions that write nothing. It must not block, and must not change or keep the slice.
-type Waker interface {
-	Wake(written []Decision)
-}
 
 // ServiceConfig has the limits of the Service.
 type ServiceConfig struct {
@@ -66,7 +59,10 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: newWriter(cfg.Writer, cfg.MaxPayload, deps)}, nil
+	writer := newWriter(cfg.Writer, cfg.MaxPayload, writerDeps{
+		store: deps.Store, prober: deps.Prober, time: deps.Time, waker: deps.Waker, metrics: deps.Metrics, log: deps.Log,
+	})
+	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer}, nil
 }
 
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
@@ -138,6 +134,3 @@ func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) b
 
 // MaxPayload returns the largest size of a payload, in bytes.
 func (s *Service) MaxPayload() int { return s.cfg.MaxPayload }
-
-// Patience is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
-const Patience = 15 * time.Second

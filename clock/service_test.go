@@ -131,3 +131,28 @@ func TestListRefusesInvalidQueries(t *testing.T) {
 		}
 	}
 }
+
+func TestServiceConfigNamesTheInvalidField(t *testing.T) {
+	if err := DefaultServiceConfig().Validate(); err != nil {
+		t.Fatalf("the default: %v", err)
+	}
+	for name, change := range map[string]func(c *ServiceConfig){
+		"write committers":  func(c *ServiceConfig) { c.Writer.Committers = 0 },
+		"write group ops":   func(c *ServiceConfig) { c.Writer.GroupOps = 5001 },
+		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
+		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
+		"locked writes":     func(c *ServiceConfig) { c.Writer.LockedWrites = 0 },
+		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = Patience },
+		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },
+		"half of the write": func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
+	} {
+		cfg := DefaultServiceConfig()
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s, err := NewService(cfg, ServiceDeps{Store: newModelStore()}); s != nil || err == nil {
+			t.Errorf("%s: a service with an invalid configuration", name)
+		}
+	}
+}

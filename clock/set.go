@@ -1,6 +1,22 @@
 package clock
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds of a set's fields. The limit of the payload is configurable; the other bounds are part of the contract.
+const (
+	MaxContentType    = 128 // bytes
+	MaxTraceparent    = 55  // bytes: version 00 of W3C Trace Context
+	DefaultMaxPayload = 64 << 10
+	MinAckTimeout     = time.Second
+	MaxAckTimeout     = 24 * time.Hour
+	DefaultMaxRings   = 10
+	MaxRingsLimit     = 1000
+	MaxPriority       = 9
+)
 
 // Set asks that an alarm has this content. Decide creates, keeps or changes the alarm.
 type Set struct {
@@ -17,114 +33,80 @@ type Delay struct {
 	Span  time.Duration
 }
 
-// Cancel asks that an alarm does not ring.
-type Cancel struct {
-	Key
-	If    Condition // AnyRow or AtGeneration
-	Brief bool      // the caller reads only key, id, shard, state and generation of the alarm: a store may leave out the rest
+// Validate returns an ErrInvalid or ErrTooLarge that names the first offending field, or nil. maxPayload is in bytes.
+func (s *Set) Validate(maxPayload int) error {
+	if err := s.Key.Validate(); err != nil {
+		return err
+	}
+	if err := s.validateTimes(); err != nil {
+		return err
+	}
+	if len(s.Payload) > maxPayload {
+		return &Error{
+			Kind: ErrTooLarge, Code: CodePayloadTooLarge, Field: "payload",
+			Detail: fmt.Sprintf("payload has %d bytes; at most %d are kept", len(s.Payload), maxPayload),
+		}
+	}
+	if err := s.validateOptions(); err != nil {
+		return err
+	}
+	return s.Retry.Validate()
 }
 
-// ConditionKind is the kind of condition under which a request takes effect.
-type ConditionKind int8
-
-// The kinds of conditions.
-const (
-	AnyRow       ConditionKind = iota // no condition
-	Absent                            // the key has no row, not even a finished alarm's
-	Earlier                           // a set may move a scheduled or paused alarm only to an earlier time
-	Later                             // a set may move a scheduled or paused alarm only to a later time
-	AtGeneration                      // the row has this generation
-)
-
-// Condition is a request's condition. Generation is for AtGeneration.
-type Condition struct {
-	Kind       ConditionKind
-	Generation int64
-}
-
-// Op is one request to change an alarm. Exactly one pointer is not nil.
-type Op struct {
-	Set     *Set
-	Cancel  *Cancel
-	Answer  *Answer
-	Kick    *Kick
-	Discard *Discard
-	Brief   bool // the caller does not read the payload of the decision's alarm, so Pending drops it
-}
-
-// Key returns the key of the op's alarm.
-func (o Op) Key() Key {
+func (s *Set) validateTimes() error {
 	switch {
-	case o.Set != nil:
-		return o.Set.Key
-	case o.Cancel != nil:
-		return o.Cancel.Key
-	case o.Answer != nil:
-		return o.Answer.Key
-	case o.Kick != nil:
-		return o.Kick.Key
-	default:
-		return o.Discard.Key
+	case s.Delay.Given && s.RingAt != NoInstant:
+		return invalid(CodeAmbiguous, "delay", "give ring_at or delay, not both")
+	case s.Delay.Given && (s.Delay.Span < 0 || s.Delay.Span > maxDelay):
+		return invalid(CodeOutOfRange, "delay", "delay must be from 0 to 100 years")
+	case !s.Delay.Given && s.RingAt == NoInstant:
+		return invalid(CodeRequired, "ring_at", "give ring_at or delay")
+	case !s.Delay.Given && !s.RingAt.Valid():
+		return invalid(CodeOutOfRange, "ring_at", fmt.Sprintf("ring_at must be from 0 to %d", int64(MaxInstant)))
+	case s.LatestRingAt != NoInstant && !s.LatestRingAt.Valid():
+		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at must be from 0 to %d", int64(MaxInstant)))
+	case !s.Delay.Given:
+		return s.validateLatest()
 	}
+	return nil
 }
 
-// Name returns the op's name for metrics: set, cancel, kick, discard, or the name of the answer's kind.
-func (o Op) Name() string {
+const maxDelay = 100 * 365 * 24 * time.Hour
+
+// validateLatest checks LatestRingAt against RingAt. A set with a delay must be resolved first.
+func (s *Set) validateLatest() error {
+	if s.LatestRingAt != NoInstant && s.LatestRingAt < s.RingAt {
+		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at %s lies before the ring at %s", s.LatestRingAt, s.RingAt))
+	}
+	return nil
+}
+
+func (s *Set) validateOptions() error {
 	switch {
-	case o.Set != nil:
-		return "set"
-	case o.Cancel != nil:
-		return "cancel"
-	case o.Answer != nil:
-		return o.Answer.Kind.String()
-	case o.Kick != nil:
-		return "kick"
-	default:
-		return "discard"
+	case s.ContentType == "" || len(s.ContentType) > MaxContentType || strings.ContainsFunc(s.ContentType, notPrintableASCII):
+		return invalid(CodeInvalidValue, "content_type", fmt.Sprintf("content_type must be 1 to %d printable ASCII characters", MaxContentType))
+	case s.AckTimeout != 0 && (s.AckTimeout < MinAckTimeout || s.AckTimeout > MaxAckTimeout || !wholeMillis(s.AckTimeout)):
+		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h, in whole milliseconds")
+	case s.MaxRings < 1 || s.MaxRings > MaxRingsLimit:
+		return invalid(CodeOutOfRange, "max_rings", fmt.Sprintf("max_rings must be from 1 to %d", MaxRingsLimit))
+	case s.Delivery != AtLeastOnce && s.Delivery != AtMostOnce:
+		return invalid(CodeInvalidValue, "delivery", `delivery must be "at_least_once" or "at_most_once"`)
+	case s.Delivery == AtMostOnce && s.AckTimeout != 0:
+		return invalid(CodeAmbiguous, "delivery", "delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
+	case s.Priority < 0 || s.Priority > MaxPriority:
+		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
+	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):
+		return invalid(CodeInvalidValue, "traceparent", "traceparent must be as W3C Trace Context writes it")
 	}
+	return nil
 }
 
-// Size returns the op's approximate size in memory, in bytes.
-func (o Op) Size() int {
-	const fixed = 512
-	if o.Set != nil {
-		return fixed + len(o.Set.Payload)
-	}
-	return fixed
-}
+func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
-// Verdict is the effect of an op on its row.
-type Verdict int8
-
-// The verdicts. Wait and Postpone mean that the op cannot be judged yet.
-const (
-	Create   Verdict = iota + 1 // a set inserts the row
-	Keep                        // nothing changes
-	Replace                     // a set changes an unfinished alarm, generation+1
-	Rearm                       // a set arms a finished alarm again, generation+1
-	Stop                        // a cancel ends the alarm
-	Amend                       // an answer, kick or discard changes the alarm, but not its generation
-	Refuse                      // nothing changes; the decision has an error
-	Wait                        // the row is locked or claimed: the op is judged again later
-	Postpone                    // the transaction has loaded MaxLoad bytes for other ops: the op goes into the next group
-)
-
-var verdictNames = [...]string{
-	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Amend: "amended", Refuse: "refused", Wait: "waiting", Postpone: "postponed",
-}
-
-// String returns the verdict's name, as metrics use it.
-func (v Verdict) String() string { return verdictNames[v] }
-
-// Decision is a verdict on an op, with the row after it.
-type Decision struct {
-	Verdict Verdict
-	Alarm   Alarm    // row to write if Writes; else the unchanged row, zero if there is none
-	Attempt *Attempt // attempt to store with the row; nil: none
-	Err     error    // an *Error with Refuse; else nil
-}
-
-// Writes reports whether the decision changes the row.
-func (d *Decision) Writes() bool {
-	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Stop || d.Verdict == Amend
+// resolved returns a copy of s with RingAt set to now plus the delay. It does not change s. It also checks LatestRingAt, which
+// Validate could not check without RingAt.
+func (s *Set) resolved(now Instant) (*Set, error) {
+	r := *s
+	r.RingAt, r.Delay = now.Add(s.Delay.Span), Delay{}
+	return &r, r.validateLatest()
 }

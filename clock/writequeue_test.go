@@ -2,7 +2,6 @@ package clock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -207,82 +206,5 @@ func TestWriterServesAClientThatHalfClosed(t *testing.T) {
 		closed, cancel := context.WithCancel(t.Context())
 		cancel()
 		must(t, s.Service.Submit(closed, Op{Set: testSet("a")}))
-	})
-}
-
-// All rows of one application stay locked. An op of another application, whose row is locked for a second, gets its turn among the
-// transactions that wait.
-func TestWriterLetsApplicationsTakeTurnsAmongLockedRows(t *testing.T) {
-	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = 2 }
-	withService(t, configure, func(t *testing.T, s *testService) {
-		const rows = 20
-		var stuck []*Pending
-		for i := range rows {
-			must(t, s.setOf("flood", fmt.Sprint(i), 0))
-			s.store.lock(Key{"flood", fmt.Sprint(i)}, time.Hour)
-		}
-		must(t, s.set("order"))
-		for i := range rows {
-			stuck = append(stuck, s.Submit(Op{Cancel: &Cancel{Key: Key{"flood", fmt.Sprint(i)}}}))
-		}
-		time.Sleep(100 * time.Millisecond)
-		s.store.lock(Key{"shop", "order"}, time.Second)
-		if d := must(t, s.cancel("order")); d.Verdict != Stop {
-			t.Errorf("got %s", d.Verdict)
-		}
-		for _, p := range stuck {
-			if code := codeOf(t, p); code != CodeUnavailable {
-				t.Errorf("a row that stays locked: %s", code)
-			}
-		}
-	})
-}
-
-// An op whose caller has left takes no turn among the transactions that wait.
-func TestWriterDropsAbandonedOpsOnLockedKeys(t *testing.T) {
-	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = 1 }
-	withService(t, configure, func(t *testing.T, s *testService) {
-		left, leave := context.WithCancel(t.Context())
-		var gone []*Pending
-		for i := range 10 {
-			id := fmt.Sprint(i)
-			must(t, s.set(id))
-			s.store.lock(Key{"shop", id}, time.Hour)
-			gone = append(gone, s.Service.Submit(left, Op{Cancel: &Cancel{Key: Key{"shop", id}}}))
-		}
-		time.Sleep(100 * time.Millisecond)
-		before := len(s.store.transactions())
-		leave()
-		for _, p := range gone {
-			if code := codeOf(t, p); code != CodeUnavailable {
-				t.Errorf("got %s", code)
-			}
-		}
-		if n := len(s.store.transactions()) - before; n > 2 || s.dropped[DropAbandoned] != len(gone) {
-			t.Errorf("%d transactions for clients that left, %v dropped", n, s.dropped)
-		}
-	})
-}
-
-// All ops on a locked key are written in order, even if the node stops meanwhile.
-func TestWriterDecidesAllOpsOnALockedKeyBeforeItEnds(t *testing.T) {
-	withService(t, nil, func(t *testing.T, s *testService) {
-		must(t, s.set("locked"))
-		s.store.lock(Key{"shop", "locked"}, 3*time.Second)
-		var all []*Pending
-		for range 5 {
-			all = append(all, s.cancel("locked"), s.set("locked"))
-		}
-		time.Sleep(50 * time.Millisecond)
-		s.stop()
-		<-s.ended
-		for i, p := range all {
-			if d := must(t, p); (i%2 == 0) != (d.Verdict == Stop) {
-				t.Errorf("op %d: %s", i, d.Verdict)
-			}
-		}
-		if _, err := s.set("late").Wait(t.Context()); !errors.Is(err, ErrUnavailable) || s.dropped[DropStopping] != 1 {
-			t.Errorf("after the end: %v, %v dropped", err, s.dropped)
-		}
 	})
 }

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -41,10 +42,20 @@ type Writer struct {
 	lockSlots   lockSlots            // slots of the transactions that wait for a locked row
 }
 
-func newWriter(cfg WriterConfig, maxPayload int, deps ServiceDeps) *Writer {
+// writerDeps are the parts that the Writer uses; ServiceDeps describes them.
+type writerDeps struct {
+	store   Store
+	prober  WriteProber
+	time    *Timebase
+	waker   Waker
+	metrics Metrics
+	log     *slog.Logger
+}
+
+func newWriter(cfg WriterConfig, maxPayload int, deps writerDeps) *Writer {
 	return &Writer{
-		cfg: cfg, store: deps.Store, time: deps.Time, waker: deps.Waker, metrics: deps.Metrics,
-		watch:      newWriteWatch(deps.Log, deps.Prober, deps.Time),
+		cfg: cfg, store: deps.store, time: deps.time, waker: deps.waker, metrics: deps.metrics,
+		watch:      newWriteWatch(deps.log, deps.prober, deps.time),
 		maxPayload: max(maxPayload, DefaultMaxPayload), // stored payloads may be older than a lower limit
 		groupReady: make(chan struct{}, 1),
 		apps:       map[string]*appQueue{}, keys: map[Key]*keyQueue{}, lockSlots: newLockSlots(cfg.LockedWrites),

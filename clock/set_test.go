@@ -2,45 +2,10 @@ package clock
 
 import (
 	"errors"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
-
-func TestValidateApplicationAllowsTheDocumentedCharacters(t *testing.T) {
-	for _, good := range []string{"a", "7", "Z", "shop", "a.b_c-D9", "a..", strings.Repeat("a", 64)} {
-		if err := ValidateApplication(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", ".", ".a", "-a", "_a", "a b", "a/b", "ø", "aø", "a\n", "a\x00", "a%20", "a:b", "[", "`a", "@", strings.Repeat("a", 65)} {
-		if field, code := invalidField(ValidateApplication(bad)); field != "application" || code != CodeInvalidApplication {
-			t.Errorf("%q got %q, %q", bad, field, code)
-		}
-	}
-}
-
-func TestValidateBusinessIDRefusesControlCharactersAndBlanks(t *testing.T) {
-	for _, good := range []string{
-		"a", "4711", "/", "%", "+", "a b", "ordre/æøå", "...", ".a", strings.Repeat("a", 128), strings.Repeat("ø", 64), "\ufeffa", "😀", "\ufffd",
-	} {
-		if err := ValidateBusinessID(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{
-		"", ".", "..", " ", " a", "a ", "\ta", "a\n", "a\tb", "a\x00b", "a\x7fb", "a\u0085b", "\u00a0a", "a\u3000", "\xff", "a\xc3", "\xed\xa0\x80",
-		strings.Repeat("a", 129), strings.Repeat("ø", 64) + "a",
-	} {
-		if field, code := invalidField(ValidateBusinessID(bad)); field != "business_id" || code != CodeInvalidBusinessID {
-			t.Errorf("%q got %q, %q", bad, field, code)
-		}
-	}
-}
 
 // TestValidateSetNamesTheOffendingField goes through every field of a set: both sides of each boundary.
 func TestValidateSetNamesTheOffendingField(t *testing.T) {
@@ -145,46 +110,4 @@ func setRetry(initial time.Duration, factor float64, longest time.Duration, limi
 func nan() float64 {
 	zero := 0.0
 	return zero / zero
-}
-
-func FuzzValidateKey(f *testing.F) {
-	for _, k := range []Key{{"shop", "4711"}, {"a.b", "ordre/æøå 1"}, {"-", "."}, {"", " a"}, {"a\n", "a\u0085"}, {"a", "\xff"}} {
-		f.Add(k.Application, k.BusinessID)
-	}
-	application := regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\z`)
-	f.Fuzz(func(t *testing.T, app, id string) {
-		if ok := ValidateApplication(app) == nil; ok != application.MatchString(app) {
-			t.Fatalf("application %q: valid is %v", app, ok)
-		}
-		if ok := ValidateBusinessID(id) == nil; ok != plainlyValidID(id) {
-			t.Fatalf("business id %q: valid is %v", id, ok)
-		}
-		k := Key{app, id}
-		if k.Validate() != nil {
-			return
-		}
-		if u, err := url.PathUnescape(url.PathEscape(id)); u != id || err != nil {
-			t.Fatalf("business id %q does not survive a path", id)
-		}
-		if s := k.Shard(64); s < 0 || s >= 64 {
-			t.Fatalf("%q is in shard %d", k, s)
-		}
-	})
-}
-
-// plainlyValidID says the rule of a business id once more, rune by rune.
-func plainlyValidID(id string) bool {
-	if len(id) < 1 || len(id) > 128 || id == "." || id == ".." || !utf8.ValidString(id) {
-		return false
-	}
-	runes := []rune(id)
-	if unicode.IsSpace(runes[0]) || unicode.IsSpace(runes[len(runes)-1]) {
-		return false
-	}
-	for _, r := range runes {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 {
-			return false
-		}
-	}
-	return true
 }
