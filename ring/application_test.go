@@ -156,7 +156,7 @@ func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
 	q := newQuarantine(absentees{})
 	q.applyRound(false, clock.Nacked)
 	q.heap.Offer(0, []store.Due{{ID: 1, Application: "orders"}, {ID: 2, Application: "orders"}})
-	for _, e := range q.heap.pop(nil, 0, 10) {
+	for _, e := range q.heap.pop(nil, 0, 0, 10) {
 		if got := q.admit(e, time.Now()); got != parked {
 			t.Fatalf("admitted as %d", got)
 		}
@@ -252,7 +252,7 @@ func testQuarantineIsBounded(t *testing.T) {
 		for range 10 {
 			id++
 			q.heap.Offer(0, []store.Due{{ID: id, Application: name}})
-			for _, e := range q.heap.pop(nil, 0, 10) {
+			for _, e := range q.heap.pop(nil, 0, 0, 10) {
 				switch q.admit(e, now) {
 				case leftOut:
 					q.heap.drop([]entry{e})
@@ -312,7 +312,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 					next++
 					hasMissing = len(q.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value()}})) > 0 || hasMissing
 				}
-				for _, e := range q.heap.pop(nil, 0, 10_000) {
+				for _, e := range q.heap.pop(nil, 0, 0, 10_000) {
 					switch q.admit(e, now) {
 					case leftOut:
 						q.heap.drop([]entry{e})

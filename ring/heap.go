@@ -14,6 +14,8 @@ import (
 // longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap once, or in flight,
 // never both.
 //
+// Each route pops its own applications' entries, so entries that a route cannot ring hold up no other route.
+//
 // The heap leaves a row out when it has no room for it, or when the row's application is restricted. Offer returns the position
 // from which on an application's rows are missing. HasRoomFor tells when to read them again.
 //
@@ -23,7 +25,9 @@ type Heap struct {
 
 	mu         sync.Mutex
 	shares     []share
-	order      order
+	orders     orders
+	now        clock.Instant           // time of the last pop
+	heads      []headTime              // scratch of Offer
 	inFlight   map[int64]inFlightEntry // ids that were popped and not yet completed or dropped
 	restricted map[string]*allowance   // applications whose rows are left out, and the exceptions
 }
@@ -97,11 +101,10 @@ func (a *allowance) admits(due clock.Instant) bool {
 func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
-		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{},
-		order: order{applications: map[unique.Handle[string]]*applicationQueues{}},
+		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{}, orders: newOrders(1, nil),
 	}
 	for i := range h.shares {
-		h.shares[i] = newShare(&h.order, max(1, capacity/shares))
+		h.shares[i] = newShare(&h.orders, max(1, capacity/shares))
 	}
 	return h
 }
@@ -113,11 +116,11 @@ func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.shares[shareIndex]
-	head, hadHead := h.order.head()
+	h.heads = h.orders.heads(h.heads)
 	for i := range rows {
 		h.offer(s, newEntry(&rows[i]))
 	}
-	if now, ok := h.order.head(); ok && (!hadHead || now < head) {
+	if h.orders.anyEarlier(h.heads) {
 		clock.Signal(h.wake)
 	}
 	return s.takeMissing()
@@ -126,7 +129,7 @@ func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 func (h *Heap) offer(s *share, e entry) {
 	if known := s.entry(e.id); known != nil {
 		// an entry waits at most a Probe after a claim; if it waits for longer than a second, the clock was set back meanwhile
-		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.order.now.Add(time.Second)) {
+		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.now.Add(time.Second)) {
 			s.set(e)
 		}
 		return
@@ -154,14 +157,24 @@ func (h *Heap) Remove(shareIndex int, ids []int64) {
 	}
 }
 
-// pop moves up to limit entries that are due at now into flight, and returns them appended to dst. Applications with due
-// entries take turns, whatever their ranks. The entries of one application are in the order of time and rank.
-func (h *Heap) pop(dst []entry, now clock.Instant, limit int) []entry {
+// splitByRoute gives each of that many routes an order of its own. The results of routeIndex are below routes, and never change.
+// The heap must be empty.
+func (h *Heap) splitByRoute(routes int, routeIndex func(application string) int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.order.advance(now)
+	h.orders = newOrders(routes, routeIndex)
+}
+
+// pop moves up to limit entries of a route that are due at now into flight, and returns them appended to dst. Applications with due
+// entries take turns, whatever their ranks. The entries of one application are in the order of time and rank.
+func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = now
+	o := &h.orders.byRoute[route]
+	o.advance(now)
 	for ; limit > 0; limit-- {
-		q := h.order.next()
+		q := o.next()
 		if q == nil {
 			break
 		}
@@ -239,11 +252,11 @@ func (h *Heap) wakeLoaders() {
 	}
 }
 
-// Head returns the time at which the next entry may be popped. It may be past. ok is false when the heap is empty.
-func (h *Heap) Head() (due clock.Instant, ok bool) {
+// head returns the time at which the next entry of a route may be popped. It may be past. ok is false when the route has no entry.
+func (h *Heap) head(route int) (due clock.Instant, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.order.head()
+	return h.orders.byRoute[route].head()
 }
 
 // Restrict leaves an application's rows out until Unrestrict, except for the next allowedRows rows with a due time up to
@@ -321,7 +334,7 @@ func (h *Heap) Len() (waiting, inFlight int) {
 // application to recheck, or missing rows.
 func (h *Heap) LoaderWake(shareIndex int) <-chan struct{} { return h.shares[shareIndex].loaderWake }
 
-// Wake returns a channel of capacity 1. It is signalled when the head may be earlier than before.
+// Wake returns a channel of capacity 1. It is signalled when the head of a route may be earlier than before.
 func (h *Heap) Wake() <-chan struct{} { return h.wake }
 
 // ShareOf returns the index of the share that holds a shard's alarms, of that many shares.

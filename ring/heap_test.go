@@ -19,6 +19,7 @@ import (
 type heapModel struct {
 	h          *Heap
 	shares     int
+	routes     int
 	rows       map[int64]store.Due                 // rows that were offered and neither removed nor popped: in the heap, or missing
 	inFlight   map[int64]entry                     // popped entries, as popped
 	offered    map[int64]store.Due                 // row that enters on completion, by id in flight
@@ -27,16 +28,20 @@ type heapModel struct {
 	restricted map[unique.Handle[string]]allowance // allowances as passed to Restrict
 }
 
-func newHeapModel(shares, capacity int) *heapModel {
+func newHeapModel(shares, routes, capacity int) *heapModel {
 	m := &heapModel{
-		h: NewHeap(shares, capacity), shares: shares, rows: map[int64]store.Due{}, inFlight: map[int64]entry{},
+		h: NewHeap(shares, capacity), shares: shares, routes: routes, rows: map[int64]store.Due{}, inFlight: map[int64]entry{},
 		offered: map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[unique.Handle[string]]allowance{},
 	}
 	for range shares {
 		m.missing = append(m.missing, map[string]store.Position{})
 	}
+	m.h.splitByRoute(routes, m.routeIndex)
 	return m
 }
+
+// routeIndex divides the model's applications among the routes.
+func (m *heapModel) routeIndex(application string) int { return int(application[0]) % m.routes }
 
 var modelApplications = []string{"a", "b", "c", "d", "e"}
 
@@ -87,20 +92,20 @@ func (m *heapModel) remove(t *rapid.T) {
 
 func (m *heapModel) pop(t *rapid.T) {
 	now := clock.Instant(rapid.IntRange(0, 100).Draw(t, "now"))
-	limit := rapid.IntRange(1, 20).Draw(t, "limit")
+	limit, route := rapid.IntRange(1, 20).Draw(t, "limit"), rapid.IntRange(0, m.routes-1).Draw(t, "route")
 	due := 0
 	for _, e := range m.entries() {
-		if e.popAt <= now {
+		if e.popAt <= now && m.routeIndex(e.application.Value()) == route {
 			due++
 		}
 	}
-	popped := m.h.pop(nil, now, limit)
+	popped := m.h.pop(nil, route, now, limit)
 	if len(popped) != min(due, limit) {
 		t.Fatalf("popped %d of %d entries due at %d, limit %d", len(popped), due, now, limit)
 	}
 	for i := range popped {
 		e := popped[i]
-		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now {
+		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now || m.routeIndex(d.Application) != route {
 			t.Fatalf("popped %+v at %d, offered row %+v, %t", e, now, d, ok)
 		}
 		delete(m.rows, e.id)
@@ -294,23 +299,28 @@ func (m *heapModel) check(t *rapid.T) {
 	if _, inFlight := m.h.Len(); inFlight != len(m.inFlight) {
 		t.Fatalf("%d in flight, want %d", inFlight, len(m.inFlight))
 	}
-	m.checkHead(t, entries)
+	for route := range m.routes {
+		m.checkHead(t, entries, route)
+	}
 	for i := range m.h.shares {
 		checkShare(t, &m.h.shares[i])
 	}
 }
 
-func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry) {
-	head, ok := m.h.Head()
-	if ok != (len(entries) > 0) {
-		t.Fatalf("head %d, %t of %d entries", head, ok, len(entries))
-	}
-	first := clock.MaxInstant
+func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry, route int) {
+	head, ok := m.h.head(route)
+	first, n := clock.MaxInstant, 0
 	for _, e := range entries {
-		first = min(first, e.popAt)
+		if m.routeIndex(e.application.Value()) == route {
+			first = min(first, e.popAt)
+			n++
+		}
 	}
-	if ok && max(head, m.h.order.now) != max(first, m.h.order.now) {
-		t.Fatalf("head is %d, the earliest is %d, now %d", head, first, m.h.order.now)
+	if ok != (n > 0) {
+		t.Fatalf("head %d, %t of %d entries of route %d", head, ok, n, route)
+	}
+	if now := m.h.orders.byRoute[route].now; ok && max(head, now) != max(first, now) {
+		t.Fatalf("head of route %d is %d, the earliest is %d, now %d", route, head, first, now)
 	}
 }
 
@@ -357,7 +367,7 @@ func checkLengths(t *rapid.T, s *share) {
 
 func TestHeapAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 40).Draw(t, "capacity"))
+		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 3).Draw(t, "routes"), rapid.IntRange(1, 40).Draw(t, "capacity"))
 		t.Repeat(map[string]func(*rapid.T){
 			"offer": m.offer, "remove": m.remove, "pop": m.pop, "complete": m.complete, "drop": m.drop, "reoffer": m.reoffer,
 			"restrict": m.restrict, "catchUp": m.catchUp, "": m.check,
@@ -368,7 +378,7 @@ func TestHeapAgreesWithModel(t *testing.T) {
 // A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor says so.
 func TestHeapRereadsWholeBacklog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newHeapModel(1, rapid.IntRange(1, 32).Draw(t, "capacity"))
+		m := newHeapModel(1, 1, rapid.IntRange(1, 32).Draw(t, "capacity"))
 		n := rapid.IntRange(1, 60).Draw(t, "rows")
 		var all []store.Due
 		for id := int64(1); id <= int64(n); id++ {
@@ -382,7 +392,7 @@ func TestHeapRereadsWholeBacklog(t *testing.T) {
 		}
 		m.noteMissing(0, m.h.Offer(0, all))
 		for popped := 0; popped < n; {
-			batch := m.h.pop(nil, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
+			batch := m.h.pop(nil, 0, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
 			m.h.complete(batch, false)
 			for i := range batch {
 				delete(m.rows, batch[i].id)
@@ -419,13 +429,45 @@ func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 		t.Fatalf("missing %+v, want only the flood's", missing)
 	}
 	counts := map[string]int{}
-	for _, e := range h.pop(nil, 20, 40) {
+	for _, e := range h.pop(nil, 0, 20, 40) {
 		counts[e.application.Value()]++
 	}
 	for _, a := range []string{"flood", "other0", "other1", "other2"} {
 		if counts[a] != 10 {
 			t.Errorf("of 40 popped %s has %d, want 10: %v", a, counts[a], counts)
 		}
+	}
+}
+
+// A route whose entries are due and not popped holds up no other route. An offer wakes the loop when the head of any route is earlier.
+func TestRoutesArePoppedApart(t *testing.T) {
+	h := NewHeap(1, 100)
+	h.splitByRoute(2, func(application string) int { return len(application) - 1 })
+	woken := func() bool {
+		select {
+		case <-h.Wake():
+			return true
+		default:
+			return false
+		}
+	}
+	for i, application := range []string{"a", "bb"} {
+		h.Offer(0, []store.Due{{ID: int64(1 + i), NextTryTime: 5 + clock.Instant(i), Application: application}})
+		if !woken() {
+			t.Errorf("the first entry of route %d did not wake the loop", i)
+		}
+	}
+	if h.Offer(0, []store.Due{{ID: 3, NextTryTime: 7, Application: "bb"}}); woken() {
+		t.Error("an entry behind the head of its route woke the loop")
+	}
+	if popped := h.pop(nil, 1, 10, 100); len(popped) != 2 || popped[0].id != 2 || popped[1].id != 3 {
+		t.Errorf("route 1 popped %+v", popped)
+	}
+	if due, ok := h.head(0); !ok || due != 5 {
+		t.Errorf("head of route 0 is %d, %t", due, ok)
+	}
+	if due, ok := h.head(1); ok {
+		t.Errorf("route 1 still has an entry due at %d", due)
 	}
 }
 
@@ -440,7 +482,7 @@ func TestPopsByTimeThenRank(t *testing.T) {
 	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 10, Rank: 1, Application: "a"}})
 	var a []int64
 	turn := 0
-	for i, e := range h.pop(nil, 10, 100) {
+	for i, e := range h.pop(nil, 0, 10, 100) {
 		if e.application.Value() == "a" {
 			a = append(a, e.id)
 		} else {
@@ -453,7 +495,7 @@ func TestPopsByTimeThenRank(t *testing.T) {
 	// in flight: an offer of the popped row is no news, an offer with another rank is
 	h.Offer(0, []store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"}, {ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
 	h.complete([]entry{{id: 2}, {id: 3}}, false)
-	if again := h.pop(nil, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
+	if again := h.pop(nil, 0, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
 		t.Fatalf("popped %+v", again)
 	}
 }
@@ -467,10 +509,10 @@ func TestTurnsAreNotSavedUp(t *testing.T) {
 		}
 	}
 	offer(0, 200, "busy")
-	h.pop(nil, 1, 100)
+	h.pop(nil, 0, 1, 100)
 	offer(1000, 100, "late")
 	counts := map[string]int{}
-	for _, e := range h.pop(nil, 1, 50) {
+	for _, e := range h.pop(nil, 0, 1, 50) {
 		counts[e.application.Value()]++
 	}
 	if counts["busy"] != 25 || counts["late"] != 25 {
@@ -487,7 +529,7 @@ func TestEarliestStayWithMoreApplicationsThanRoom(t *testing.T) {
 			missing[d.Application] = true
 		}
 	}
-	popped := h.pop(nil, 100, 100)
+	popped := h.pop(nil, 0, 100, 100)
 	if len(popped) < 5 || popped[0].id != 39 {
 		t.Fatalf("popped %+v", popped)
 	}
@@ -529,7 +571,7 @@ func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 		t.Fatal("room for missing rows before any entry was popped")
 	}
 	for popped := 0; !woken(); popped++ {
-		if batch := h.pop(nil, 1, 1); len(batch) == 0 {
+		if batch := h.pop(nil, 0, 1, 1); len(batch) == 0 {
 			t.Fatal("the flood is over, and the loader was not woken")
 		}
 	}
@@ -542,7 +584,7 @@ func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 func TestEntryPutBackIntoFullShareIsReportedMissing(t *testing.T) {
 	h := NewHeap(1, 2)
 	h.Offer(0, []store.Due{{ID: 9, NextTryTime: 3, Application: "a"}})
-	inFlight := h.pop(nil, 3, 1)
+	inFlight := h.pop(nil, 0, 3, 1)
 	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 1, Application: "a"}, {ID: 2, NextTryTime: 2, Application: "a"}})
 	h.complete(inFlight, true)
 	select {
@@ -573,7 +615,7 @@ func TestRestrictAllowsDueRows(t *testing.T) {
 	if !h.HasRoomFor(0, "a", store.Position{Time: 7}) || h.HasRoomFor(0, "a", store.Position{Time: 11}) {
 		t.Error("want room for rows due until then, and for no others")
 	}
-	popped := h.pop(nil, 100, 10)
+	popped := h.pop(nil, 0, 100, 10)
 	if len(popped) != 2 || popped[0].due != 5 || popped[1].due != 10 {
 		t.Errorf("popped %+v", popped)
 	}
@@ -601,7 +643,7 @@ func TestKeepShardsDropsOtherShards(t *testing.T) {
 		h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
 	}
 	h.KeepShards(0, func(shard int) bool { return shard < 2 })
-	popped := h.pop(nil, 1000, 100)
+	popped := h.pop(nil, 0, 1000, 100)
 	if len(popped) != 20 {
 		t.Fatalf("%d entries are left, want 20", len(popped))
 	}
@@ -637,7 +679,7 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 			for b.Loop() {
 				now++
 				offer(now)
-				popped = h.pop(popped[:0], clock.Instant(now), 10)
+				popped = h.pop(popped[:0], 0, clock.Instant(now), 10)
 				h.complete(popped, false)
 			}
 		})
@@ -718,7 +760,7 @@ func BenchmarkHeapFill(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for fill(h, pages); len(popped) > 0; h.complete(popped, false) {
-					popped = h.pop(popped[:0], size, batch)
+					popped = h.pop(popped[:0], 0, size, batch)
 				}
 				popped = popped[:1]
 			}
@@ -766,7 +808,7 @@ func TestSharesOfOneApplicationHaveOneTurn(t *testing.T) {
 	var last entry
 	count := map[string]int{}
 	for len(count) == 0 || count["a"]+count["b"] < 500 {
-		for _, e := range h.pop(nil, 10, 7) {
+		for _, e := range h.pop(nil, 0, 10, 7) {
 			count[e.application.Value()]++
 			if a, b := count["a"], count["b"]; b < 100 && (a > b+1 || b > a+1) {
 				t.Fatalf("%d of a and %d of b popped", a, b)

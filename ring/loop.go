@@ -218,7 +218,7 @@ func (l *Loop) wait() time.Duration {
 	if len(l.quarantine.applications) > 0 {
 		wait = min(wait, l.quarantine.reviewInterval())
 	}
-	if due, ok := l.heap.Head(); ok && l.free > 0 {
+	if due, ok := l.heap.head(0); ok && l.free > 0 {
 		wait = min(wait, l.time.Until(due))
 	}
 	return wait
@@ -229,7 +229,7 @@ func (l *Loop) nextSharedBatch(now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
 	for len(shared) < l.batchRows {
 		from := len(shared)
-		shared = l.heap.pop(shared, now, l.batchRows-from)
+		shared = l.heap.pop(shared, 0, now, l.batchRows-from)
 		if len(shared) == from {
 			break
 		}

@@ -8,8 +8,56 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// order decides from which queue the next entry is popped. Queues with a due head take turns; the other queues wait for their
-// time. One application may have a queue in several shares. They share one turn, and the earliest of their heads is popped.
+// orders holds one order per route. The entries of one route are popped without a look at the entries of the others.
+type orders struct {
+	byRoute    []order
+	routeIndex func(application string) int // index of the application's route; not called with one route
+}
+
+func newOrders(routes int, routeIndex func(application string) int) orders {
+	o := orders{byRoute: make([]order, routes), routeIndex: routeIndex}
+	for i := range o.byRoute {
+		o.byRoute[i].applications = map[unique.Handle[string]]*applicationQueues{}
+	}
+	return o
+}
+
+// of returns the order of the application's route.
+func (o *orders) of(application unique.Handle[string]) *order {
+	if len(o.byRoute) == 1 {
+		return &o.byRoute[0]
+	}
+	return &o.byRoute[o.routeIndex(application.Value())]
+}
+
+// headTime is the time of an order's head; ok is false without entries.
+type headTime struct {
+	at clock.Instant
+	ok bool
+}
+
+// heads returns the head of each order, in dst.
+func (o *orders) heads(dst []headTime) []headTime {
+	dst = dst[:0]
+	for i := range o.byRoute {
+		at, ok := o.byRoute[i].head()
+		dst = append(dst, headTime{at, ok})
+	}
+	return dst
+}
+
+// anyEarlier reports whether the head of an order is earlier than it was.
+func (o *orders) anyEarlier(was []headTime) bool {
+	for i := range o.byRoute {
+		if at, ok := o.byRoute[i].head(); ok && (!was[i].ok || at < was[i].at) {
+			return true
+		}
+	}
+	return false
+}
+
+// order decides from which queue of one route the next entry is popped. Queues with a due head take turns; the other queues wait for
+// their time. One application may have a queue in several shares. They share one turn, and the earliest of their heads is popped.
 type order struct {
 	now          clock.Instant // time of the last advance
 	turn         uint64        // turn of the last popped queue
@@ -35,7 +83,7 @@ func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
 		siblings = &applicationQueues{}
 		o.applications[application] = siblings
 	}
-	*q = queue{share: s, application: application, entries: q.entries[:0], siblings: siblings}
+	*q = queue{share: s, order: o, application: application, entries: q.entries[:0], siblings: siblings}
 	for _, sibling := range siblings.queues {
 		q.turn = max(q.turn, sibling.turn)
 	}

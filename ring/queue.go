@@ -9,6 +9,7 @@ import (
 // queue is a min-heap of one application's entries in one share. It keeps the share's slots up to date.
 type queue struct {
 	share         *share
+	order         *order // order of the application's route
 	application   unique.Handle[string]
 	entries       []entry
 	latest        entry // upper bound of the entries in pop order; the entry itself may be gone

@@ -10,14 +10,14 @@ import (
 
 // share is one loader's part of the heap. It has one queue per application.
 type share struct {
-	order        *order
+	orders       *orders
 	capacity     int
 	queues       map[unique.Handle[string]]*queue    // queues by application; none is empty
 	index        map[int64]int32                     // slot of each id
 	slots        []location                          // location of the entry in each slot; zero for a free slot
 	freeSlots    []int32                             // indexes of the free slots
 	lengths      lengths                             // queues by length
-	due          int                                 // number of queues in order.due, whose head is due
+	due          int                                 // number of queues whose head is due; they are in order.due of their route
 	latest       entry                               // upper bound of the entries in pop order; the entry itself may be gone
 	refilling    bool                                // every application has room; set at half of the capacity, cleared when the share is full
 	signalAtHalf bool                                // rows are missing: signal loaderWake when the share falls to half of its capacity
@@ -33,9 +33,9 @@ type location struct {
 	index int
 }
 
-func newShare(o *order, capacity int) share {
+func newShare(o *orders, capacity int) share {
 	return share{
-		order: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
+		orders: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
 		missing: map[unique.Handle[string]]store.Due{}, rechecks: map[unique.Handle[string]]struct{}{}, loaderWake: make(chan struct{}, 1),
 	}
 }
@@ -129,7 +129,7 @@ func (s *share) set(e entry) {
 	s.remove(e.id)
 	q := s.queues[e.application]
 	if q == nil {
-		q = s.order.newQueue(s, e.application)
+		q = s.orders.of(e.application).newQueue(s, e.application)
 		s.queues[e.application] = q
 	}
 	q.push(e)
@@ -137,7 +137,7 @@ func (s *share) set(e entry) {
 		s.latest = *s.entry(e.id)
 	}
 	s.lengths.update(q)
-	s.order.update(q)
+	q.order.update(q)
 	s.refilling = s.refilling && len(s.index) < s.capacity
 }
 
@@ -167,10 +167,10 @@ func (s *share) afterRemoval(q *queue) {
 		clock.Signal(s.loaderWake)
 	}
 	s.lengths.update(q)
-	s.order.update(q)
+	q.order.update(q)
 	if len(q.entries) == 0 {
 		delete(s.queues, q.application)
-		s.order.release(q)
+		q.order.release(q)
 	}
 }
 
