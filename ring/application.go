@@ -36,6 +36,7 @@ const (
 // application is the state of an application in quarantine.
 type application struct {
 	name              unique.Handle[string]
+	crew              *crew // crew of the application's route
 	health            health
 	reason            string      // reason of the last failure
 	batchRows         int         // most rows in a batch: halved while the target refuses, doubled when all rings are confirmed

@@ -27,9 +27,9 @@ func (absentees) Changed() <-chan struct{} { return nil }
 func (absentees) Lane() Lane               { return nil }
 
 func newQuarantine(target Target) *quarantine {
-	h := NewHeap(1, 10_000)
+	h, c := NewHeap(1, 10_000), &crew{Route: &Route{Target: target}, usable: true}
 	return &quarantine{
-		cfg: DefaultConfig(), heap: h, target: target, logger: slog.New(slog.DiscardHandler),
+		cfg: DefaultConfig(), heap: h, crewOf: func(string) *crew { return c }, logger: slog.New(slog.DiscardHandler),
 		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
 	}
 }
@@ -177,11 +177,11 @@ func TestRoundDividesRowsAmongApplications(t *testing.T) {
 	}
 	q.applications[unique.Make("c")].batchRows = 10
 	q.review(0, now)
-	b, ok := q.nextRound(now, q.cfg.BatchRows, true)
+	b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true)
 	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.parked != 240 {
 		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined), q.parked)
 	}
-	if _, ok := q.nextRound(now, q.cfg.BatchRows, true); ok {
+	if _, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true); ok {
 		t.Error("an application rings in two rounds at once")
 	}
 }
@@ -197,7 +197,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	q.review(0, now)
 	var rounds []string
 	for {
-		b, ok := q.nextRound(now, q.cfg.BatchRows, true)
+		b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true)
 		if !ok {
 			break
 		}
@@ -219,7 +219,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	}
 	q.review(0, now.Add(time.Second))
 	for range 3 {
-		if b, ok := q.nextRound(now.Add(time.Second), q.cfg.BatchRows, false); !ok || b.silent {
+		if b, ok := q.nextRound(q.crewOf(""), now.Add(time.Second), q.cfg.BatchRows, false); !ok || b.silent {
 			t.Errorf("round %t, silent %t, want rounds that are not silent", ok, b.silent)
 		}
 	}
@@ -331,7 +331,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				q.review(0, now)
 			},
 			"batch": func(*rapid.T) {
-				if b, ok := q.nextRound(now, q.cfg.BatchRows, true); ok {
+				if b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true); ok {
 					a, batch := b.quarantined[0], b.entries
 					if len(batch) == 0 || len(batch) > a.batchRows || a.health == held && len(batch) > 1 || a.health == absent {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)

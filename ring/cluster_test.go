@@ -148,6 +148,8 @@ func (p *clusterNode) call(ctx context.Context, call func() error) error {
 // nodeDB is the database as one node sees it.
 type nodeDB struct{ *clusterNode }
 
+func (p nodeDB) HoldsClaims() bool { return p.cluster.db.HoldsClaims() }
+
 func (p nodeDB) Time(ctx context.Context) (us int64, err error) {
 	err = p.call(ctx, func() error { us = time.Now().Add(p.cluster.clock.offset).UnixMicro(); return nil })
 	return us, err
@@ -339,7 +341,7 @@ func (c *cluster) join() *clusterNode {
 	p.receiver = wake.NewReceiver(wake.ReceiverDeps{Ownership: p.keeper, Loader: p.preloader, Registerer: reg})
 	p.sender.SendBy(p)
 	if p.loop, err = ring.New(ring.DefaultConfig(), ring.Deps{
-		Heap: heap, Database: nodeDB{p}, Target: nodeTarget{c.target, p}, Time: p.time, Feeder: p.preloader, Log: log, Registerer: reg,
+		Heap: heap, Database: nodeDB{p}, Routes: []*ring.Route{{Name: "model", Target: nodeTarget{c.target, p}, HoldsClaims: true}}, Time: p.time, Feeder: p.preloader, Log: log, Registerer: reg,
 	}); err != nil {
 		c.t.Fatalf("%v", err)
 	}

@@ -9,13 +9,12 @@ import (
 
 // Config says how rings are claimed and delivered.
 type Config struct {
-	Workers      int           // workers for healthy applications, each with a lane and a database connection; default 3
+	Workers      int           // batches of healthy applications under way at once, each with a database connection; at least one a route; default 3
 	BatchRows    int           // most alarms in a batch; default 300
 	BatchBytes   int           // most payload bytes in a batch; default 4 MiB
 	WriteTimeout time.Duration // time from the claim's begin after which no byte of a ring is written; default 1s
 	ReplyTimeout time.Duration // time from the claim's begin after which a ring without a reply is in doubt; default 2s
-	Lease        time.Duration // two-phase only: lifetime of a claim; default 10s
-	TwoPhase     bool          // true: commit the claim before the delivery, and the outcomes after it
+	Lease        time.Duration // lifetime of a two-phase claim; default 10s
 	Probe        time.Duration // time between two probes of a held application; default 1s
 }
 
@@ -39,8 +38,8 @@ func (c Config) Validate() error {
 	check(c.BatchRows >= 1 && c.BatchRows <= 5000, "ring batch rows must be from 1 to 5000")
 	check(c.BatchBytes >= 64<<10, "ring batch bytes must be at least 64 KiB")
 	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout, "the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
-	check(c.TwoPhase || c.ReplyTimeout < store.SilentTransaction, "the reply timeout must be below 5s, because the database then ends the idle transaction of a claim")
-	check(!c.TwoPhase || c.ReplyTimeout < c.Lease/2, "the reply timeout must be below half of the lease, to leave time to write the outcome")
+	check(c.ReplyTimeout < store.SilentTransaction, "the reply timeout must be below 5s, because the database then ends the idle transaction of a claim")
+	check(c.ReplyTimeout < c.Lease/2, "the reply timeout must be below half of the lease, to leave time to write the outcome")
 	check(c.Probe >= 100*time.Millisecond, "the probe interval must be at least 100ms")
 	return errors.Join(errs...)
 }

@@ -102,6 +102,9 @@ func (db *crowdDB) Expire(context.Context, clock.Instant, []int, store.Position,
 	return nil, store.Position{}, nil
 }
 
+// HoldsClaims returns true, as of a database server.
+func (*crowdDB) HoldsClaims() bool { return true }
+
 type crowdSettler struct{}
 
 func (crowdSettler) Settle(context.Context, clock.Instant, []clock.Fate) error { return nil }
@@ -126,7 +129,7 @@ func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c
 		heap, reg, log := ring.NewHeap(4, capacity), prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
 		pre, err := preload.New(preload.DefaultConfig(), preload.Deps{Loader: db, Heap: heap, Time: mc, Ownership: owner, Log: log, Registerer: reg})
 		loop, err2 := ring.New(ring.DefaultConfig(), ring.Deps{
-			Heap: heap, Database: db, Target: newModelTarget(mc), Time: mc, Feeder: pre, Log: log, Registerer: reg,
+			Heap: heap, Database: db, Routes: []*ring.Route{{Name: "model", Target: newModelTarget(mc), HoldsClaims: true}}, Time: mc, Feeder: pre, Log: log, Registerer: reg,
 		})
 		if err := cmp.Or(err, err2); err != nil {
 			t.Fatal(err)

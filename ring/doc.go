@@ -1,9 +1,13 @@
 // Package ring rings due alarms. It owns the heap of alarms that are due soon, decides which alarm to ring next, and carries
-// each batch through claim, delivery and settlement. It sees the database and the target as small interfaces.
+// each batch through claim, delivery and settlement. It sees the database and the targets as small interfaces.
 //
 //	heap ──due──▶ Loop ──batch──▶ worker: claim ──▶ deliver ──▶ settle ──▶ result ──▶ Loop
-//	  ▲                                    (store)     (Target)    (store)              │
-//	  └────────────────── due again, through the Feeder ────────────────────────────────┘
+//	  ▲          (Router)          of a crew  (store)     (Target)    (store)              │
+//	  └────────────────── due again, through the Feeder ───────────────────────────────────┘
+//
+// A Route is the way to one target. The Router names the route of each application. Each route has a crew: workers with lanes of
+// their own. All entries of a batch have one route, so the route decides whether the claim holds its transaction during the delivery,
+// or commits before it (a two-phase claim).
 //
 // The loop sleeps until the head of the heap is due. On Linux it uses a kernel timer, because the runtime's timer is up to a
 // millisecond late in an idle process.
@@ -18,8 +22,8 @@
 //     that was stopped does not ring alarms that other nodes have rung or applications have cancelled since. Time in which the
 //     machine was suspended counts too (CLOCK_BOOTTIME, on Linux). A pause that a hypervisor hides from its guest does not.
 //  3. Every ring is settled by its own outcome: in a batch that is half confirmed, half of the alarms have rung.
-//  4. While the target is not usable the loop claims nothing: no try is counted, and no database connection is held. A batch is
-//     claimed only with an open lane. Each worker keeps its lane open outside of claims, and gets no batch without a lane.
+//  4. While a target is not usable the loop claims nothing for its route: no try is counted, and no database connection is held. A
+//     batch is claimed only with an open lane. Each worker keeps its lane open outside of claims, and gets no batch without a lane.
 //  5. An id is in the heap once, or in flight. A row that is offered while its id is in flight waits for the completion, and
 //     enters the heap only if it is news. A page may show the row as it was before the claim; that is no news. A set that
 //     waited for the claim is newer than the claim's outcome.
@@ -32,13 +36,22 @@
 //     popped first, whichever loader read them. No priority of one application precedes another application's turn. Neither
 //     Offer nor pop looks at all applications. Only a share that has more applications than room is sorted, once per half of
 //     its capacity in rows.
-//  8. Memory is bounded by four limits: the heap's capacity; Workers and QuarantineWorkers batches of BatchRows and BatchBytes;
-//     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park
+//  8. Memory is bounded by four limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows
+//     and BatchBytes; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park
 //     one entry beyond maxParkedAll.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
 //     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
 //     twice.
 //  10. State that decides (which worker is free, which application is suspect) belongs to the goroutine of Loop.Run alone.
+//  11. A batch has one route, and so has a round of the quarantine. The heap pops each route's entries apart, so entries that a route
+//     cannot ring hold up no other route.
+//  12. The routes share Workers batches of healthy applications. One of these is reserved for each route. A slow target may take the
+//     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
+//     own. All batches together use at most Connections database connections.
+//
+// One limit is not divided by route: the heap's capacity. Applications, not routes, have fair shares of it. While a target is away,
+// the due alarms of its applications stay in the heap. Only if these are more applications than the heap has room for do the others
+// wait.
 //
 // # An application's health
 //
@@ -65,7 +78,7 @@
 // of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left
 // for the other applications. An application whose rings are all confirmed is healthy at once, while its round still waits for
 // the others. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
-// lanes, and as many database connections while rounds are under way.
+// lanes a route, and as many database connections while rounds are under way.
 //
 // An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with
 // the healthy applications. When the quarantine has maxQuarantined applications, further failing ones ring with the healthy
@@ -73,9 +86,14 @@
 //
 // # Failures: effect and recovery
 //
-//	target not usable         no claims; the expiry pass goes on                Target.Changed wakes the loop
+//	target not usable         no claims for its route; other routes ring on;    Target.Changed wakes the loop
+//	                          the expiry pass goes on
+//	target slow               its route takes all workers but one a route; only the target
+//	                          its own applications wait
+//	no route with an ability  the node lacks the routes' abilities (Loop.Lacks) nodes that have them take its shards
+//	can ring
 //	a lane cannot be opened,  its worker gets no batch; counted, logged once,   the worker tries again after 100 ms to 5 s;
-//	or ends over and over     in Lanes; without any lane CanRing says no        a lane that was of use opens again at once
+//	or ends over and over     in Routes; without any lane its route cannot ring a lane that was of use opens again at once
 //	a lane ends in a claim    its rings are unsent or in doubt                  the next claim, once the lane is open
 //	no queue bound            returned: counted, backoff; then held             a probe
 //	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first confirmed ring

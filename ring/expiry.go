@@ -13,7 +13,7 @@ const (
 	expiryPages    = 10   // most pages in a round: millions of alarms may be due
 )
 
-// expire ends expired alarms while claims do not: when the target is not usable, or applications are in quarantine. Otherwise a
+// expire ends expired alarms while claims do not: when a route cannot ring, or applications are in quarantine. Otherwise a
 // claim ends the expired alarms that it takes. The pass reads all due rows in pages, because only the row tells until when its
 // alarm may ring. After the last page it begins again.
 func (l *Loop) expire(ctx context.Context) {
@@ -26,7 +26,7 @@ func (l *Loop) expire(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if _, quarantined := l.quarantine.Quarantined(); quarantined > 0 || l.CanRing() != nil {
+		if _, quarantined := l.quarantine.Quarantined(); quarantined > 0 || l.anyRouteDown() {
 			from = l.expireRound(ctx, from)
 		}
 	}

@@ -43,6 +43,7 @@ type nodeConfig struct {
 	preload    preload.Config
 	capacity   int
 	shards     []int
+	twoPhase   bool // claims are two-phase
 	targetDown bool // the target is not usable at the start
 	startLater bool // newNode does not start the node
 }
@@ -84,7 +85,7 @@ func (n *node) build(cfg nodeConfig) {
 		n.t.Fatalf("preload: %v", err)
 	}
 	n.loop, err = ring.New(cfg.ring, ring.Deps{
-		Heap: n.heap, Database: n.db, Target: n.target, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg,
+		Heap: n.heap, Database: n.db, Routes: []*ring.Route{{Name: "model", Target: n.target, HoldsClaims: !cfg.twoPhase}}, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg,
 	})
 	if err != nil {
 		n.t.Fatalf("ring: %v", err)
@@ -186,6 +187,9 @@ func (n *node) wantStates(application string, want map[clock.State]int) {
 		n.t.Fatalf("%s has %v, want %v", application, got, want)
 	}
 }
+
+// route returns the state of the node's route.
+func (n *node) route() ring.RouteState { return n.loop.Routes()[0] }
 
 // quarantined returns the number of applications in quarantine.
 func (n *node) quarantined() int {
@@ -785,7 +789,7 @@ func TestLostCommitRingsAgainUnderSameMessageID(t *testing.T) {
 
 func TestTwoPhaseRingsThroughLostCommitsAndOutage(t *testing.T) {
 	cfg := defaultNode()
-	cfg.ring.TwoPhase = true
+	cfg.twoPhase = true
 	inBubble(t, cfg, func(t *testing.T, n *node) {
 		n.target.slow(5 * time.Millisecond)
 		n.target.respond("b", clock.Untaken)
@@ -825,7 +829,7 @@ func TestStopSettlesBatchesUnderWay(t *testing.T) {
 	for _, twoPhase := range []bool{false, true} {
 		t.Run(fmt.Sprint("twoPhase=", twoPhase), func(t *testing.T) {
 			cfg := defaultNode()
-			cfg.ring.TwoPhase, cfg.ring.BatchRows = twoPhase, 10
+			cfg.twoPhase, cfg.ring.BatchRows = twoPhase, 10
 			inBubble(t, cfg, func(t *testing.T, n *node) {
 				n.target.slow(300 * time.Millisecond)
 				n.db.slow(10 * time.Millisecond)

@@ -177,7 +177,7 @@ func drawNode(t *rapid.T) nodeConfig {
 	cfg.preload.Page = rapid.SampledFrom([]int{16, 256}).Draw(t, "page")
 	cfg.ring.Workers = rapid.IntRange(1, 3).Draw(t, "workers")
 	cfg.ring.BatchRows = rapid.SampledFrom([]int{1, 5, 300}).Draw(t, "batch")
-	cfg.ring.TwoPhase = rapid.Bool().Draw(t, "twoPhase")
+	cfg.twoPhase = rapid.Bool().Draw(t, "twoPhase")
 	return cfg
 }
 

@@ -2,7 +2,6 @@ package ring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -36,7 +35,7 @@ const (
 //	                    └────────────────────────────────┘
 //	   lost: opening at once if the lane was useful, else after a backoff of minReopenWait to maxReopenWait, with jitter
 type laneKeeper struct {
-	lane    Lane   // set by Loop.Run
+	lane    Lane   // set by crew.run
 	name    string // name in logs: the worker's number, or the word quarantine and a number
 	size    int    // most rings in one delivery
 	target  Target
@@ -57,16 +56,17 @@ type laneKeeper struct {
 	lastWorked   time.Time // last time at which the lane worked or the target became usable; zero before the first try
 }
 
-// newLanes returns one keeper per worker. Loop.Run gives them their lanes.
-func newLanes(cfg Config, deps Deps, m *metrics) []*laneKeeper {
-	keepers := make([]*laneKeeper, cfg.Workers+QuarantineWorkers)
+// newLanes returns one keeper per worker of a route: that many for healthy applications, then QuarantineWorkers. size is the most
+// rings in one delivery. crew.run gives them their lanes.
+func newLanes(shared, size int, r *Route, log *slog.Logger, m *metrics) []*laneKeeper {
+	keepers := make([]*laneKeeper, shared+QuarantineWorkers)
 	for i := range keepers {
 		name := strconv.Itoa(i + 1)
-		if i >= cfg.Workers {
-			name = fmt.Sprint("quarantine ", i+1-cfg.Workers)
+		if i >= shared {
+			name = fmt.Sprint("quarantine ", i+1-shared)
 		}
 		keepers[i] = &laneKeeper{
-			name: name, size: cfg.BatchRows, target: deps.Target, log: deps.Log, metrics: m, usable: make(chan struct{}, 1),
+			name: name, size: size, target: r.Target, log: log.With("target", r.Name), metrics: m, usable: make(chan struct{}, 1),
 		}
 	}
 	return keepers
@@ -222,49 +222,4 @@ func (k *laneKeeper) state(now time.Time) laneState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return laneState{open: k.open, working: k.working(now), lastWorked: k.lastWorked, err: k.err}
-}
-
-// errOpening is CanRing's reason while the first try to open a lane goes on.
-var errOpening = errors.New("the first try to open it has not ended")
-
-// CanRing returns nil while this process can hand rings to the target. Otherwise it returns the reason: the target is not usable,
-// or no lane of the workers for healthy applications has worked for laneTrial. Safe for concurrent use.
-func (l *Loop) CanRing() error {
-	if err := l.target.Usable(); err != nil {
-		return err
-	}
-	now := time.Now()
-	lastWorked, reason := time.Time{}, errOpening
-	for _, k := range l.lanes[:l.cfg.Workers] {
-		s := k.state(now)
-		if s.working || s.lastWorked.IsZero() {
-			return nil
-		}
-		if s.lastWorked.After(lastWorked) {
-			lastWorked = s.lastWorked
-		}
-		if s.err != nil {
-			reason = s.err
-		}
-	}
-	if now.Sub(lastWorked) < laneTrial {
-		return nil
-	}
-	return fmt.Errorf("no lane to the target is open: %w", reason)
-}
-
-// Lanes returns the number of open lanes, the number of all lanes, and the last failure of a lane that does not work, nil if there
-// is none. Safe for concurrent use.
-func (l *Loop) Lanes() (open, all int, err error) {
-	now := time.Now()
-	for _, k := range l.lanes {
-		s := k.state(now)
-		if s.open {
-			open++
-		}
-		if !s.working && s.err != nil {
-			err = s.err
-		}
-	}
-	return open, len(l.lanes), err
 }

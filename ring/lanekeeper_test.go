@@ -19,7 +19,7 @@ func (t *modelTarget) openTries() int {
 	return t.openCalls
 }
 
-// Without an open lane no batch is claimed, CanRing returns an error, and alarms expire on time.
+// Without an open lane no batch is claimed, the route cannot ring, and alarms expire on time.
 func TestNoClaimWithoutOpenLane(t *testing.T) {
 	for name, fault := range map[string]func(*modelTarget){
 		"lanes do not open":   func(m *modelTarget) { m.openFails = true },
@@ -30,7 +30,7 @@ func TestNoClaimWithoutOpenLane(t *testing.T) {
 			cfg := defaultNode()
 			cfg.targetDown = true
 			inBubble(t, cfg, func(t *testing.T, n *node) {
-				if err := n.loop.CanRing(); !errors.Is(err, errDown) {
+				if err := n.route().CannotRing; !errors.Is(err, errDown) {
 					t.Errorf("without the target: %v", err)
 				}
 				n.target.update(func() {
@@ -40,16 +40,16 @@ func TestNoClaimWithoutOpenLane(t *testing.T) {
 				ids := n.setMany("shop", 100, time.Second)
 				ended := n.set("shop", "ends", time.Second, latestRingAfter(3*time.Second))
 				time.Sleep(1900 * time.Millisecond)
-				if err := n.loop.CanRing(); err != nil {
+				if err := n.route().CannotRing; err != nil {
 					t.Errorf("in the first two seconds: %v", err)
 				}
 				time.Sleep(time.Minute)
-				if err := n.loop.CanRing(); err == nil {
-					t.Error("CanRing returns nil without a lane")
+				if err := n.route().CannotRing; err == nil {
+					t.Error("the route can ring without a lane")
 				}
-				open, all, err := n.loop.Lanes()
-				if open == all || all != ring.DefaultConfig().Workers+ring.QuarantineWorkers || err == nil && name != "opening lasts" {
-					t.Errorf("%d of %d lanes are open, %v", open, all, err)
+				r := n.route()
+				if r.OpenLanes == r.Lanes || r.Lanes != ring.DefaultConfig().Workers+ring.QuarantineWorkers || r.LaneFailure == nil && name != "opening lasts" {
+					t.Errorf("%d of %d lanes are open, %v", r.OpenLanes, r.Lanes, r.LaneFailure)
 				}
 				if tries := n.db.count(&n.db.claimCalls); tries != 0 {
 					t.Errorf("%d claims without a lane", tries)
@@ -64,11 +64,11 @@ func TestNoClaimWithoutOpenLane(t *testing.T) {
 				n.target.update(func() { n.target.openFails, n.target.openBlocks, n.target.breaksAtOpen = false, false, false })
 				time.Sleep(10 * time.Second)
 				n.wantRungOnce(ids, time.Minute+10*time.Second)
-				if err := n.loop.CanRing(); err != nil {
+				if err := n.route().CannotRing; err != nil {
 					t.Errorf("with lanes: %v", err)
 				}
-				if open, all, err := n.loop.Lanes(); open != all || err != nil {
-					t.Errorf("%d of %d lanes are open, %v", open, all, err)
+				if r := n.route(); r.OpenLanes != r.Lanes || r.LaneFailure != nil {
+					t.Errorf("%d of %d lanes are open, %v", r.OpenLanes, r.Lanes, r.LaneFailure)
 				}
 			})
 		})
@@ -108,7 +108,7 @@ func TestUsedLanesReopenAtOnce(t *testing.T) {
 		if again := n.target.openTries() - tried; again != ring.DefaultConfig().Workers+ring.QuarantineWorkers {
 			t.Errorf("%d lanes were opened again at once", again)
 		}
-		if err := n.loop.CanRing(); err != nil {
+		if err := n.route().CannotRing; err != nil {
 			t.Error(err)
 		}
 	})
@@ -126,8 +126,8 @@ func TestSilentQueueDoesNotDelayItsProbes(t *testing.T) {
 		if probes := n.db.claimed("silent") - before; probes < 8 { // one every 3 s: 1 s of pause, and 2 s without a reply
 			t.Errorf("%d probes in 30 s", probes)
 		}
-		if _, _, err := n.loop.Lanes(); err != nil {
-			t.Errorf("Lanes returns a failure: %v", err)
+		if err := n.route().LaneFailure; err != nil {
+			t.Errorf("a lane has a failure: %v", err)
 		}
 	})
 }

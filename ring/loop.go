@@ -20,6 +20,8 @@ import (
 type Database interface {
 	store.Claimer
 	store.Expirer
+	// HoldsClaims reports whether a claim may hold a transaction.
+	HoldsClaims() bool
 }
 
 // Time is the database's clock.
@@ -44,7 +46,8 @@ type Feeder interface {
 type Deps struct {
 	Heap       *Heap
 	Database   Database
-	Target     Target
+	Routes     []*Route
+	Router     Router // nil: all applications ring by the only route
 	Time       Time
 	Feeder     Feeder
 	Timer      func() Timer // makes the timer that wakes the loop; nil: a timer of the Go runtime
@@ -57,52 +60,47 @@ type Loop struct {
 	cfg      Config
 	heap     *Heap
 	database Database
-	target   Target
+	crews    crews
 	time     Time
 	feeder   Feeder
 	timer    func() Timer
 	log      *slog.Logger
 	metrics  *metrics
 
-	work           chan batch        // batches of healthy applications
-	quarantineWork chan batch        // rounds of applications in quarantine
-	results        chan result       // results of batches; room for one per worker
-	events         chan laneEvent    // changes of idle workers' lanes; unbuffered
-	earlyConfirms  chan earlyConfirm // applications whose rings are all confirmed before their round ends
-	lanes          []*laneKeeper     // one per worker; the last QuarantineWorkers ones belong to the quarantine
+	results       chan result       // results of batches; room for one per worker
+	events        chan laneEvent    // changes of idle workers' lanes; unbuffered
+	earlyConfirms chan earlyConfirm // applications whose rings are all confirmed before their round ends
+	changed       chan struct{}     // capacity 1: a target has changed
 
 	// owned by the goroutine of Run
-	free           int       // idle workers for healthy applications whose lane is open, less the batches in work
-	freeQuarantine int       // idle workers of the quarantine whose lane is open, less the batches in quarantineWork
-	silentRounds   int       // rounds of silent applications under way; at most QuarantineWorkers-1
-	batchRows      int       // most rows in the next batch; below Config.BatchRows while the database is too slow for more
-	pauseUntil     time.Time // no batch is handed out before; set after a failure of the database
-	failures       int       // consecutive batches that failed in the database
-	quarantine     quarantine
+	batchRows  int       // most rows in the next batch; below Config.BatchRows while the database is too slow for more
+	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
+	failures   int       // consecutive batches that failed in the database
+	quarantine quarantine
 
 	claimFailure atomic.Pointer[claimFailure] // nil: the last batch did not fail in the database
 }
 
 // New returns a Loop. It does no work before Run.
 func New(cfg Config, deps Deps) (*Loop, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Validate(), validateRoutes(cfg.Workers, deps.Routes, deps.Router)); err != nil {
 		return nil, err
 	}
 	if deps.Timer == nil {
 		deps.Timer = newPlainTimer
 	}
 	m := newMetrics(deps.Registerer, deps.Heap)
-	return &Loop{
-		cfg: cfg, heap: deps.Heap, database: deps.Database, target: deps.Target, time: deps.Time, feeder: deps.Feeder,
-		timer: deps.Timer, log: deps.Log, metrics: m, work: make(chan batch, cfg.Workers), quarantineWork: make(chan batch, QuarantineWorkers),
-		results:       make(chan result, cfg.Workers+QuarantineWorkers),
-		earlyConfirms: make(chan earlyConfirm, QuarantineWorkers*cfg.BatchRows),
-		events:        make(chan laneEvent), batchRows: cfg.BatchRows, lanes: newLanes(cfg, deps, m),
-		quarantine: quarantine{
-			cfg: cfg, heap: deps.Heap, target: deps.Target, logger: deps.Log, metrics: m,
-			applications: map[unique.Handle[string]]*application{},
-		},
-	}, nil
+	l := &Loop{
+		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time, feeder: deps.Feeder,
+		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
+		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
+		events:        make(chan laneEvent), changed: make(chan struct{}, 1), batchRows: cfg.BatchRows,
+	}
+	l.quarantine = quarantine{
+		cfg: cfg, heap: deps.Heap, crewOf: l.crews.of, logger: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
+	}
+	l.heap.splitByRoute(len(deps.Routes), func(application string) int { return l.crews.of(application).index })
+	return l, nil
 }
 
 // Quarantined returns a sample of the applications in quarantine, and the number of all of them. Safe for concurrent use.
@@ -114,18 +112,12 @@ const maxSleep = time.Second
 // Run rings until ctx ends. It returns when the batches under way are settled.
 func (l *Loop) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for i, k := range l.lanes {
-		k.lane = l.target.Lane()
-		w, work := &worker{loop: l, keeper: k}, l.work
-		if i >= l.cfg.Workers {
-			w.quarantine, work = true, l.quarantineWork
-		}
-		workers.Go(func() { w.run(ctx, work) })
+	defer workers.Wait() // for the batches under way; results has room for all of them
+	defer l.crews.close()
+	for _, c := range l.crews.all {
+		c.run(ctx, l, &workers)
 	}
 	workers.Go(func() { l.expire(ctx) })
-	defer workers.Wait() // for the batches under way; results has room for all of them
-	defer close(l.work)
-	defer close(l.quarantineWork)
 	timer := l.timer()
 	defer timer.Stop()
 	for {
@@ -139,11 +131,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		case e := <-l.events:
 			l.laneChanged(e)
 		case <-l.heap.Wake():
-		case <-l.target.Changed():
+		case <-l.changed:
 			l.quarantine.reviewed = time.Time{}
-			for _, k := range l.lanes {
-				clock.Signal(k.usable)
-			}
 		case <-timer.C():
 		}
 		timer.Reset(l.step(time.Now()))
@@ -154,9 +143,9 @@ func (l *Loop) Run(ctx context.Context) error {
 // laneChanged notes that the lane of an idle worker opened or was lost. A batch that was handed out for the lost lane goes back to
 // the heap: it is not claimed yet.
 func (l *Loop) laneChanged(e laneEvent) {
-	free, work := &l.free, l.work
+	free, work := &e.crew.free, e.crew.work
 	if e.quarantine {
-		free, work = &l.freeQuarantine, l.quarantineWork
+		free, work = &e.crew.freeQuarantine, e.crew.quarantineWork
 	}
 	if e.open {
 		*free++
@@ -177,7 +166,7 @@ func (l *Loop) step(localNow time.Time) time.Duration {
 	if wait := l.pauseUntil.Sub(localNow); wait > 0 {
 		return min(wait, maxSleep)
 	}
-	if l.target.Usable() != nil {
+	if !l.crews.lookAtTargets() {
 		return maxSleep
 	}
 	now, err := l.time.Now()
@@ -185,30 +174,40 @@ func (l *Loop) step(localNow time.Time) time.Duration {
 		return maxSleep / 10
 	}
 	l.quarantine.review(now, localNow)
-	for l.free > 0 {
-		b, ok := l.nextSharedBatch(now)
-		if !ok {
-			break
-		}
-		l.free--
-		l.work <- b
+	l.crews.byTurns(func(c *crew) bool { return l.handOutBatch(c, now) })
+	for _, c := range l.crews.all {
+		l.handOutRounds(c, localNow)
 	}
-	l.handOutRounds(localNow)
 	return l.wait()
 }
 
-// handOutRounds hands out the rounds of the quarantine. One worker is always left for rounds that are not silent.
-func (l *Loop) handOutRounds(localNow time.Time) {
-	for l.freeQuarantine > 0 {
-		b, ok := l.quarantine.nextRound(localNow, l.batchRows, l.silentRounds < QuarantineWorkers-1)
+// handOutBatch hands out a batch of healthy applications of one route. It reports false if the route has no worker for it, or no due
+// alarms.
+func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
+	if !c.usable || !l.crews.hasWorker(c) {
+		return false
+	}
+	b, ok := l.nextSharedBatch(c, now)
+	if ok {
+		c.free--
+		c.busy++
+		c.work <- b
+	}
+	return ok
+}
+
+// handOutRounds hands out the rounds of the quarantine of one route. One worker is always left for rounds that are not silent.
+func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
+	for c.usable && c.freeQuarantine > 0 {
+		b, ok := l.quarantine.nextRound(c, localNow, l.batchRows, c.silentRounds < QuarantineWorkers-1)
 		if !ok {
 			return
 		}
 		if b.silent {
-			l.silentRounds++
+			c.silentRounds++
 		}
-		l.freeQuarantine--
-		l.quarantineWork <- b
+		c.freeQuarantine--
+		c.quarantineWork <- b
 	}
 }
 
@@ -218,24 +217,30 @@ func (l *Loop) wait() time.Duration {
 	if len(l.quarantine.applications) > 0 {
 		wait = min(wait, l.quarantine.reviewInterval())
 	}
-	if due, ok := l.heap.head(0); ok && l.free > 0 {
-		wait = min(wait, l.time.Until(due))
+	for _, c := range l.crews.all {
+		if !c.usable || !l.crews.hasWorker(c) {
+			continue
+		}
+		if due, ok := l.heap.head(c.index); ok {
+			wait = min(wait, l.time.Until(due))
+		}
 	}
 	return wait
 }
 
-// nextSharedBatch pops due entries. It returns the entries of healthy applications, and parks, drops or defers the others.
-func (l *Loop) nextSharedBatch(now clock.Instant) (batch, bool) {
+// nextSharedBatch pops due entries of one route. It returns the entries of healthy applications, and parks, drops or defers the
+// others.
+func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
 	for len(shared) < l.batchRows {
 		from := len(shared)
-		shared = l.heap.pop(shared, 0, now, l.batchRows-from)
+		shared = l.heap.pop(shared, c.index, now, l.batchRows-from)
 		if len(shared) == from {
 			break
 		}
 		shared = l.admit(shared, from, now)
 	}
-	return batch{entries: shared}, len(shared) > 0
+	return batch{crew: c, entries: shared}, len(shared) > 0
 }
 
 // admit goes through the entries from index first on. It keeps the entries of healthy applications, and parks, drops or defers the
@@ -264,15 +269,17 @@ func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 
 // complete takes the result of a batch: it frees the worker and the applications, and completes each claim's entries.
 func (l *Loop) complete(r result) {
-	free := &l.free
+	free := &r.crew.free
 	if r.quarantined != nil {
-		free = &l.freeQuarantine
+		free = &r.crew.freeQuarantine
+	} else {
+		r.crew.busy--
 	}
 	for _, a := range r.quarantined {
 		a.busy = false
 	}
 	if r.silent {
-		l.silentRounds--
+		r.crew.silentRounds--
 	}
 	if !r.laneBroken {
 		*free++

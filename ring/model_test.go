@@ -67,6 +67,9 @@ func newModelDB(c modelClock) *modelDB {
 	}
 }
 
+// HoldsClaims returns true, as of a database server.
+func (*modelDB) HoldsClaims() bool { return true }
+
 // enter waits for the latency of a call. It returns an error when the database is down.
 func (db *modelDB) enter(ctx context.Context) error {
 	db.mu.Lock()

@@ -16,7 +16,7 @@ func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 	for _, twoPhase := range []bool{false, true} {
 		for _, kind := range clock.OutcomeKinds() {
 			cfg := defaultNode()
-			cfg.ring.TwoPhase = twoPhase
+			cfg.twoPhase = twoPhase
 			t.Run(fmt.Sprint(kind, " ", twoPhase), func(t *testing.T) {
 				inBubble(t, cfg, func(t *testing.T, n *node) {
 					n.target.respond("once", kind)

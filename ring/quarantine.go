@@ -36,7 +36,7 @@ const (
 type quarantine struct {
 	cfg     Config
 	heap    *Heap
-	target  Target
+	crewOf  func(application string) *crew // crew of an application's route
 	logger  *slog.Logger
 	metrics *metrics
 
@@ -66,7 +66,7 @@ type Quarantined struct {
 	Reason      string // reason of the last failure; empty for an absent application that had none
 }
 
-// review goes through all applications, unless the last review is recent. It releases an absent application when the target accepts
+// review goes through all applications of usable routes, unless the last review is recent. It releases an absent application when the target accepts
 // it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
 // applications that can park entries again. It collects the applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
@@ -76,7 +76,10 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 	q.reviewed = localNow
 	q.ready = q.ready[:0]
 	for name, a := range q.applications {
-		accepted := q.target.Accepts(name.Value())
+		if !a.crew.usable {
+			continue
+		}
+		accepted := a.crew.Target.Accepts(name.Value())
 		switch {
 		case a.health == absent && accepted:
 			q.release(a)
@@ -117,16 +120,16 @@ func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Tim
 	}
 }
 
-// nextRound returns the next round of the quarantine; ok is false if there is none. The round holds applications of one
+// nextRound returns the next round of a route's quarantine; ok is false if there is none. The round holds applications of one
 // failureKind, beginning with the application that has waited longest. Each gets its part of the rows, so that none waits for
 // another. maxRows is the most rows of the round: fewer than a batch while the database is slow. Without allowSilent nextRound
 // returns no round of silent applications.
-func (q *quarantine) nextRound(localNow time.Time, maxRows int, allowSilent bool) (b batch, ok bool) {
+func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSilent bool) (b batch, ok bool) {
 	rest := q.ready[:0]
 	for _, a := range q.ready {
 		switch {
 		case q.applications[a.name] != a || !a.ready(localNow):
-		case len(b.quarantined) == maxRows, !allowSilent && a.failureKind == silent,
+		case a.crew != c, len(b.quarantined) == maxRows, !allowSilent && a.failureKind == silent,
 			len(b.quarantined) > 0 && !b.quarantined[0].canShareRoundWith(a):
 			rest = append(rest, a)
 		default:
@@ -138,6 +141,7 @@ func (q *quarantine) nextRound(localNow time.Time, maxRows int, allowSilent bool
 		return b, false
 	}
 	q.rounds++
+	b.crew = c
 	for _, a := range b.quarantined {
 		a.lastRound = q.rounds
 		b.entries = append(b.entries, a.take(max(1, maxRows/len(b.quarantined)), localNow)...)
@@ -161,7 +165,7 @@ const (
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a := q.applications[e.application]
 	if a == nil {
-		if q.target.Accepts(e.application.Value()) {
+		if q.crewOf(e.application.Value()).Target.Accepts(e.application.Value()) {
 			return shared
 		}
 		if a = q.add(e.application, absent, localNow); a == nil {
@@ -190,7 +194,7 @@ func (q *quarantine) add(name unique.Handle[string], h health, localNow time.Tim
 	if len(q.applications) >= maxQuarantined {
 		return nil
 	}
-	a := &application{name: name, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
+	a := &application{name: name, crew: q.crewOf(name.Value()), health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
 	q.applications[name], q.changed = a, true
 	q.counts[h]++
 	return a

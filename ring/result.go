@@ -7,8 +7,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// batch holds the due entries that one worker rings together.
+// batch holds the due entries that one worker rings together. They are all of one route.
 type batch struct {
+	crew        *crew
 	entries     []entry
 	quarantined []*application // applications of a round of the quarantine; nil: a batch of healthy applications
 	silent      bool           // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout

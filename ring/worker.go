@@ -14,6 +14,7 @@ import (
 // worker rings one batch at a time, with its own lane.
 type worker struct {
 	loop       *Loop
+	crew       *crew
 	keeper     *laneKeeper
 	quarantine bool  // true: the worker rings rounds of the quarantine; false: batches of healthy applications
 	brokenBy   error // reason why the lane broke during the last batch; errLaneEnded if no delivery broke it
@@ -21,6 +22,7 @@ type worker struct {
 
 // laneEvent tells the loop that the lane of an idle worker has opened or was lost.
 type laneEvent struct {
+	crew       *crew
 	quarantine bool // the worker belongs to the quarantine
 	open       bool // true: opened; false: lost
 }
@@ -44,7 +46,7 @@ func (w *worker) run(ctx context.Context, work <-chan batch) {
 // sendEvent sends the loop an event. After ctx has ended the loop hands out no batch, and needs no event.
 func (w *worker) sendEvent(ctx context.Context, open bool) {
 	select {
-	case w.loop.events <- laneEvent{quarantine: w.quarantine, open: open}:
+	case w.loop.events <- laneEvent{crew: w.crew, quarantine: w.quarantine, open: open}:
 	case <-ctx.Done():
 	}
 }
@@ -102,7 +104,7 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 		r.putBack = append(r.putBack, unclaimed...)
 		return r
 	}
-	atMostOnceBatch := batch{quarantined: b.quarantined, silent: b.silent}
+	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent}
 	atMostOnceBatch.entries, r.entries = split(b.entries, atMostOnceIDs)
 	rung, _ := w.round(ctx, atMostOnceBatch, true)
 	r.atMostOnce = &rung
@@ -134,7 +136,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
 		Suspended: suspendedSince,
 	})
-	w.settle(ctx, &r, &delivery{claim, outcomes, atMostOnce || w.loop.cfg.TwoPhase, began})
+	w.settle(ctx, &r, &delivery{claim, outcomes, atMostOnce || w.crew.twoPhase, began})
 	return r, claim.AtMostOnce
 }
 
@@ -188,7 +190,7 @@ func (w *worker) claim(ctx context.Context, entries []entry, atMostOnce bool, no
 	for i := range entries {
 		request.IDs[i] = entries[i].id
 	}
-	if w.loop.cfg.TwoPhase {
+	if w.crew.twoPhase {
 		request.Lease = w.loop.cfg.Lease
 	}
 	ctx, cancel := context.WithDeadline(ctx, began.Add(w.loop.cfg.WriteTimeout))

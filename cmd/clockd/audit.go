@@ -13,29 +13,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock/clockhttp"
-	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/store"
 )
 
 // auditInterval is the time between two audits. It repeats because settings change, and because another server may take over.
 const auditInterval = time.Minute
 
-// audit asks the database and the broker whether they keep what they have confirmed. It reports each new finding in the log, and all
+// audit asks the database and the targets whether they keep what they have confirmed. It reports each new finding in the log, and all
 // findings in readiness and as a metric.
 type audit struct {
 	database store.Auditor
-	broker   *rabbit.Session // nil if rings go to the stream
+	targets  *targets
 	log      *slog.Logger
 	safe     *prometheus.GaugeVec
 
 	mu       sync.Mutex
 	settings []store.Finding // findings of the last successful audit of the database
-	queues   []store.Finding // findings of the last successful audit of the broker
+	queues   []store.Finding // findings of the last successful audit of the targets
 }
 
-func newAudit(st store.Store, broker *rabbit.Session, log *slog.Logger, reg prometheus.Registerer) *audit {
+func newAudit(st store.Store, targets *targets, log *slog.Logger, reg prometheus.Registerer) *audit {
 	a := &audit{
-		database: st, broker: broker, log: log,
+		database: st, targets: targets, log: log,
 		safe: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_durability_safe",
 			Help: "1 if the database's setting (or the setting queues: all queues) keeps confirmed data, 0 if confirmed data may be lost. Checked every minute.",
@@ -61,7 +60,7 @@ func (a *audit) Run(ctx context.Context) error {
 	}
 }
 
-// refresh asks the database and the broker once. A failure of one does not stop the audit of the other.
+// refresh asks the database and the targets once. A failure of one does not stop the audit of the other.
 func (a *audit) refresh(ctx context.Context) error {
 	settings, err := a.database.Durability(ctx)
 	if err == nil {
@@ -70,19 +69,12 @@ func (a *audit) refresh(ctx context.Context) error {
 		}
 		a.report(&a.settings, settings)
 	}
-	if a.broker == nil {
-		return err
-	}
-	found, brokerErr := a.broker.Findings(ctx)
-	if brokerErr == nil && found != nil {
-		queues := make([]store.Finding, len(found))
-		for i, f := range found {
-			queues[i] = store.Finding(f)
-		}
+	queues, targetErr := a.targets.findings(ctx)
+	if targetErr == nil && queues != nil {
 		a.safe.WithLabelValues("queues").Set(oneIf(unsafeSettings(queues) == ""))
 		a.report(&a.queues, queues)
 	}
-	return errors.Join(err, brokerErr)
+	return errors.Join(err, targetErr)
 }
 
 // report replaces the findings before with those found now. It logs each unsafe finding that is new.

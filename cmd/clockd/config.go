@@ -88,7 +88,11 @@ type config struct {
 	preload   preload.Config
 	retention store.RetentionConfig
 	rabbit    rabbit.Config
+	routes    int // number of routes that rings take: one, except in tests
 }
+
+// ringConns returns the number of database connections for rings.
+func (c *config) ringConns() int { return ring.Connections(c.RingWorkers, c.routes) + spareRingConns }
 
 // usesBroker reports whether rings go to RabbitMQ.
 func (c *config) usesBroker() bool { return c.AMQPURL != "" }
@@ -97,7 +101,7 @@ func (c *config) usesBroker() bool { return c.AMQPURL != "" }
 func newConfig(flags serveFlags) (*config, error) {
 	cfg := &config{
 		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
-		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(),
+		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(), routes: 1,
 	}
 	if cfg.Node == "" {
 		cfg.Node = defaultNode()
@@ -128,7 +132,7 @@ func defaultRingBatch(databaseURL string) int {
 
 func (c *config) check() error {
 	errs := []error{
-		checkDatabase(c.databaseFlags, c.RingWorkers), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
+		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
 		c.retention.Validate(),
 	}
 	switch {

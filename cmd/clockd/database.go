@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql"
 	"github.com/clockd/clockd/store/postgresql"
@@ -23,21 +22,20 @@ import (
 // errScheme is the error for a database URL without a supported engine.
 var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
-// extraRingConns is how many connections rings need beyond one for each ring worker. Each worker of the quarantine needs one. One
-// more serves while another connection is being replaced.
-const extraRingConns = ring.QuarantineWorkers + 1
+// spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being replaced.
+const spareRingConns = 1
 
 // newStore returns the adapter for the URL. It does not wait for a server.
-func newStore(flags databaseFlags, ringWorkers int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
+func newStore(flags databaseFlags, ringConns int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
 	scheme, _, _ := strings.Cut(flags.DatabaseURL, ":")
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringWorkers+extraRingConns
+		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringConns
 		return mysql.New(cfg, mysql.Deps{Log: log, Registerer: reg})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringWorkers+extraRingConns
+		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringConns
 		return postgresql.New(cfg, postgresql.Deps{Log: log, Registerer: reg})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()
@@ -49,8 +47,8 @@ func newStore(flags databaseFlags, ringWorkers int, log *slog.Logger, reg promet
 }
 
 // checkDatabase returns the faults of the flags, or nil.
-func checkDatabase(flags databaseFlags, ringWorkers int) error {
-	st, err := newStore(flags, ringWorkers, slog.New(slog.DiscardHandler), nil)
+func checkDatabase(flags databaseFlags, ringConns int) error {
+	st, err := newStore(flags, ringConns, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}
@@ -61,7 +59,7 @@ func checkDatabase(flags databaseFlags, ringWorkers int) error {
 // again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a migration after its running
 // statement.
 func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
-	st, err := newStore(cfg.databaseFlags, cfg.RingWorkers, log, reg)
+	st, err := newStore(cfg.databaseFlags, cfg.ringConns(), log, reg)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +111,12 @@ type migrateCommand struct {
 // it.
 func (m *migrateCommand) Run() error {
 	log := m.logger()
-	if err := checkDatabase(m.databaseFlags, 1); err != nil {
+	if err := checkDatabase(m.databaseFlags, spareRingConns); err != nil {
 		return &configError{reasons: err}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags, RingWorkers: 1}}
+	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags}}
 	st, err := openStore(ctx, cfg, log, nil)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
-	"github.com/clockd/clockd/ring/rabbit"
 )
 
 // The statuses of a check.
@@ -24,8 +23,7 @@ type readiness struct {
 	draining *atomic.Bool
 	timebase *clock.Timebase
 	service  *clock.Service
-	target   ring.Target
-	broker   *rabbit.Session // nil if rings go to the stream
+	targets  *targets
 	loop     *ring.Loop
 	keeper   *lease.Keeper
 	audit    *audit
@@ -33,8 +31,8 @@ type readiness struct {
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, target ring.Target, broker *rabbit.Session, loop *ring.Loop, keeper *lease.Keeper, audits *audit, self *identity) *readiness {
-	return &readiness{draining: draining, timebase: timebase, service: service, target: target, broker: broker, loop: loop, keeper: keeper, audit: audits, self: self, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, audits *audit, self *identity) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, audit: audits, self: self, node: cfg.Node}
 }
 
 // view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
@@ -42,11 +40,14 @@ func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, 
 func (r *readiness) view() clockhttp.Readiness {
 	_, err := r.timebase.Now()
 	writing, refused := r.service.Writable(), r.keeper.Refused()
-	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing), check("target", r.target.Usable()), check("claims", r.loop.CanClaim()), r.lanes(), r.applications(), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication()}
-	if r.broker != nil {
-		for _, w := range r.broker.Warnings() {
-			checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
-		}
+	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing)}
+	routes := r.loop.Routes()
+	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
+	checks = append(checks, check("claims", r.loop.CanClaim()))
+	checks = append(checks, checkRoutes(routes, lanes)...)
+	checks = append(checks, r.applications(), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication())
+	for _, w := range r.targets.warnings() {
+		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
 	}
 	draining := r.draining.Load()
 	if draining {
@@ -55,15 +56,28 @@ func (r *readiness) view() clockhttp.Readiness {
 	return clockhttp.Readiness{Ready: err == nil && refused == nil && writing == nil && !draining, Checks: checks}
 }
 
-// lanes reports whether lanes to the target are open.
-func (r *readiness) lanes() clockhttp.Check {
-	if err := r.loop.CanRing(); err != nil {
-		return check("lanes", err)
+// checkRoutes returns a check of each route. With several routes its detail begins with the route's name.
+func checkRoutes(routes []ring.RouteState, checkRoute func(s *ring.RouteState) clockhttp.Check) (checks []clockhttp.Check) {
+	for i := range routes {
+		c := checkRoute(&routes[i])
+		if len(routes) > 1 {
+			c.Detail = strings.TrimSuffix(routes[i].Name+": "+c.Detail, ": ")
+		}
+		checks = append(checks, c)
 	}
-	if open, all, err := r.loop.Lanes(); err != nil {
-		return clockhttp.Check{Name: "lanes", Status: statusWarning, Detail: fmt.Sprintf("%d of %d lanes to the target are open: %s", open, all, err)}
+	return checks
+}
+
+// lanes reports whether lanes to a route's target are open.
+func lanes(s *ring.RouteState) clockhttp.Check {
+	switch {
+	case s.CannotRing != nil:
+		return check("lanes", s.CannotRing)
+	case s.LaneFailure != nil:
+		return clockhttp.Check{Name: "lanes", Status: statusWarning, Detail: fmt.Sprintf("%d of %d lanes to the target are open: %s", s.OpenLanes, s.Lanes, s.LaneFailure)}
+	default:
+		return clockhttp.Check{Name: "lanes", Status: statusOK}
 	}
-	return clockhttp.Check{Name: "lanes", Status: statusOK}
 }
 
 // abilities names the living nodes that lack an ability. Their shards move to nodes that have the ability, if there are any.

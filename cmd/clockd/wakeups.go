@@ -16,7 +16,7 @@ import (
 )
 
 // wakeUps send and receive wake-ups: if an alarm is set shortly before it is due, its node tells the owner of its shard. They go
-// through RabbitMQ if rings do, else through the database if it has notifications. Without both, the sweep finds the alarm.
+// through RabbitMQ if it is a target, else through the database if it has notifications. Without both, the sweep finds the alarm.
 type wakeUps struct {
 	run func(ctx context.Context) error
 }
@@ -26,16 +26,16 @@ func newSender(cfg *config, reg prometheus.Registerer, tb *clock.Timebase, owner
 	return wake.NewSender(wake.SenderConfig{Window: cfg.preload.Window}, wake.SenderDeps{Ownership: ownership, Time: tb, Registerer: reg})
 }
 
-// newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither a broker nor notifications.
-func newWakeUps(broker *rabbit.Session, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
+// newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither RabbitMQ nor notifications.
+func newWakeUps(targets *targets, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
 	receiver := wake.NewReceiver(wake.ReceiverDeps{Ownership: keeper, Loader: preloader, Registerer: reg})
 	receive := func(body []byte) {
 		if err := receiver.Receive(body); err != nil {
 			log.Debug("could not read a wake-up", "err", err)
 		}
 	}
-	if broker != nil {
-		wakes := broker.Wakes(receive, preloader.Refresh)
+	if len(targets.sessions) > 0 {
+		wakes := targets.sessions[0].Wakes(receive, preloader.Refresh)
 		sender.SendBy(wakes)
 		return &wakeUps{func(ctx context.Context) error { return runWakes(ctx, wakes, keeper) }}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/clockd/clockd/preload/wake"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
-	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/store"
 )
 
@@ -28,6 +27,7 @@ type service struct {
 	log      *slog.Logger
 	server   *clockhttp.Server
 	store    store.Store
+	targets  *targets
 	self     *identity
 	draining *atomic.Bool
 }
@@ -37,7 +37,7 @@ type parts struct {
 	fx.In
 
 	Timebase  *clock.Timebase
-	Broker    *rabbit.Session
+	Targets   *targets
 	Loop      *ring.Loop
 	WakeUps   *wakeUps
 	Sender    *wake.Sender
@@ -48,7 +48,7 @@ type parts struct {
 	Retention *store.Retention
 	Overdue   *preload.Overdue
 	Audit     *audit
-	Answers   *rabbit.Answers
+	Answers   []*rabbit.Answers
 	Server    *clockhttp.Server
 	Keeper    *lease.Keeper
 }
@@ -65,7 +65,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newBroker, newTarget, newSender, newPreloader, newWakeUps, newLoop,
+			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newTargets, newSender, newPreloader, newWakeUps, newLoop,
 			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -79,8 +79,8 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the time is known before the first request
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{"database clock", p.Timebase.Run})
-	if p.Broker != nil {
-		r.own(lc, component{"broker", p.Broker.Run})
+	for _, s := range p.Targets.sessions {
+		r.own(lc, component{"broker", s.Run})
 	}
 	r.own(lc, component{"ring", p.Loop.Run})
 	if p.WakeUps != nil {
@@ -93,8 +93,8 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{"retention", p.Retention.Run})
 	r.own(lc, component{"overdue", p.Overdue.Run})
 	r.own(lc, component{"audit", p.Audit.Run})
-	if p.Answers != nil {
-		r.own(lc, component{"answers", p.Answers.Run})
+	for _, a := range p.Answers {
+		r.own(lc, component{"answers", a.Run})
 	}
 	r.own(lc, component{"http", p.Server.Run})
 	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards
@@ -119,13 +119,13 @@ func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
 
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
-// newKeeper returns the keeper of this node's leases. streams is nil if rings go to the broker.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, streams *stream.Target, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
+// newKeeper returns the keeper of this node's leases.
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
 	keeperConfig := lease.DefaultConfig()
-	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, streams != nil
+	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, targets.streams != nil
 	deps := lease.Deps{Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg}
-	if streams != nil {
-		deps.Streams = streams
+	if targets.streams != nil {
+		deps.Streams = targets.streams
 	}
 	k, err := lease.New(keeperConfig, deps)
 	return k, k, err
@@ -135,29 +135,12 @@ func newCluster(st store.Store, tb *clock.Timebase, self *identity) *cluster {
 	return &cluster{leaser: st, timebase: tb, self: self}
 }
 
-// newBroker returns the broker's session, nil if rings go to the stream.
-func newBroker(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*rabbit.Session, error) {
-	if !cfg.usesBroker() {
-		return nil, nil
+// newAnswers returns the consumers of answers that arrive over RabbitMQ.
+func newAnswers(targets *targets, service *clock.Service) (answers []*rabbit.Answers) {
+	for _, s := range targets.sessions {
+		answers = append(answers, s.Answers(answerer{service}))
 	}
-	return rabbit.New(cfg.rabbit, rabbit.Deps{Logger: log, Registerer: reg})
-}
-
-// newAnswers returns the consumer of answers that arrive over the broker, nil if rings go to the stream.
-func newAnswers(broker *rabbit.Session, service *clock.Service) *rabbit.Answers {
-	if broker == nil {
-		return nil
-	}
-	return broker.Answers(answerer{service})
-}
-
-// newTarget returns the target of rings. streams is nil if the target is the broker.
-func newTarget(broker *rabbit.Session) (target ring.Target, streams *stream.Target) {
-	if broker != nil {
-		return broker, nil
-	}
-	s := stream.New()
-	return s, s
+	return answers
 }
 
 func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase, ownership preload.Ownership, sender *wake.Sender) (*preload.Preloader, error) {
@@ -166,11 +149,10 @@ func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, read
 	})
 }
 
-func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, target ring.Target) (*ring.Loop, error) {
-	ringConfig := cfg.ring
-	ringConfig.TwoPhase = !cfg.usesBroker() || !st.HoldsClaims()
-	return ring.New(ringConfig, ring.Deps{
-		Heap: heap, Database: st, Target: target, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer, Log: log, Registerer: reg,
+func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets) (*ring.Loop, error) {
+	return ring.New(cfg.ring, ring.Deps{
+		Heap: heap, Database: st, Routes: targets.routes, Router: targets.router, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
+		Log: log, Registerer: reg,
 	})
 }
 
@@ -190,26 +172,22 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, streams *stream.Target, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
 	deps := clockhttp.Deps{Alarms: service, Nodes: nodes.view, Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer}
-	if streams != nil {
-		deps.Streams = streams
+	if targets.streams != nil {
+		deps.Streams = targets.streams
 	}
 	return clockhttp.New(cfg.http, deps)
 }
 
-func newService(cfg *config, log *slog.Logger, st store.Store, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {
-	return &service{cfg: cfg, log: log, store: st, server: server, self: self, draining: draining}
+func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {
+	return &service{cfg: cfg, log: log, store: st, targets: targets, server: server, self: self, draining: draining}
 }
 
 // announce prints two lines for a person: the service's address and a request to try.
 func (s *service) announce(out io.Writer) error {
-	rings := "the stream"
-	if s.cfg.usesBroker() {
-		rings = fmt.Sprintf("exchange %q", s.cfg.AMQPExchange)
-	}
 	url := "http://" + s.server.Addr().String()
 	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\ntry: curl -X PUT %s/v1/applications/shop/alarms/order-1 -d '{\"delay\":\"5s\",\"payload\":{\"order\":1}}'\n",
-		version, url, shownURL(s.cfg.DatabaseURL), rings, url)
+		version, url, shownURL(s.cfg.DatabaseURL), s.targets.name, url)
 	return err
 }

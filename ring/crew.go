@@ -1,0 +1,133 @@
+package ring
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// crew is the workers of one route.
+type crew struct {
+	*Route
+
+	index          int           // index in crews.all; the heap's index of the route
+	twoPhase       bool          // claims commit before the delivery, and outcomes after it
+	work           chan batch    // batches of healthy applications
+	quarantineWork chan batch    // rounds of applications in quarantine
+	lanes          []*laneKeeper // one per worker; the last QuarantineWorkers ones belong to the quarantine
+
+	// owned by the goroutine of Loop.Run
+	usable         bool // the target was usable at the present step
+	busy           int  // batches of healthy applications that were handed out and are not complete
+	free           int  // idle workers for healthy applications whose lane is open, less the batches in work
+	freeQuarantine int  // idle workers of the quarantine whose lane is open, less the batches in quarantineWork
+	silentRounds   int  // rounds of silent applications under way; at most QuarantineWorkers-1
+}
+
+// shared returns the lanes of the workers for healthy applications.
+func (c *crew) shared() []*laneKeeper { return c.lanes[:len(c.lanes)-QuarantineWorkers] }
+
+// crews are the workers of all routes. At most workers batches of healthy applications are under way at once. One of them is
+// reserved for each route: a route whose target is slow takes all others, but not the last worker of another route.
+type crews struct {
+	all     []*crew
+	router  Router  // not called with one route
+	workers int     // Config.Workers
+	turns   []*crew // all crews, the least recently served first
+}
+
+// newCrews returns a crew per route. Loop.Run gives them their lanes.
+func newCrews(cfg Config, deps Deps, m *metrics) crews {
+	cs := crews{router: deps.Router, workers: cfg.Workers}
+	shared := cfg.Workers - len(deps.Routes) + 1
+	for i, r := range deps.Routes {
+		cs.all = append(cs.all, &crew{
+			Route: r, index: i, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(), work: make(chan batch, shared),
+			quarantineWork: make(chan batch, QuarantineWorkers), lanes: newLanes(shared, cfg.BatchRows, r, deps.Log, m),
+		})
+	}
+	cs.turns = slices.Clone(cs.all)
+	return cs
+}
+
+// of returns the crew of an application's route.
+func (cs *crews) of(application string) *crew {
+	if len(cs.all) == 1 {
+		return cs.all[0]
+	}
+	route := cs.router(application)
+	return cs.all[slices.IndexFunc(cs.all, func(c *crew) bool { return c.Route == route })]
+}
+
+// lookAtTargets notes which targets are usable, and reports whether any is.
+func (cs *crews) lookAtTargets() bool {
+	anyUsable := false
+	for _, c := range cs.all {
+		c.usable = c.Target.Usable() == nil
+		anyUsable = anyUsable || c.usable
+	}
+	return anyUsable
+}
+
+// hasWorker reports whether c may have another batch of healthy applications: it has an idle worker with an open lane, and the
+// batch leaves one worker to each other route.
+func (cs *crews) hasWorker(c *crew) bool {
+	left := cs.workers
+	for _, other := range cs.all {
+		left -= other.busy
+		if other != c && other.busy == 0 {
+			left--
+		}
+	}
+	return c.free > 0 && left > 0
+}
+
+// byTurns calls serve with each crew until serve returns false for it. The least recently served crew comes first.
+func (cs *crews) byTurns(serve func(c *crew) bool) {
+	for i := 0; i < len(cs.turns); {
+		c := cs.turns[i]
+		if !serve(c) {
+			i++
+			continue
+		}
+		cs.turns = append(slices.Delete(cs.turns, i, i+1), c)
+	}
+}
+
+// close ends the workers after their present batches.
+func (cs *crews) close() {
+	for _, c := range cs.all {
+		close(c.work)
+		close(c.quarantineWork)
+	}
+}
+
+// run starts the crew's workers, which end after crews.close, and watch, which ends with ctx.
+func (c *crew) run(ctx context.Context, l *Loop, workers *sync.WaitGroup) {
+	for i, k := range c.lanes {
+		k.lane = c.Target.Lane()
+		w, work := &worker{loop: l, crew: c, keeper: k}, c.work
+		if i >= len(c.shared()) {
+			w.quarantine, work = true, c.quarantineWork
+		}
+		workers.Go(func() { w.run(ctx, work) })
+	}
+	workers.Go(func() { c.watch(ctx, l.changed) })
+}
+
+// watch tells the crew's workers, and the loop through changed, that the target has changed, until ctx ends.
+func (c *crew) watch(ctx context.Context, changed chan<- struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.Target.Changed():
+		}
+		for _, k := range c.lanes {
+			clock.Signal(k.usable)
+		}
+		clock.Signal(changed)
+	}
+}

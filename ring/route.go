@@ -1,0 +1,48 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Route is the way of rings to one target.
+type Route struct {
+	Name   string // name in logs and checks; unique in a process
+	Target Target // no other route has it
+	// HoldsClaims reports whether claims may hold their transaction during a delivery. Claims of the route are two-phase if it is
+	// false, or if the database does not hold claims.
+	HoldsClaims bool
+	// Ability names what a node lacks while the route cannot ring. It is empty if the target needs no connection that all
+	// applications share.
+	Ability string
+}
+
+// Router returns the route of an application. The route is in Deps.Routes and never changes. A Router must not block. Any goroutine
+// may call it.
+type Router func(application string) *Route
+
+// validateRoutes returns nil for valid routes, else all broken rules, joined.
+func validateRoutes(workers int, routes []*Route, router Router) error {
+	var errs []error
+	names := map[string]bool{}
+	for _, r := range routes {
+		if r.Name == "" || names[r.Name] {
+			errs = append(errs, fmt.Errorf("ring routes must have different names, but %q is empty or comes twice", r.Name))
+		}
+		names[r.Name] = true
+	}
+	if len(routes) == 0 {
+		errs = append(errs, errors.New("rings need a route"))
+	}
+	if len(routes) > 1 && router == nil {
+		errs = append(errs, errors.New("several ring routes need a router"))
+	}
+	if len(routes) > workers {
+		errs = append(errs, fmt.Errorf("%d ring workers are too few for %d routes: each route needs one that the other routes cannot take", workers, len(routes)))
+	}
+	return errors.Join(errs...)
+}
+
+// Connections returns the number of database connections that the claims of that many routes use at once, at most. workers is
+// Config.Workers.
+func Connections(workers, routes int) int { return workers + routes*QuarantineWorkers }
