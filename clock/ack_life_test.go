@@ -193,7 +193,7 @@ func (l *life) accepted(t *rapid.T, a *Answer) {
 }
 
 func letterOf(t *rapid.T, d Decision) string {
-	if letter, ok := map[Verdict]string{Amend: "M", Wait: "W"}[d.Verdict]; ok {
+	if letter, ok := map[Verdict]string{Amend: "M", Locked: "W"}[d.Verdict]; ok {
 		return letter
 	}
 	e, ok := d.Err.(*Error)

@@ -40,7 +40,7 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	case same && row.State != Cancelled:
 		return Decision{Verdict: Keep, Alarm: *row}
 	case row.Claimed():
-		return Decision{Verdict: Wait, Alarm: *row}
+		return Decision{Verdict: Locked, Alarm: *row}
 	case row.InDoubt && !row.State.Over():
 		return refuseInDoubt(row)
 	case row.State.Over():
@@ -113,7 +113,7 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	case row.State == Rung:
 		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm has rung")
 	case row.Claimed():
-		return Decision{Verdict: Wait, Alarm: *row}
+		return Decision{Verdict: Locked, Alarm: *row}
 	case row.State == Ringing:
 		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement")
 	case row.InDoubt:
@@ -121,12 +121,12 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	}
 	a := *row
 	a.State, a.NextTryTime, a.UpdateTime, a.FinishedAt = Cancelled, NoInstant, now, now
-	return Decision{Verdict: Stop, Alarm: a}
+	return Decision{Verdict: Disarm, Alarm: a}
 }
 
-// LockTimeout returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim, for as long as the
+// LockTimeoutError returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim, for as long as the
 // op may wait. row is the row as far as it could be read.
-func (o Op) LockTimeout(row *Alarm) error {
+func (o Op) LockTimeoutError(row *Alarm) error {
 	switch {
 	case row != nil && row.ID == 0:
 		return &Error{

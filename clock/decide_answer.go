@@ -17,7 +17,7 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 	next.RingNo++
 	switch {
 	case answer.Ring == next && row.Claimed():
-		return Decision{Verdict: Wait, Alarm: *row}
+		return Decision{Verdict: Locked, Alarm: *row}
 	case answer.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
 		proven := *row
 		proven.RingNo, proven.InDoubt, proven.RungAt = next.RingNo, false, now

@@ -142,7 +142,7 @@ func verdictLetter(t *testing.T, d Decision) string {
 		if d.Err != nil {
 			t.Errorf("%s with an error: %v", d.Verdict, d.Err)
 		}
-		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Wait: "W", Stop: "S", Amend: "M"}[d.Verdict]
+		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Locked: "W", Disarm: "S", Amend: "M"}[d.Verdict]
 	}
 	var e *Error
 	if !errors.As(d.Err, &e) {
@@ -283,10 +283,10 @@ func TestLockTimeoutIsUnavailableOrInDoubt(t *testing.T) {
 		{answer, tableRow("scheduled"), ErrUnavailable, CodeUnavailable},
 		{answer, tableRow("claimed"), ErrUnavailable, CodeUnavailable},
 	} {
-		err := c.op.LockTimeout(c.row)
+		err := c.op.LockTimeoutError(c.row)
 		var e *Error
 		if !errors.Is(err, c.kind) || !errors.As(err, &e) || e.Code != c.code {
-			t.Errorf("LockTimeout(%+v) = %v", c.row, err)
+			t.Errorf("LockTimeoutError(%+v) = %v", c.row, err)
 		} else if c.kind == ErrUnavailable && e.RetryAfter <= 0 {
 			t.Error("503 without RetryAfter")
 		}
@@ -295,7 +295,7 @@ func TestLockTimeoutIsUnavailableOrInDoubt(t *testing.T) {
 
 func TestVerdictsHaveDistinctNames(t *testing.T) {
 	seen := map[string]bool{}
-	for v := Create; v <= Wait; v++ {
+	for v := Create; v <= Locked; v++ {
 		if name := v.String(); name == "" || seen[name] {
 			t.Errorf("verdict %d is named %q", v, name)
 		}

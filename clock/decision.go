@@ -5,21 +5,21 @@ import "errors"
 // Verdict is the effect of an op on its row.
 type Verdict int8
 
-// The verdicts. Wait and Postpone mean that the op cannot be judged yet.
+// The verdicts. Locked and Postpone mean that the op cannot be judged yet.
 const (
 	Create   Verdict = iota + 1 // a set inserts the row
 	Keep                        // nothing changes
 	Replace                     // a set changes an unfinished alarm, generation+1
 	Rearm                       // a set arms a finished alarm again, generation+1
-	Stop                        // a cancel ends the alarm
+	Disarm                      // a cancel ends the alarm
 	Amend                       // an answer, kick or discard changes the alarm, but not its generation
 	Refuse                      // nothing changes; the decision has an error
-	Wait                        // the row is locked or claimed: the op is judged again later
-	Postpone                    // the transaction has loaded MaxLoad bytes for other ops: the op goes into the next group
+	Locked                      // the row is locked or claimed: the op is judged again later
+	Postpone                    // the transaction has loaded LoadBytes for other ops: the op goes into the next group
 )
 
 var verdictNames = [...]string{
-	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Stop: "cancelled", Amend: "amended", Refuse: "refused", Wait: "waiting", Postpone: "postponed",
+	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Disarm: "cancelled", Amend: "amended", Refuse: "refused", Locked: "waiting", Postpone: "postponed",
 }
 
 // String returns the verdict's name, as metrics use it.
@@ -35,7 +35,7 @@ type Decision struct {
 
 // Writes reports whether the decision changes the row.
 func (d *Decision) Writes() bool {
-	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Stop || d.Verdict == Amend
+	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Disarm || d.Verdict == Amend
 }
 
 // dropPayload removes the payload from the decision and from its error.

@@ -68,7 +68,7 @@ func (l *life) cancel(t *rapid.T) {
 	}
 	d := l.apply(t, Op{Cancel: c})
 	switch {
-	case d.Verdict == Stop:
+	case d.Verdict == Disarm:
 		l.stopped[l.row.Generation] = true
 		if l.apply(t, Op{Cancel: c}).Verdict != Keep {
 			t.Fatal("a cancel, repeated, is not kept")

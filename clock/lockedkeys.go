@@ -56,12 +56,12 @@ func (w *Writer) writeWhenUnlocked(ctx context.Context, p *Pending) (d Decision,
 		}
 		d = w.write(ctx, []Op{p.op}, max(0, min(lockTurn, w.cfg.LockWait-time.Since(p.lockedSince))))[0]
 		w.releaseLockSlot()
-		if d.Verdict != Wait {
+		if d.Verdict != Locked {
 			return d, true
 		}
 		left := w.lockWaitLeft(p, &d.Alarm)
 		if left <= 0 {
-			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: p.op.LockTimeout(&d.Alarm)}, true
+			return Decision{Verdict: Refuse, Alarm: d.Alarm, Err: p.op.LockTimeoutError(&d.Alarm)}, true
 		}
 		time.Sleep(min(poll, left))
 	}

@@ -63,7 +63,7 @@ func TestWriterRefusesOpsOnAKeyThatStaysLocked(t *testing.T) {
 			}
 		}
 		time.Sleep(20 * time.Second)
-		if d := must(t, s.cancel("locked")); d.Verdict != Stop {
+		if d := must(t, s.cancel("locked")); d.Verdict != Disarm {
 			t.Errorf("afterwards: %s", d.Verdict)
 		}
 	})
@@ -76,7 +76,7 @@ func TestWriterLetsTheNextOpOnALockedKeyWaitToo(t *testing.T) {
 		first, second := s.set("locked"), s.cancel("locked")
 		must(t, first)
 		s.store.lock(Key{"shop", "locked"}, time.Second)
-		if d := must(t, second); d.Verdict != Stop {
+		if d := must(t, second); d.Verdict != Disarm {
 			t.Errorf("got %s", d.Verdict)
 		}
 	})
@@ -132,7 +132,7 @@ func TestWriterWaitsForTheOutcomeOfAClaim(t *testing.T) {
 				time.Sleep(6 * time.Second) // longer than LockWait
 				s.store.change(Key{"shop", "a"}, c.settle)
 				if c.want == "" {
-					if d := must(t, p); d.Verdict != Stop {
+					if d := must(t, p); d.Verdict != Disarm {
 						t.Errorf("got %s", d.Verdict)
 					}
 				} else if code := codeOf(t, p); code != c.want {
@@ -184,7 +184,7 @@ func TestWriterLetsApplicationsTakeTurnsAmongLockedRows(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		s.store.lock(Key{"shop", "order"}, time.Second)
-		if d := must(t, s.cancel("order")); d.Verdict != Stop {
+		if d := must(t, s.cancel("order")); d.Verdict != Disarm {
 			t.Errorf("got %s", d.Verdict)
 		}
 		for _, p := range stuck {
@@ -234,7 +234,7 @@ func TestWriterDecidesAllOpsOnALockedKeyBeforeItEnds(t *testing.T) {
 		s.stop()
 		<-s.ended
 		for i, p := range all {
-			if d := must(t, p); (i%2 == 0) != (d.Verdict == Stop) {
+			if d := must(t, p); (i%2 == 0) != (d.Verdict == Disarm) {
 				t.Errorf("op %d: %s", i, d.Verdict)
 			}
 		}

@@ -49,7 +49,7 @@ func (m *modelStore) Write(ctx context.Context, r WriteRequest) ([]Decision, err
 		return nil, Unavailable(err)
 	}
 	for _, op := range r.Ops {
-		if err := sleep(ctx, min(r.Wait, m.lockedFor(op.Key()))); err != nil {
+		if err := sleep(ctx, min(r.LockWait, m.lockedFor(op.Key()))); err != nil {
 			return nil, Unavailable(err)
 		}
 	}
@@ -64,7 +64,7 @@ func (m *modelStore) begin(r WriteRequest) {
 		m.twice = m.twice || m.under[op.Key()]
 		m.under[op.Key()] = true
 	}
-	if r.Wait > 0 {
+	if r.LockWait > 0 {
 		m.waits++
 	}
 }
@@ -82,7 +82,7 @@ func (m *modelStore) end(r WriteRequest) {
 	for _, op := range r.Ops {
 		delete(m.under, op.Key())
 	}
-	if r.Wait > 0 {
+	if r.LockWait > 0 {
 		m.waits--
 	}
 }
@@ -103,13 +103,13 @@ func (m *modelStore) apply(r WriteRequest) []Decision {
 		if row != nil {
 			loaded += len(row.Payload)
 		}
-		if r.MaxLoad > 0 && loaded > r.MaxLoad && i > 0 {
+		if r.LoadBytes > 0 && loaded > r.LoadBytes && i > 0 {
 			decisions[i].Verdict = Postpone
 			m.postponed++
 			continue
 		}
 		if time.Now().Before(m.locked[op.Key()]) {
-			decisions[i].Verdict = Wait
+			decisions[i].Verdict = Locked
 			if row != nil {
 				decisions[i].Alarm = *row
 			}

@@ -7,20 +7,20 @@ import (
 
 // WriteRequest is a group of ops that one transaction applies.
 type WriteRequest struct {
-	Now  Instant
-	Ops  []Op          // no key occurs twice; delays are resolved
-	Wait time.Duration // time to wait for a row that another transaction locks; 0: the decision is Wait at once
+	Now      Instant
+	Ops      []Op          // no key occurs twice; delays are resolved
+	LockWait time.Duration // time to wait for a row that another transaction locks; 0: the verdict is Locked at once
 
-	MaxLoad    int // bytes of stored payloads that the transaction may load; the decision of ops beyond it is Postpone; 0: no bound
-	MaxPayload int // bytes of the largest stored payload, as far as known; for MaxLoad
+	LoadBytes      int // bytes of stored payloads that the transaction may load; the verdict of ops beyond it is Postpone; 0: no bound
+	LargestPayload int // bytes of the largest stored payload, as far as known; for LoadBytes
 }
 
 // Store keeps alarms. Implementations are safe for concurrent use.
 type Store interface {
-	// Write applies the ops in one transaction and returns one decision for each op, in order. The decision is Wait if another
-	// transaction locks the op's row, or a two-phase claim has taken it; the decision has the row if it could be read. The decision
-	// is Postpone once the transaction has loaded MaxLoad bytes. Ops with these two decisions changed nothing. At least one decision
-	// is not Postpone. An error applies to all ops: nothing was written (ErrUnavailable), or that is unknown (ErrUnconfirmed).
+	// Write applies the ops in one transaction and returns one decision for each op, in order. The verdict is Locked if another
+	// transaction locks the op's row, or a two-phase claim has taken it; the decision has the row if it could be read. The verdict
+	// is Postpone once the transaction has loaded LoadBytes. Ops with these two verdicts changed nothing. At least one verdict is
+	// not Postpone. An error applies to all ops: nothing was written (ErrUnavailable), or that is unknown (ErrUnconfirmed).
 	Write(ctx context.Context, r WriteRequest) ([]Decision, error)
 	// Get returns the alarm with its attempts, or ErrNotFound.
 	Get(ctx context.Context, k Key) (*Alarm, error)

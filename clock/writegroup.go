@@ -107,7 +107,7 @@ func (w *Writer) writeGroup(ctx context.Context, group []*Pending) {
 	for i := len(decisions) - 1; i >= 0; i-- { // the first op last: a caller that waits for many ops in order then finds them all decided
 		switch decisions[i].Verdict {
 		case Postpone:
-		case Wait:
+		case Locked:
 			w.lockedOps.Go(func() { w.serveLockedKey(ctx, group[i]) })
 		default:
 			w.finish(group[i], &decisions[i], now)
@@ -127,7 +127,7 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 		switch decisions[i].Verdict {
 		case Postpone:
 			w.requeue(group[i])
-		case Wait:
+		case Locked:
 			w.lockKey(group[i])
 		default:
 			w.removeFromKey(group[i])
@@ -151,7 +151,7 @@ func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Deci
 	now, err := w.time.Now()
 	var decisions []Decision
 	if err == nil {
-		decisions, err = w.store.Write(ctx, WriteRequest{Now: now, Ops: ops, Wait: wait, MaxLoad: w.cfg.LoadBytes, MaxPayload: w.maxPayload})
+		decisions, err = w.store.Write(ctx, WriteRequest{Now: now, Ops: ops, LockWait: wait, LoadBytes: w.cfg.LoadBytes, LargestPayload: w.largestPayload})
 	}
 	if err == nil && len(decisions) != len(ops) {
 		err = Unconfirmed(fmt.Errorf("the store gave %d decisions for %d ops", len(decisions), len(ops)))

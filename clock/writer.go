@@ -16,13 +16,13 @@ import (
 // WriterConfig.Committers goroutines take groups of ops from the queue. Each locked key has a goroutine too. One mutex guards the queue
 // and the lock slots. No goroutine holds it while it waits or writes.
 type Writer struct {
-	cfg        WriterConfig
-	store      Store
-	time       *Timebase
-	waker      Waker
-	metrics    Metrics
-	watch      *writeWatch
-	maxPayload int // bytes of the largest stored payload, as far as known
+	cfg            WriterConfig
+	store          Store
+	time           *Timebase
+	waker          Waker
+	metrics        Metrics
+	watch          *writeWatch
+	largestPayload int // bytes of the largest stored payload, as far as known
 
 	groupReady chan struct{}  // capacity 1; wakes one committer: a group may begin
 	lockedOps  sync.WaitGroup // one goroutine for each locked key
@@ -55,10 +55,10 @@ type writerDeps struct {
 func newWriter(cfg WriterConfig, maxPayload int, deps writerDeps) *Writer {
 	return &Writer{
 		cfg: cfg, store: deps.store, time: deps.time, waker: deps.waker, metrics: deps.metrics,
-		watch:      newWriteWatch(deps.log, deps.prober, deps.time),
-		maxPayload: max(maxPayload, DefaultMaxPayload), // stored payloads may be older than a lower limit
-		groupReady: make(chan struct{}, 1),
-		apps:       map[string]*appQueue{}, keys: map[Key]*keyQueue{}, lockSlots: newLockSlots(cfg.LockedWrites),
+		watch:          newWriteWatch(deps.log, deps.prober, deps.time),
+		largestPayload: max(maxPayload, DefaultMaxPayload), // stored payloads may be older than a lower limit
+		groupReady:     make(chan struct{}, 1),
+		apps:           map[string]*appQueue{}, keys: map[Key]*keyQueue{}, lockSlots: newLockSlots(cfg.LockedWrites),
 	}
 }
 

@@ -337,7 +337,7 @@ func TestWriterBoundsTheBytesThatAGroupLoads(t *testing.T) {
 			cancels = append(cancels, s.cancel(fmt.Sprint(i+1)))
 		}
 		for _, p := range cancels {
-			if d := must(t, p); d.Verdict != Stop || len(d.Alarm.Payload) != 8<<10 {
+			if d := must(t, p); d.Verdict != Disarm || len(d.Alarm.Payload) != 8<<10 {
 				t.Fatalf("got %s, %d bytes", d.Verdict, len(d.Alarm.Payload))
 			}
 		}

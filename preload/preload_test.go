@@ -221,7 +221,7 @@ func (r *rig) write(id int64, due clock.Instant) {
 		verdict = clock.Create
 	}
 	if r.table.rows[id] = d; due == clock.NoInstant {
-		verdict = clock.Stop
+		verdict = clock.Disarm
 		delete(r.table.rows, id)
 	}
 	r.table.mu.Unlock()

@@ -442,7 +442,7 @@ func (c *cluster) set(by *clusterNode, application, id string, delay time.Durati
 			RingAt: c.clock.now().Add(delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
 		},
 	}})
-	if d.Verdict == clock.Wait {
+	if d.Verdict == clock.Locked {
 		return 0
 	}
 	if by.gate.isOpen() {
@@ -461,7 +461,7 @@ func (c *cluster) cancel(by *clusterNode, application, id string) {
 	if by.gate.isOpen() {
 		by.preloader.Wake([]clock.Decision{d})
 	}
-	if d.Verdict == clock.Stop {
+	if d.Verdict == clock.Disarm {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.due, d.Alarm.ID)

@@ -261,7 +261,7 @@ func TestMovedAlarmsRingAtNewTimeAndCancelledOnesNever(t *testing.T) {
 		n.set("a", "later", 15*time.Second)
 		n.set("a", "beyond", 5*time.Minute)
 		n.set("a", "back", 4*time.Second)
-		if d := n.cancel("a", "gone"); d.Verdict != clock.Stop {
+		if d := n.cancel("a", "gone"); d.Verdict != clock.Disarm {
 			t.Fatalf("cancel: %v, %v", d.Verdict, d.Err)
 		}
 		time.Sleep(time.Hour)

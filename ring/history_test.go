@@ -48,7 +48,7 @@ func (h *history) wake(d clock.Decision) {
 func (h *history) cancel(t *rapid.T) {
 	application := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "application")
 	d := h.node.cancel(application, fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "id")))
-	if d.Verdict == clock.Stop {
+	if d.Verdict == clock.Disarm {
 		delete(h.due, d.Alarm.ID)
 	}
 }

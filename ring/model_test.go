@@ -128,7 +128,7 @@ func (db *modelDB) count(calls *int) int {
 	return *calls
 }
 
-// write applies an op. It waits at most 5 s for a locked or claimed row, and then returns the verdict Wait.
+// write applies an op. It waits at most 5 s for a locked or claimed row, and then returns the verdict Locked.
 func (db *modelDB) write(op clock.Op) clock.Decision {
 	for range 5000 {
 		if d, ok := db.tryWrite(op); ok {
@@ -136,7 +136,7 @@ func (db *modelDB) write(op clock.Op) clock.Decision {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return clock.Decision{Verdict: clock.Wait}
+	return clock.Decision{Verdict: clock.Locked}
 }
 
 func (db *modelDB) tryWrite(op clock.Op) (clock.Decision, bool) {
@@ -151,7 +151,7 @@ func (db *modelDB) tryWrite(op clock.Op) (clock.Decision, bool) {
 		alarm = &r.Alarm
 	}
 	d := op.Decide(alarm, db.clock.now())
-	if d.Verdict == clock.Wait {
+	if d.Verdict == clock.Locked {
 		return d, false
 	}
 	if d.Writes() {

@@ -7,9 +7,9 @@
 //  1. clock.Op.Decide decides a write over rows that the transaction has locked. The WHERE of the write checks generation and state
 //     again, so the write is right even on an engine that ignores SKIP LOCKED. A conditional UPDATE alone may decide a cancel of a
 //     scheduled alarm (WriteTx.Cancel): its condition leaves Decide no other verdict.
-//  2. A write waits for a row that another transaction has locked only if WriteRequest.Wait asks for it. A key that another transaction
-//     has inserted and not committed counts as such a row: its op gets the verdict clock.Wait, and the other ops of the group are
-//     applied. A write loads at most WriteRequest.MaxLoad bytes of stored payloads. The ops beyond that limit get the verdict
+//  2. A write waits for a row that another transaction has locked only if WriteRequest.LockWait asks for it. A key that another transaction
+//     has inserted and not committed counts as such a row: its op gets the verdict clock.Locked, and the other ops of the group are
+//     applied. A write loads at most WriteRequest.LoadBytes of stored payloads. The ops beyond that limit get the verdict
 //     clock.Postpone.
 //  3. The conditional UPDATE alone decides a claim. Locks taken before it only avoid waits. The UPDATE changes the row version that the
 //     claim publishes: it compares generation, state and counters with the values read before, or returns the rows that it changed. A

@@ -15,16 +15,16 @@ var ErrKeyExists = errors.New("a key exists or is locked")
 // ErrReplay ends a write transaction whose rows changed after it read them. The caller rolls back and runs it again.
 var ErrReplay = errors.New("rows changed meanwhile")
 
-// HeldKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key exists is not known
-// yet. The op gets the verdict clock.Wait.
-const HeldKey int64 = -1
+// UncommittedKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key exists is not
+// known yet. The op gets the verdict clock.Locked.
+const UncommittedKey int64 = -1
 
-// maxRefusals bounds how many refusals InsertByHalves accepts. Each refusal costs a statement or a short wait. One held key among 500
-// keys costs 10 refusals.
+// maxRefusals bounds how many refusals InsertByHalves accepts. Each refusal costs a statement or a short wait. One uncommitted key
+// among 500 keys costs 10 refusals.
 const maxRefusals = 32
 
-// InsertByHalves inserts rows of which some have held keys. It halves each part that insert refuses, until the held keys are alone.
-// After maxRefusals refusals it treats all keys of a refused part as held.
+// InsertByHalves inserts rows, some with uncommitted keys. It halves each part that insert refuses, until the uncommitted keys are alone.
+// After maxRefusals refusals it treats all keys of a refused part as uncommitted.
 func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error)) ([]int64, error) {
 	refusals := 0
 	var insertPart func(part []*clock.Alarm) ([]int64, error)
@@ -34,7 +34,7 @@ func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids [
 			return ids, err
 		}
 		if refusals++; len(part) == 1 || refusals > maxRefusals {
-			return slices.Repeat([]int64{HeldKey}, len(part)), nil
+			return slices.Repeat([]int64{UncommittedKey}, len(part)), nil
 		}
 		first, err := insertPart(part[:len(part)/2])
 		if err != nil {
@@ -71,8 +71,8 @@ func ChangeAttempts(changes []Change) []AlarmAttempt {
 
 // WriteTx is one open write transaction at READ COMMITTED. An adapter passes it to Write.
 type WriteTx interface {
-	// Insert inserts the rows and returns their ids in order. The id is 0 if the key exists, and HeldKey if another open transaction
-	// has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
+	// Insert inserts the rows and returns their ids in order. The id is 0 if the key exists, and UncommittedKey if another open
+	// transaction has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
 	// locked elsewhere. absent says that the keys were just read as absent, so the insert probably succeeds.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
 	// Cancel cancels the alarms of the keys that are scheduled, not locked and not in doubt. now is when they end. It returns the
@@ -96,9 +96,9 @@ type WriteTx interface {
 // rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
 func Write(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
 	w := write{
-		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.MaxPayload),
+		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
 	}
-	if r.Wait == 0 {
+	if r.LockWait == 0 {
 		if err := w.insertFirst(ctx); err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (w *write) cancelFirst(ctx context.Context) error {
 	}
 	for i, op := range w.Ops {
 		if row := stopped[op.Key()]; row != nil && isUnconditionalCancel(op) {
-			w.decisions[i] = clock.Decision{Verdict: clock.Stop, Alarm: *row}
+			w.decisions[i] = clock.Decision{Verdict: clock.Disarm, Alarm: *row}
 		}
 	}
 	return nil
@@ -187,8 +187,8 @@ func (w *write) insertNew(ctx context.Context, opIndexes []int, absent bool) err
 		switch {
 		case err != nil || ids[i] == 0:
 			w.decisions[opIndex] = clock.Decision{}
-		case ids[i] == HeldKey:
-			w.decisions[opIndex] = clock.Decision{Verdict: clock.Wait}
+		case ids[i] == UncommittedKey:
+			w.decisions[opIndex] = clock.Decision{Verdict: clock.Locked}
 		default:
 			rows[i].ID = ids[i]
 		}
@@ -209,7 +209,7 @@ func (w *write) decideRest(ctx context.Context) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	locked, later, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.Wait, brief) })
+	locked, later, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.LockWait, brief) })
 	if err != nil {
 		return err
 	}
@@ -223,15 +223,15 @@ func (w *write) decideRest(ctx context.Context) error {
 }
 
 // loadRows returns the rows of the keys, by key, as read returns them. If rows come with payloads, it reads only as many as stay
-// within MaxLoad even when each has the largest payload. A write loads at least one row. loadRows returns the keys that it did not read.
+// within LoadBytes even when each has the largest payload. A write loads at least one row. loadRows returns the keys that it did not read.
 func (w *write) loadRows(
 	keys []clock.Key, withoutPayloads bool, read func([]clock.Key) ([]clock.Alarm, error),
 ) (byKey map[clock.Key]*clock.Alarm, later []clock.Key, err error) {
 	byKey = make(map[clock.Key]*clock.Alarm, len(keys))
 	for len(keys) > 0 {
 		piece := len(keys)
-		if w.MaxLoad > 0 && !withoutPayloads {
-			piece = min(piece, (w.MaxLoad-w.loadedBytes)/w.largestPayload)
+		if w.LoadBytes > 0 && !withoutPayloads {
+			piece = min(piece, (w.LoadBytes-w.loadedBytes)/w.largestPayload)
 		}
 		if piece <= 0 {
 			if w.loadedBytes > 0 {
@@ -279,7 +279,7 @@ func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[cloc
 			continue
 		}
 		if row := lockedElsewhere[op.Key()]; row != nil {
-			w.decisions[i] = clock.Decision{Verdict: clock.Wait, Alarm: *row}
+			w.decisions[i] = clock.Decision{Verdict: clock.Locked, Alarm: *row}
 			continue
 		}
 		row := locked[op.Key()]

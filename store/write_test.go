@@ -190,7 +190,7 @@ func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
 	m.held[keyOf("held")] = true
 	before := m.rows[keyOf("held")]
 	d := m.write(t, set("held", 2), set("free", 2), set("new", 1))
-	if d[0].Verdict != clock.Wait || d[0].Alarm.ID != before.ID || d[1].Verdict != clock.Replace || d[2].Verdict != clock.Create {
+	if d[0].Verdict != clock.Locked || d[0].Alarm.ID != before.ID || d[1].Verdict != clock.Replace || d[2].Verdict != clock.Create {
 		t.Errorf("%v %v %v", d[0].Verdict, d[1].Verdict, d[2].Verdict)
 	}
 	if m.rows[keyOf("held")].Generation != 1 {
@@ -201,7 +201,7 @@ func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
 // An insert before the locks could lock rows out of order while the write waits.
 func TestWaitingWriteLocksBeforeItInserts(t *testing.T) {
 	m := newFakeTx()
-	d, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, Wait: time.Second}, 64)
+	d, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}, 64)
 	if err != nil || d[0].Verdict != clock.Create {
 		t.Fatal(d, err)
 	}
@@ -215,7 +215,7 @@ func TestWriteReturnsErrReplayWhenARowChanged(t *testing.T) {
 		m := newFakeTx()
 		m.refusesInsert = refuses
 		m.appears[keyOf("a")] = true
-		r := clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, Wait: time.Second}
+		r := clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}
 		if _, err := Write(t.Context(), m, r, 64); !errors.Is(err, ErrReplay) {
 			t.Errorf("a key that appeared: %v", err)
 		}
@@ -271,7 +271,7 @@ func TestWriteDecidesAsDecideDoes(t *testing.T) {
 func checkDecision(rt *rapid.T, m *fakeTx, op clock.Op, before map[clock.Key]clock.Alarm, got clock.Decision) {
 	key := op.Key()
 	row, exists := before[key]
-	want := clock.Decision{Verdict: clock.Wait, Alarm: row}
+	want := clock.Decision{Verdict: clock.Locked, Alarm: row}
 	switch {
 	case !exists:
 		want = op.Decide(nil, now)
@@ -287,7 +287,7 @@ func checkDecision(rt *rapid.T, m *fakeTx, op clock.Op, before map[clock.Key]clo
 }
 
 // The ops beyond the limit get the verdict Postpone, whatever rows they find.
-func TestWriteLoadsAtMostMaxLoad(t *testing.T) {
+func TestWriteLoadsAtMostLoadBytes(t *testing.T) {
 	const rows, size, maxLoad = 300, 1 << 10, 64 << 10
 	for name, op := range map[string]func(id string) clock.Op{
 		"cancels": cancel, "moved": func(id string) clock.Op { return set(id, 2) },
@@ -308,7 +308,7 @@ func TestWriteLoadsAtMostMaxLoad(t *testing.T) {
 			groups := 0
 			for ; len(ops) > 0; groups++ {
 				m.loaded, m.locked = 0, nil
-				ds, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: ops, MaxLoad: maxLoad, MaxPayload: 4 * size}, 64)
+				ds, err := Write(t.Context(), m, clock.WriteRequest{Now: now, Ops: ops, LoadBytes: maxLoad, LargestPayload: 4 * size}, 64)
 				if err != nil {
 					t.Fatal(err)
 				}

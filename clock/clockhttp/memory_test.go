@@ -60,7 +60,7 @@ func (s *memoryStore) apply(op clock.Op, now clock.Instant) clock.Decision {
 	if d.Writes() && s.keep {
 		s.rows[op.Key()] = d.Alarm
 	}
-	if op.Cancel != nil && op.Cancel.Brief && d.Verdict == clock.Stop {
+	if op.Cancel != nil && op.Cancel.Brief && d.Verdict == clock.Disarm {
 		a := &d.Alarm
 		d.Alarm = clock.Alarm{Key: a.Key, ID: a.ID, Shard: a.Shard, State: a.State, Generation: a.Generation, NextTryTime: a.NextTryTime}
 	}

@@ -212,7 +212,7 @@ func TestSmallTableIsReadByIndex(t *testing.T) {
 	s := migrated(t)
 	ops := setsOf("small", 6, t0, nil)
 	ids := write(t, s, clock.Create, ops)
-	write(t, s, clock.Stop, cancelsOf(ops[3:]))
+	write(t, s, clock.Disarm, cancelsOf(ops[3:]))
 	_, err := s.db.ExecContext(t.Context(), "ANALYZE TABLE alarm")
 	ok(t, err, "analyze")
 	keys := []clock.Key{ops[0].Key(), ops[1].Key(), ops[5].Key()}

@@ -43,7 +43,7 @@ func updateKeyOf(c *store.Change) updateKey {
 	case c.New.Generation != c.Old.Generation:
 		return updateKey{kind: clock.Replace, state: c.Old.State}
 	case c.IsCancel():
-		return updateKey{kind: clock.Stop, state: c.Old.State, generation: c.Old.Generation}
+		return updateKey{kind: clock.Disarm, state: c.Old.State, generation: c.Old.Generation}
 	default:
 		return updateKey{kind: clock.Amend, state: c.Old.State, ringNo: c.Old.RingNo}
 	}
@@ -51,7 +51,7 @@ func updateKeyOf(c *store.Change) updateKey {
 
 func (w *writeTx) update(ctx context.Context, k updateKey, group []store.Change) (int, error) {
 	switch k.kind {
-	case clock.Stop:
+	case clock.Disarm:
 		return w.cancel(ctx, k, group)
 	case clock.Amend:
 		return w.amend(ctx, k, group)

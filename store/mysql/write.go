@@ -18,13 +18,13 @@ import (
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []clock.Decision, err error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.Wait)
+		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.LockWait)
 		defer cancel()
 	}
 	server, shards := s.known(), s.ShardCount()
 	tries := 0
 	err = s.transact(ctx, s.writes, "write", func(t *tx, first bool) (err error) {
-		w := &writeTx{tx: t, s: s, server: server, first: first, inParts: r.Wait > 0 || tries >= wholeGroupTries(server)}
+		w := &writeTx{tx: t, s: s, server: server, first: first, inParts: r.LockWait > 0 || tries >= wholeGroupTries(server)}
 		tries++
 		decisions, err = store.Write(ctx, w, r, shards)
 		return err
@@ -84,7 +84,7 @@ type writeTx struct {
 	s       *Store
 	server  server
 	first   bool // not a replay
-	inParts bool // insert absent rows in parts, so that a held key delays no other key
+	inParts bool // insert absent rows in parts, so that a locked key delays no other key
 }
 
 // Insert adds all rows or none, with one statement, or with several if the rows are too large for one. Keys that may exist are tried only on
@@ -154,7 +154,7 @@ func (w *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []in
 	return ids, false, err
 }
 
-// insertFree adds the rows without waiting for a held key. On MySQL an INSERT would wait for a second, so the keys are locked before it
+// insertFree adds the rows without waiting for a locked key. On MySQL an INSERT would wait for a second, so the keys are locked before it
 // (LockAlarmsAtOnce).
 func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, error) {
 	if !w.server.maria {
@@ -170,7 +170,7 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 	return w.insertRows(ctx, rows)
 }
 
-// insertRows adds the rows and returns the id of the first row. On MariaDB it does not wait for a held key.
+// insertRows adds the rows and returns the id of the first row. On MariaDB it does not wait for a locked key.
 //
 // InnoDB knows the row count of this INSERT, so the ids are consecutive, in steps of auto_increment_increment, whatever the
 // innodb_autoinc_lock_mode. If that ever failed, a wrong id would do no harm: it is only offered to the heap, and a claim checks every row

@@ -51,9 +51,9 @@ func write(tb testing.TB, s *Store, want clock.Verdict, ops []clock.Op) []int64 
 	return ids
 }
 
-// TestInsertDoesNotWaitForAHeldKey holds a key, not just its row, as a write does that waits for a ring. Another group neither waits for the
+// TestInsertDoesNotWaitForAnUncommittedKey holds a key, not just its row, as a write does that waits for a ring. Another group neither waits for the
 // key nor loses its other sets.
-func TestInsertDoesNotWaitForAHeldKey(t *testing.T) {
+func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	s := migrated(t)
 	write(t, s, clock.Create, setsOf("held", 1, t0, nil))
 	ctx := t.Context()
@@ -66,14 +66,14 @@ func TestInsertDoesNotWaitForAHeldKey(t *testing.T) {
 	started := time.Now()
 	decisions, err := s.Write(ctx, clock.WriteRequest{Now: t0, Ops: ops})
 	took := time.Since(started)
-	ok(t, err, "write beside a held key")
-	if decisions[498].Verdict != clock.Create || decisions[499].Verdict != clock.Wait {
+	ok(t, err, "write beside an uncommitted key")
+	if decisions[498].Verdict != clock.Create || decisions[499].Verdict != clock.Locked {
 		t.Fatalf("verdicts %s and %s", decisions[498].Verdict, decisions[499].Verdict)
 	}
 	if took > 700*time.Millisecond { // MySQL's shortest lock timeout is 1 s
-		t.Errorf("a group waited for a held key: %s", took)
+		t.Errorf("a group waited for an uncommitted key: %s", took)
 	}
-	t.Logf("a group of 500 beside a held key: %s", took)
+	t.Logf("a group of 500 beside an uncommitted key: %s", took)
 }
 
 // TestGroupIsCutByItsEscapedSize writes groups in which every byte of the payloads is escaped. A group of 4 MiB, the service's largest, fits
@@ -169,7 +169,7 @@ func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 		{"500 moved sets", 4, func() { write(t, s, clock.Replace, moved) }},
 		{"300 rings returned", 6, ring(clock.Returned)},
 		{"300 rings confirmed", 3, ring(clock.Confirmed)},
-		{"200 cancels", 3, func() { write(t, s, clock.Stop, cancelsOf(moved[300:])) }},
+		{"200 cancels", 3, func() { write(t, s, clock.Disarm, cancelsOf(moved[300:])) }},
 		{"purge of 500", 6, func() {
 			n, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 1000)
 			if ok(t, err, "purge"); n != 500 {
@@ -249,13 +249,13 @@ func TestSmallTableDoesNotWaitForAHeldClaim(t *testing.T) {
 		}
 		ops := setsOf("few", n+4, t0, []byte("x"))
 		ids := write(t, s, clock.Create, ops)
-		write(t, s, clock.Stop, cancelsOf(ops[n+2:]))
+		write(t, s, clock.Disarm, cancelsOf(ops[n+2:]))
 		held, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids[:1], Now: t0, ClaimID: "held", MaxBytes: 1})
 		ok(t, err, "claim")
 		started := time.Now()
 		claimAndSettle(t, s, ids[1:n], clock.Returned)
 		write(t, s, clock.Replace, setsOf("few", n, t0+1, []byte("y"))[1:])
-		write(t, s, clock.Stop, cancelsOf(ops[1:n]))
+		write(t, s, clock.Disarm, cancelsOf(ops[1:n]))
 		purged, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 100)
 		ok(t, err, "purge")
 		if took := time.Since(started); purged != n+1 || took > 900*time.Millisecond {

@@ -115,7 +115,7 @@ func TestReplaysAreCounted(t *testing.T) {
 	row := setOp("a").Decide(nil, testNow).Alarm
 	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
-	write(t, s, []clock.Op{setOp("a")}, clock.Wait)
+	write(t, s, []clock.Op{setOp("a")}, clock.Locked)
 	ended, end := context.WithTimeout(t.Context(), 0)
 	defer end()
 	if _, err := s.Write(ended, clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("b")}}); err == nil {

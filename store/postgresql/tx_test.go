@@ -79,8 +79,8 @@ func TestRoundTripsAreAsDocumented(t *testing.T) {
 			}
 		})
 		want("a new set beside a moved one", 5, func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
-		want("cancel", 2, func() { write(t, s, []clock.Op{cancelOp(id("d"))}, clock.Stop) })
-		want("cancel of a moved one", 4, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Stop) })
+		want("cancel", 2, func() { write(t, s, []clock.Op{cancelOp(id("d"))}, clock.Disarm) })
+		want("cancel of a moved one", 4, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Disarm) })
 		want("claim of nothing", 0, func() { claimed(t, s) })
 		want("returned, as they were set", 2, func() {
 			c := claimed(t, s, ids[1:]...)
@@ -244,7 +244,7 @@ func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 				decisions, err = s.Write(t.Context(), r)
 			}
 			ok(t, err, "write")
-			if decisions[1].Verdict == clock.Wait { // the other transaction ended between two statements of the group, so the key is decided alone
+			if decisions[1].Verdict == clock.Locked { // the other transaction ended between two statements of the group, so the key is decided alone
 				again, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: r.Ops[1:2]})
 				ok(t, err, "write again")
 				decisions[1] = again[0]
@@ -299,7 +299,7 @@ func TestOpOnAnUncommittedKeyWaitsApart(t *testing.T) {
 	row := setOp("a").Decide(nil, testNow).Alarm
 	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
-	write(t, s, []clock.Op{setOp("a")}, clock.Wait)
+	write(t, s, []clock.Op{setOp("a")}, clock.Locked)
 }
 
 // TestWriteWaitsForTheClaimToEnd cancels an alarm whose row a claim holds. The claim ends within the wait, and the cancel meets the rung
@@ -312,7 +312,7 @@ func TestWriteWaitsForTheClaimToEnd(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // by then the write waits
 		settled <- c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed))
 	}()
-	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, Wait: 5 * time.Second})
+	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, LockWait: 5 * time.Second})
 	ok(t, err, "write")
 	ok(t, <-settled, "settle")
 	if d[0].Verdict != clock.Refuse || d[0].Alarm.State != clock.Rung {

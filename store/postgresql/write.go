@@ -17,7 +17,7 @@ var _ store.WriteTx = (*writeTx)(nil)
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.Wait)
+		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.LockWait)
 		defer cancel()
 	}
 	var decisions []clock.Decision
@@ -35,12 +35,12 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 
 // write runs one try of Write.
 func (s *Store) write(ctx context.Context, r clock.WriteRequest, lockFirst bool) ([]clock.Decision, error) {
-	t, err := beginGuarded(ctx, s.pool, max(lockWait, r.Wait))
+	t, err := beginGuarded(ctx, s.pool, max(lockWait, r.LockWait))
 	if err != nil {
 		return nil, err
 	}
 	defer t.close(ctx)
-	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst, wait: r.Wait}, r, s.ShardCount())
+	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst, wait: r.LockWait}, r, s.ShardCount())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 // partWait is how long a part of a group waits for a key that another transaction has inserted and not committed.
 const partWait = 5 * time.Millisecond
 
-// insertByHalves adds the rows in parts, each after a savepoint, so that a held key delays no other key. A part waits at most partWait; a
+// insertByHalves adds the rows in parts, each after a savepoint, so that a locked key delays no other key. A part waits at most partWait; a
 // single op with a wait of its own waits that long.
 func (t *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
 	if t.wait == 0 {

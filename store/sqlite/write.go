@@ -14,8 +14,8 @@ import (
 
 var _ store.WriteTx = (*groupTx)(nil)
 
-// Write applies the ops in one transaction, which store.Write plans. It never waits for a row, so r.Wait has no meaning. An op on a row of a
-// two-phase claim gets the verdict Wait at once.
+// Write applies the ops in one transaction, which store.Write plans. It never waits for a row, so r.LockWait has no meaning. An op on a row of a
+// two-phase claim gets the verdict Locked at once.
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()

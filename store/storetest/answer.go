@@ -80,7 +80,7 @@ func testAnswerWhileRinging(t *testing.T, f *fixture) {
 	before := f.get("held")
 	held := f.claim(t0, before.ID).wantRings(before.ID)
 	op := answer(clock.Ack, before, 1)
-	same(t, "verdict while it is held", f.write(t0+1, op)[0].Verdict, clock.Wait)
+	same(t, "verdict while it is held", f.write(t0+1, op)[0].Verdict, clock.Locked)
 	var waited clock.Decision
 	var g errgroup.Group
 	g.Go(func() (err error) {
@@ -100,7 +100,7 @@ func testAnswerWhileRinging(t *testing.T, f *fixture) {
 func (f *fixture) writeUntilDecided(op clock.Op) (clock.Decision, error) {
 	for {
 		d, err := f.writeUntilUnlocked(op)
-		if err != nil || d.Verdict != clock.Wait {
+		if err != nil || d.Verdict != clock.Locked {
 			return d, err
 		}
 	}

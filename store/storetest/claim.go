@@ -392,10 +392,10 @@ func (r *claimRace) cancel(ops []clock.Op) error {
 		if err != nil {
 			return err
 		}
-		if d.Verdict != clock.Stop && d.Verdict != clock.Refuse {
+		if d.Verdict != clock.Disarm && d.Verdict != clock.Refuse {
 			return fmt.Errorf("cancel: %s", d.Verdict)
 		}
-		r.cancelled[r.ids[i]] = d.Verdict == clock.Stop
+		r.cancelled[r.ids[i]] = d.Verdict == clock.Disarm
 	}
 	return nil
 }

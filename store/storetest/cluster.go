@@ -277,7 +277,7 @@ func testUpkeepBesideWaitingWrites(t *testing.T, f *fixture) {
 	}()
 	for range 40 { // more than the default pool size of any engine
 		g.Go(func() error {
-			_, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, Wait: 20 * time.Second})
+			_, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, LockWait: 20 * time.Second})
 			return err
 		})
 	}

@@ -47,7 +47,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"write that waits": func(ctx context.Context) error {
-			_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0)}, Wait: time.Second})
+			_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0)}, LockWait: time.Second})
 			return err
 		},
 		"get": func(ctx context.Context) error {

@@ -28,9 +28,9 @@ func (f *fixture) insertUncommitted(ids ...string) *sql.Tx {
 	return tx
 }
 
-// testHeldKey writes groups with a key that another transaction has inserted and not committed. The op on that key gets the verdict
-// Wait. All other ops are decided while the other transaction is open.
-func testHeldKey(t *testing.T, f *fixture) {
+// testUncommittedKey writes groups with a key that another transaction has inserted and not committed. The op on that key gets the
+// verdict Locked. All other ops are decided while the other transaction is open.
+func testUncommittedKey(t *testing.T, f *fixture) {
 	for _, commits := range []bool{true, false} {
 		name := fmt.Sprintf("commits %t", commits)
 		held := name + ": held"
@@ -42,9 +42,9 @@ func testHeldKey(t *testing.T, f *fixture) {
 			id, want := ops[i].Key().BusinessID, clock.Create
 			switch id {
 			case held:
-				want = clock.Wait
+				want = clock.Locked
 			case name + ": cancelled":
-				want = clock.Stop
+				want = clock.Disarm
 			case name + ": kept":
 				want = clock.Keep
 			}
@@ -54,9 +54,9 @@ func testHeldKey(t *testing.T, f *fixture) {
 			}
 		}
 		same(t, "committed", f.count("alarm WHERE business_id LIKE '"+name+"-%'"), 499)
-		d, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set(held, t0+5)}, Wait: 100 * time.Millisecond})
-		ok(t, err, "write of the held key alone")
-		same(t, "verdict on the held key alone", d[0].Verdict, clock.Wait)
+		d, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set(held, t0+5)}, LockWait: 100 * time.Millisecond})
+		ok(t, err, "write of the uncommitted key alone")
+		same(t, "verdict on the uncommitted key alone", d[0].Verdict, clock.Locked)
 
 		var waited clock.Decision
 		var g errgroup.Group
@@ -75,8 +75,9 @@ func testHeldKey(t *testing.T, f *fixture) {
 	}
 }
 
-// testHeldKeys writes a group with many held keys. No held key fails the group, and each other alarm is created once.
-func testHeldKeys(t *testing.T, f *fixture) {
+// testUncommittedKeys writes a group with many uncommitted keys. None of these keys fails the group, and each other alarm is created
+// once.
+func testUncommittedKeys(t *testing.T, f *fixture) {
 	ids := names("many", 300)
 	var held []string
 	for i := 0; i < len(ids); i += 7 {
@@ -89,7 +90,7 @@ func testHeldKeys(t *testing.T, f *fixture) {
 		case d.Verdict == clock.Create && i%7 != 0:
 			created++
 			same(t, "id of "+ids[i], f.get(ids[i]).ID, d.Alarm.ID)
-		case d.Verdict != clock.Wait:
+		case d.Verdict != clock.Locked:
 			t.Fatalf("verdict on %s: %s", ids[i], d.Verdict)
 		}
 	}

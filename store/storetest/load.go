@@ -6,7 +6,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// testLoadLimit demands that a group loads at most MaxLoad bytes of payloads and postpones the other ops. A brief cancel loads none.
+// testLoadLimit demands that a group loads at most LoadBytes of payloads and postpones the other ops. A brief cancel loads none.
 func testLoadLimit(t *testing.T, f *fixture) {
 	const rows, maxLoad = 24, 256 << 10
 	ids := names("large", rows)
@@ -18,7 +18,7 @@ func testLoadLimit(t *testing.T, f *fixture) {
 	}
 	groups := 0
 	for remaining := cancels; len(remaining) > 0; groups++ {
-		ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: remaining, MaxLoad: maxLoad, MaxPayload: clock.DefaultMaxPayload})
+		ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: remaining, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
 		ok(t, err, "write")
 		var later []clock.Op
 		loaded := 0
@@ -27,7 +27,7 @@ func testLoadLimit(t *testing.T, f *fixture) {
 			if d.Verdict == clock.Postpone {
 				later = append(later, remaining[i])
 			} else {
-				same(t, "verdict", d.Verdict, clock.Stop)
+				same(t, "verdict", d.Verdict, clock.Disarm)
 			}
 		}
 		if loaded > maxLoad || len(later) == len(remaining) {
@@ -36,7 +36,7 @@ func testLoadLimit(t *testing.T, f *fixture) {
 		remaining = later
 	}
 	same(t, "groups", groups, rows*clock.DefaultMaxPayload/maxLoad)
-	ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0 + 1, Ops: again, MaxLoad: maxLoad, MaxPayload: clock.DefaultMaxPayload})
+	ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0 + 1, Ops: again, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
 	ok(t, err, "cancel again")
 	for _, d := range ds {
 		same(t, "verdict on a repeated cancel", d.Verdict, clock.Keep)

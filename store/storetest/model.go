@@ -144,7 +144,7 @@ func (m *model) checkDecision(rt *rapid.T, op clock.Op, got clock.Decision) {
 	k := op.Key()
 	row := m.rows[k]
 	if m.held[k] {
-		equal(rt, "verdict on held "+k.BusinessID, got.Verdict, clock.Wait)
+		equal(rt, "verdict on held "+k.BusinessID, got.Verdict, clock.Locked)
 		return
 	}
 	want := op.Decide(row, m.now)

@@ -59,7 +59,7 @@ func testAtMostOnce(t *testing.T, f *fixture) {
 	for name, op := range map[string]clock.Op{"cancel": cancel("once"), "repeated set": set("once", t0-1, atMostOnce, priority(4))} {
 		row := f.get("once")
 		want := op.Decide(row, t0+9)
-		same(t, "verdict", want.Verdict == clock.Wait, false)
+		same(t, "verdict", want.Verdict == clock.Locked, false)
 		f.wantDecision(name+" beside its ring", op, want)
 	}
 	c.settle(t0, everyRing(clock.Confirmed))

@@ -75,7 +75,7 @@ func testKeys(t *testing.T, f *fixture) {
 	}
 	d := f.write(t0+2, cancel("a"), cancel("\u00e9"), cancel("x"), cancel("B"))
 	same(t, "verdicts", []clock.Verdict{d[0].Verdict, d[1].Verdict, d[2].Verdict, d[3].Verdict},
-		[]clock.Verdict{clock.Stop, clock.Stop, clock.Stop, clock.Refuse})
+		[]clock.Verdict{clock.Disarm, clock.Disarm, clock.Disarm, clock.Refuse})
 	for _, id := range []string{"A", "e\u0301", "x x", "ä"} {
 		same(t, "state of "+id, f.get(id).State, clock.Scheduled)
 	}
@@ -266,7 +266,7 @@ func testGroup(t *testing.T, f *fixture) {
 		case i < 150:
 			add(set(id, t0+6), clock.Replace)
 		case i < 200:
-			add(cancel(id), clock.Stop)
+			add(cancel(id), clock.Disarm)
 		default:
 			add(set(id, t0+5), clock.Create)
 		}
@@ -306,7 +306,7 @@ func testOverlappingGroups(t *testing.T, f *fixture) {
 	count := make(map[clock.Key]int)
 	for w, ds := range created {
 		for i, d := range ds {
-			if d.Verdict == clock.Wait { // another group held the key and may have rolled back
+			if d.Verdict == clock.Locked { // another group held the key and may have rolled back
 				var err error
 				d, err = f.writeUntilUnlocked(groups[w][i])
 				ok(t, err, "write a key that was held")
@@ -359,18 +359,18 @@ func testRacingSetsOfOneKey(t *testing.T, f *fixture) {
 func (f *fixture) writeUntilUnlocked(op clock.Op) (clock.Decision, error) {
 	for {
 		ctx, stop := context.WithTimeout(f.t.Context(), hangTimeout)
-		d, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{op}, Wait: promptTimeout})
+		d, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{op}, LockWait: promptTimeout})
 		stop()
 		if err != nil {
 			return clock.Decision{}, err
 		}
-		if d[0].Verdict != clock.Wait {
+		if d[0].Verdict != clock.Locked {
 			return d[0], nil
 		}
 	}
 }
 
-// testHeldRow writes while a claim holds a row. A group does not wait for the row. A write with WriteRequest.Wait gets it after the
+// testHeldRow writes while a claim holds a row. A group does not wait for the row. A write with WriteRequest.LockWait gets it after the
 // claim.
 func testHeldRow(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("held", t0), set("free", t0), set("moved", t0))
@@ -380,12 +380,12 @@ func testHeldRow(t *testing.T, f *fixture) {
 	ops := append(sets(names("new", 200), t0+5), set("held", t0+7), set("free", t0), cancel("moved"))
 	decisions, err := f.Write(ctx, clock.WriteRequest{Now: t0 + 1, Ops: ops})
 	ok(t, err, "write beside a held row")
-	want := append(slices.Repeat([]clock.Verdict{clock.Create}, 200), clock.Wait, clock.Keep, clock.Stop)
+	want := append(slices.Repeat([]clock.Verdict{clock.Create}, 200), clock.Locked, clock.Keep, clock.Disarm)
 	for i, d := range decisions {
 		same(t, "verdict on "+ops[i].Key().BusinessID, d.Verdict, want[i])
 	}
 	same(t, "alarm of the held row", decisions[200].Alarm.ID, ids[0])
-	same(t, "cancel of a held row", f.write(t0+1, cancel("held"))[0].Verdict, clock.Wait)
+	same(t, "cancel of a held row", f.write(t0+1, cancel("held"))[0].Verdict, clock.Locked)
 
 	if f.lease == 0 {
 		var waited clock.Decision
@@ -406,16 +406,16 @@ func testHeldRow(t *testing.T, f *fixture) {
 	same(t, "verdict after the claim", f.write(t0+2, set("held", t0+7))[0].Verdict, clock.Rearm)
 }
 
-// testWaitEnds demands that a write stops waiting for a locked row after WriteRequest.Wait, without an error.
+// testWaitEnds demands that a write stops waiting for a locked row after WriteRequest.LockWait, without an error.
 func testWaitEnds(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("held", t0))
 	f.claim(t0, ids...).wantRings(ids...)
 	ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 	defer stop()
-	r := clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("held")}, Wait: 50 * time.Millisecond}
+	r := clock.WriteRequest{Now: t0, Ops: []clock.Op{cancel("held")}, LockWait: 50 * time.Millisecond}
 	d, err := f.Write(ctx, r)
 	ok(t, err, "write that gives up")
-	same(t, "verdict", d[0].Verdict, clock.Wait)
+	same(t, "verdict", d[0].Verdict, clock.Locked)
 	same(t, "state", f.get("held").Claimed(), f.lease > 0)
 }
 

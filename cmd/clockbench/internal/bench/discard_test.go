@@ -27,7 +27,7 @@ func TestDiscardValidatesAndDecides(t *testing.T) {
 	}{
 		{"set", set(func(*clock.Set) {}), clock.Create, clock.Scheduled, nil},
 		{"invalid set", set(func(s *clock.Set) { s.Priority = 11 }), clock.Refuse, 0, clock.ErrInvalid},
-		{"cancel", clock.Op{Cancel: &clock.Cancel{Key: key}}, clock.Stop, clock.Cancelled, nil},
+		{"cancel", clock.Op{Cancel: &clock.Cancel{Key: key}}, clock.Disarm, clock.Cancelled, nil},
 	} {
 		d, err := Discard{}.Submit(t.Context(), test.op).Wait(t.Context())
 		if d.Verdict != test.verdict || d.Alarm.State != test.state || !errors.Is(err, test.err) {
