@@ -11,62 +11,62 @@ const leastCost = 2 << 10
 // cost is the credit that the op uses up, in bytes.
 func (p *Pending) cost() int { return max(p.size, leastCost) }
 
-// appQueue is the ops of one application in the queue of the Writer. An op is in ready, in behind, or in a transaction.
+// appQueue is the ops of one application in the queue of the Writer. An op is in ready, in blocked, or in a transaction.
 type appQueue struct {
 	name        string
 	ready       opList // ops that are first on their keys; a group may take them
-	behind      opList // ops that wait for an earlier op on their key, in order of arrival
+	blocked     opList // ops that wait for an earlier op on their key, in order of arrival
 	bytes       int    // bytes of all ops: queued and in transactions
 	queued      int    // bytes of the ops in the two lists
 	hasTurn     bool   // the application is in Writer.turns
 	creditBytes int    // credit left in this turn, in bytes of cost()
-	heapIndex   int    // index in Writer.largest
+	heapIndex   int    // index in Writer.appsBySize
 }
 
 // newest returns the op that arrived last, nil if none is queued. No op is behind it on its key, because that op would be newer.
 func (a *appQueue) newest() *Pending {
-	r, b := a.ready.last, a.behind.last
+	r, b := a.ready.last, a.blocked.last
 	if r == nil || b != nil && b.arrival > r.arrival {
 		return b
 	}
 	return r
 }
 
-// opList is a list of ops, linked through Pending.before and Pending.after.
+// opList is a list of ops, linked through Pending.prevInList and Pending.nextInList.
 type opList struct{ first, last *Pending }
 
 func (l *opList) pushBack(p *Pending) {
-	p.before, p.after = l.last, nil
+	p.prevInList, p.nextInList = l.last, nil
 	if l.last == nil {
 		l.first = p
 	} else {
-		l.last.after = p
+		l.last.nextInList = p
 	}
 	l.last = p
 }
 
 func (l *opList) pushFront(p *Pending) {
-	p.before, p.after = nil, l.first
+	p.prevInList, p.nextInList = nil, l.first
 	if l.first == nil {
 		l.last = p
 	} else {
-		l.first.before = p
+		l.first.prevInList = p
 	}
 	l.first = p
 }
 
 func (l *opList) remove(p *Pending) {
-	if p.before == nil {
-		l.first = p.after
+	if p.prevInList == nil {
+		l.first = p.nextInList
 	} else {
-		p.before.after = p.after
+		p.prevInList.nextInList = p.nextInList
 	}
-	if p.after == nil {
-		l.last = p.before
+	if p.nextInList == nil {
+		l.last = p.prevInList
 	} else {
-		p.after.before = p.before
+		p.nextInList.prevInList = p.prevInList
 	}
-	p.before, p.after = nil, nil
+	p.prevInList, p.nextInList = nil, nil
 }
 
 // keyQueue is the ops of one key, linked through Pending.nextOnKey. They are written one by one, in order of arrival.

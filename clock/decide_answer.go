@@ -21,9 +21,9 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 	case answer.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
 		proven := *row
 		proven.RingNo, proven.InDoubt, proven.RungAt = next.RingNo, false, now
-		return answered(proven, answer, now)
+		return acceptAnswer(proven, answer, now)
 	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
-		return answered(*row, answer, now)
+		return acceptAnswer(*row, answer, now)
 	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation && answer.Ring.RingNo > next.RingNo,
 		answer.Ring == next && !row.InDoubt:
 		return refuseUnknownRing(row, answer.Ring)
@@ -57,8 +57,8 @@ func staleDetail(row *Alarm, ring RingID) string {
 	return fmt.Sprintf("the ring waits for no answer: the alarm is %s, the last answer was %s at %s", row.State, row.Answer, row.AnsweredAt)
 }
 
-// answered returns the decision for an accepted answer.
-func answered(row Alarm, answer *Answer, now Instant) Decision {
+// acceptAnswer returns the decision for an accepted answer.
+func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 	row.Answer, row.AnsweredBy, row.AnsweredAt, row.UpdateTime = answer.Kind, cut(answer.By, maxBy), now, now
 	d := Decision{Verdict: Amend}
 	switch answer.Kind {

@@ -8,8 +8,8 @@ import (
 // A key is locked while the op that is first on it waits for its row: a transaction holds the row's lock, or a two-phase claim has
 // taken the row. The ops behind that op wait as well.
 
-// twoPhaseWait is how long an op waits for the end of a two-phase claim, at most. The rest of Patience remains for the queue.
-const twoPhaseWait = Patience - 5*time.Second
+// twoPhaseWait is how long an op waits for the end of a two-phase claim, at most. The rest of RequestTimeout remains for the queue.
+const twoPhaseWait = RequestTimeout - 5*time.Second
 
 // lockTurn is how long one transaction waits for a row lock, at most. Then its slot goes to the next application, and the op queues
 // for another slot. So an application whose rows stay locked delays others by no more than this.

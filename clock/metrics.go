@@ -9,5 +9,5 @@ type Metrics struct {
 	// Op is called once for each valid op, with its verdict, the time since its submission and its error.
 	Op func(op Op, verdict Verdict, took time.Duration, err error)
 	// Dropped is called once for each op that is refused before it is written. Op is called for it too, with Refuse.
-	Dropped func(why DropReason)
+	Dropped func(reason DropReason)
 }

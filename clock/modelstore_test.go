@@ -17,24 +17,24 @@ type modelStore struct {
 
 	failList func(q ListQuery) error // error of List; nil: lists succeed
 
-	mu        sync.Mutex
-	rows      map[Key]*Alarm
-	locked    map[Key]time.Time // time until which another transaction locks the key's row
-	under     map[Key]bool      // keys of running transactions
-	waits     int               // running transactions that may wait for a row
-	twice     bool              // a key was twice in a group, or in two running transactions
-	groups    []WriteRequest    // all transactions, in the order in which they began
-	nextID    int64
-	postponed int // ops whose decision was Postpone
+	mu              sync.Mutex
+	rows            map[Key]*Alarm
+	locked          map[Key]time.Time // time until which another transaction locks the key's row
+	writing         map[Key]bool      // keys of running transactions
+	waitingWrites   int               // running transactions that may wait for a row
+	keyWrittenTwice bool              // a key was twice in a group, or in two running transactions
+	groups          []WriteRequest    // all transactions, in the order in which they began
+	nextID          int64
+	postponed       int // ops whose decision was Postpone
 
-	asked    [][]int64 // ids of each call of Keys
-	failKeys error     // error of Keys; nil: Keys succeeds
+	keysCalls [][]int64 // ids of each call of Keys
+	failKeys  error     // error of Keys; nil: Keys succeeds
 }
 
 var _ Store = (*modelStore)(nil)
 
 func newModelStore() *modelStore {
-	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{}, under: map[Key]bool{}}
+	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{}, writing: map[Key]bool{}}
 }
 
 func (m *modelStore) Write(ctx context.Context, r WriteRequest) ([]Decision, error) {
@@ -61,11 +61,11 @@ func (m *modelStore) begin(r WriteRequest) {
 	defer m.mu.Unlock()
 	m.groups = append(m.groups, r)
 	for _, op := range r.Ops {
-		m.twice = m.twice || m.under[op.Key()]
-		m.under[op.Key()] = true
+		m.keyWrittenTwice = m.keyWrittenTwice || m.writing[op.Key()]
+		m.writing[op.Key()] = true
 	}
 	if r.LockWait > 0 {
-		m.waits++
+		m.waitingWrites++
 	}
 }
 
@@ -73,17 +73,17 @@ func (m *modelStore) begin(r WriteRequest) {
 func (m *modelStore) waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.waits
+	return m.waitingWrites
 }
 
 func (m *modelStore) end(r WriteRequest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, op := range r.Ops {
-		delete(m.under, op.Key())
+		delete(m.writing, op.Key())
 	}
 	if r.LockWait > 0 {
-		m.waits--
+		m.waitingWrites--
 	}
 }
 
@@ -169,7 +169,7 @@ func (m *modelStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool
 func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked = append(m.asked, ids)
+	m.keysCalls = append(m.keysCalls, ids)
 	if m.failKeys != nil {
 		return nil, m.failKeys
 	}
@@ -253,7 +253,7 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		f(t, s)
 		stop()
 		<-s.ended
-		if st.twice {
+		if st.keyWrittenTwice {
 			t.Error("a key was written twice at once")
 		}
 		s.checkEmpty(t)
@@ -265,9 +265,9 @@ func (s *testService) checkEmpty(t *testing.T) {
 	t.Helper()
 	q := s.writer
 	slots := &q.lockSlots
-	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 || len(q.largest) != 0 {
+	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 || len(q.appsBySize) != 0 {
 		t.Errorf("the queue still counts %d ops, %d bytes, %d ready, %d groups, %d applications, %d keys, %d in order of size",
-			q.ops, q.bytes, q.ready, q.youngGroups, len(q.apps), len(q.keys), len(q.largest))
+			q.ops, q.bytes, q.ready, q.youngGroups, len(q.apps), len(q.keys), len(q.appsBySize))
 	}
 	if slots.free != s.cfg.Writer.LockedWrites || len(slots.turns) != 0 || len(slots.byApplication) != 0 {
 		t.Errorf("%d slots are free, and %d of %d applications wait for one", slots.free, len(slots.turns), len(slots.byApplication))
@@ -289,10 +289,10 @@ func (s *testService) countOp(_ Op, v Verdict, _ time.Duration, _ error) {
 // Submit is Service.Submit for a caller that never leaves.
 func (s *testService) Submit(op Op) *Pending { return s.Service.Submit(context.Background(), op) }
 
-func (s *testService) countDrop(why DropReason) {
+func (s *testService) countDrop(reason DropReason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropped[why]++
+	s.dropped[reason]++
 }
 
 func (s *testService) set(id string) *Pending { return s.Submit(Op{Set: testSet(id)}) }

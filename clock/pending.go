@@ -18,11 +18,11 @@ type Pending struct {
 	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
 
 	// position in the queue of the Writer, guarded by Writer.mu
-	app                  *appQueue
-	keyQueue             *keyQueue
-	arrival              uint64
-	before, after        *Pending // neighbours in a list of its application
-	prevOnKey, nextOnKey *Pending // neighbours on the same key; nil at the ends
+	app                    *appQueue
+	keyQueue               *keyQueue
+	arrival                uint64
+	prevInList, nextInList *Pending // neighbours in a list of its application
+	prevOnKey, nextOnKey   *Pending // neighbours on the same key; nil at the ends
 
 	decision Decision
 }
@@ -39,8 +39,8 @@ func Decided(op Op, d Decision) *Pending {
 	return p
 }
 
-// failed returns a Pending that is already refused with err.
-func failed(op Op, err error) *Pending { return Decided(op, Decision{Verdict: Refuse, Err: err}) }
+// refused returns a Pending that is already refused with err.
+func refused(op Op, err error) *Pending { return Decided(op, Decision{Verdict: Refuse, Err: err}) }
 
 func (p *Pending) decide(d *Decision) {
 	p.decision = *d // a copy: one waiter must not keep the decisions of the whole group in memory
@@ -96,5 +96,5 @@ func (p *Pending) decided() bool {
 	}
 }
 
-// Patience is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
-const Patience = 15 * time.Second
+// RequestTimeout is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
+const RequestTimeout = 15 * time.Second

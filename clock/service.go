@@ -81,7 +81,7 @@ func (s *Service) Writable() error { return s.writer.watch.failing() }
 // must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	if err := s.validate(op); err != nil {
-		return failed(op, err)
+		return refused(op, err)
 	}
 	if op.Set != nil && op.Set.Delay.Given {
 		now, err := s.time.Now()
@@ -89,7 +89,7 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 			op.Set, err = op.Set.resolved(now)
 		}
 		if err != nil {
-			return failed(op, err)
+			return refused(op, err)
 		}
 	}
 	p := newPending(ctx, op)

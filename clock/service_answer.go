@@ -27,11 +27,11 @@ func (s *Service) Answers(ctx context.Context, answers []Answer) []*Pending {
 		key, known := keys[answer.Ring.AlarmID]
 		switch {
 		case invalid[i] != nil:
-			pending[i] = failed(op, invalid[i])
+			pending[i] = refused(op, invalid[i])
 		case err != nil:
-			pending[i] = failed(op, err)
+			pending[i] = refused(op, err)
 		case !known, answer.Key.Application != "" && answer.Key.Application != key.Application:
-			pending[i] = failed(op, unknownRing(answer.Ring))
+			pending[i] = refused(op, unknownRing(answer.Ring))
 		default:
 			answer.Key = key
 			pending[i] = s.Submit(ctx, op)

@@ -53,8 +53,8 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 		if d := must(t, pending[6]); d.Alarm.State != Ringing {
 			t.Errorf("got %+v", d)
 		}
-		if want := [][]int64{{a.AlarmID, b.AlarmID, c.AlarmID, 99, a.AlarmID, c.AlarmID}}; !reflect.DeepEqual(s.store.asked, want) {
-			t.Errorf("asked for %v, want %v", s.store.asked, want)
+		if want := [][]int64{{a.AlarmID, b.AlarmID, c.AlarmID, 99, a.AlarmID, c.AlarmID}}; !reflect.DeepEqual(s.store.keysCalls, want) {
+			t.Errorf("asked for %v, want %v", s.store.keysCalls, want)
 		}
 		if !slices.ContainsFunc(s.woken, func(d Decision) bool { return d.Verdict == Amend && d.Alarm.BusinessID == "b" }) {
 			t.Error("the waker did not get the release")
@@ -73,10 +73,10 @@ func TestAnswersAreUnavailableWithoutTheDatabase(t *testing.T) {
 		if code := codeOf(t, s.Answer(t.Context(), Answer{Ring: a})); code != CodeInvalidValue {
 			t.Errorf("got %s", code)
 		}
-		if len(s.store.asked) != 1 || len(s.store.groups) != groups {
-			t.Errorf("asked %d times, wrote %d times", len(s.store.asked), len(s.store.groups)-groups)
+		if len(s.store.keysCalls) != 1 || len(s.store.groups) != groups {
+			t.Errorf("asked %d times, wrote %d times", len(s.store.keysCalls), len(s.store.groups)-groups)
 		}
-		if s.Answers(t.Context(), nil); len(s.store.asked) != 1 {
+		if s.Answers(t.Context(), nil); len(s.store.keysCalls) != 1 {
 			t.Error("the store was asked although there was no answer")
 		}
 	})

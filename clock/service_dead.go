@@ -83,7 +83,7 @@ func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key)
 // submitDead submits one op for each key, all together, and counts their outcomes. It waits for all of them, even if ctx ends. Its
 // error is a fault of the database.
 func (s *Service) submitDead(ctx context.Context, keys []Key, newOp func(Key) Op, result *DeadResult) (fault error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 	defer cancel()
 	pending := make([]*Pending, len(keys))
 	for i := range keys {

@@ -142,7 +142,7 @@ func TestServiceConfigNamesTheInvalidField(t *testing.T) {
 		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
 		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
 		"locked writes":     func(c *ServiceConfig) { c.Writer.LockedWrites = 0 },
-		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = Patience },
+		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = RequestTimeout },
 		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },
 		"half of the write": func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
 	} {

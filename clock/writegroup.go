@@ -138,7 +138,7 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 // requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first on its key.
 func (w *Writer) requeue(p *Pending) {
 	p.app.queued += p.size
-	heap.Fix(&w.largest, p.app.heapIndex)
+	heap.Fix(&w.appsBySize, p.app.heapIndex)
 	p.app.ready.pushFront(p)
 	w.countReady(p.app)
 }

@@ -41,7 +41,7 @@ func (w *Writer) app(name string) *appQueue {
 	if app == nil {
 		app = &appQueue{name: name}
 		w.apps[name] = app
-		heap.Push(&w.largest, app)
+		heap.Push(&w.appsBySize, app)
 	}
 	return app
 }
@@ -49,7 +49,7 @@ func (w *Writer) app(name string) *appQueue {
 func (w *Writer) forgetIfEmpty(app *appQueue) {
 	if app.bytes == 0 {
 		delete(w.apps, app.name)
-		heap.Remove(&w.largest, app.heapIndex)
+		heap.Remove(&w.appsBySize, app.heapIndex)
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *Writer) makeRoom(app *appQueue, size int) (pushedOut []*Pending, fits b
 		return nil, false
 	}
 	for w.bytes+size > w.cfg.QueueBytes {
-		most := w.largest[0]
+		most := w.appsBySize[0]
 		if most.queued <= app.queued+size {
 			return pushedOut, false
 		}
@@ -95,11 +95,11 @@ func (w *Writer) put(p *Pending, app *appQueue) {
 	}
 	app.bytes += p.size
 	app.queued += p.size
-	heap.Fix(&w.largest, app.heapIndex)
+	heap.Fix(&w.appsBySize, app.heapIndex)
 	w.ops++
 	w.bytes += p.size
 	if queue.first != p {
-		app.behind.pushBack(p)
+		app.blocked.pushBack(p)
 		return
 	}
 	app.ready.pushBack(p)
@@ -107,9 +107,9 @@ func (w *Writer) put(p *Pending, app *appQueue) {
 }
 
 func (w *Writer) newKeyQueue() *keyQueue {
-	if n := len(w.spare); n > 0 {
-		queue := w.spare[n-1]
-		w.spare = w.spare[:n-1]
+	if n := len(w.spareKeyQueues); n > 0 {
+		queue := w.spareKeyQueues[n-1]
+		w.spareKeyQueues = w.spareKeyQueues[:n-1]
 		return queue
 	}
 	return new(keyQueue)
@@ -131,10 +131,10 @@ func (w *Writer) removeFromLists(p *Pending) {
 		p.app.ready.remove(p)
 		w.ready--
 	} else {
-		p.app.behind.remove(p)
+		p.app.blocked.remove(p)
 	}
 	p.app.queued -= p.size
-	heap.Fix(&w.largest, p.app.heapIndex)
+	heap.Fix(&w.appsBySize, p.app.heapIndex)
 }
 
 // removeFromKey takes p, which is in no list any more, out of the queue of its key and out of all counts. The next op on the key
@@ -161,18 +161,18 @@ func (w *Writer) removeFromKey(p *Pending) {
 	switch {
 	case queue.first == nil:
 		delete(w.keys, p.key)
-		if len(w.spare) < maxSpareKeyQueues {
-			w.spare = append(w.spare, queue)
+		if len(w.spareKeyQueues) < maxSpareKeyQueues {
+			w.spareKeyQueues = append(w.spareKeyQueues, queue)
 		}
 		w.forgetIfEmpty(app)
 	case first:
-		app.behind.remove(queue.first)
+		app.blocked.remove(queue.first)
 		app.ready.pushFront(queue.first) // at the front, because it has waited longer than most ops
 		w.countReady(app)
 	}
 }
 
-// maxSpareKeyQueues is the most key queues in Writer.spare.
+// maxSpareKeyQueues is the most key queues in Writer.spareKeyQueues.
 const maxSpareKeyQueues = 4096
 
 // signalGroup wakes a committer if a group may begin. The caller holds mu.

@@ -27,19 +27,19 @@ type Writer struct {
 	groupReady chan struct{}  // capacity 1; wakes one committer: a group may begin
 	lockedOps  sync.WaitGroup // one goroutine for each locked key
 
-	mu          sync.Mutex
-	apps        map[string]*appQueue // applications with ops, by name
-	turns       []*appQueue          // applications with ready ops, in the order of their turns
-	largest     byQueuedBytes        // the same applications as apps
-	keys        map[Key]*keyQueue    // keys with ops
-	spare       []*keyQueue          // unused key queues, kept for new keys
-	arrivals    uint64               // ops that ever arrived
-	ops         int                  // ops queued and in transactions
-	bytes       int                  // bytes of these ops
-	ready       int                  // ops that a group may take
-	youngGroups int                  // groups whose transaction is younger than secondGroupAfter
-	closed      bool                 // new ops are refused
-	lockSlots   lockSlots            // slots of the transactions that wait for a locked row
+	mu             sync.Mutex
+	apps           map[string]*appQueue // applications with ops, by name
+	turns          []*appQueue          // applications with ready ops, in the order of their turns
+	appsBySize     byQueuedBytes        // the same applications as apps
+	keys           map[Key]*keyQueue    // keys with ops
+	spareKeyQueues []*keyQueue          // unused key queues, kept for new keys
+	arrivals       uint64               // ops that ever arrived
+	ops            int                  // ops queued and in transactions
+	bytes          int                  // bytes of these ops
+	ready          int                  // ops that a group may take
+	youngGroups    int                  // groups whose transaction is younger than secondGroupAfter
+	closed         bool                 // new ops are refused
+	lockSlots      lockSlots            // slots of the transactions that wait for a locked row
 }
 
 // writerDeps are the parts that the Writer uses; ServiceDeps describes them.
@@ -75,11 +75,11 @@ func (w *Writer) submit(p *Pending) {
 }
 
 // drop refuses p, which is no longer queued and was not written.
-func (w *Writer) drop(p *Pending, why DropReason) {
+func (w *Writer) drop(p *Pending, reason DropReason) {
 	if w.metrics.Dropped != nil {
-		w.metrics.Dropped(why)
+		w.metrics.Dropped(reason)
 	}
-	r := refusals[why]
+	r := refusals[reason]
 	e := &Error{Kind: ErrUnavailable, Code: r.code, RetryAfter: time.Second, Detail: r.detail}
 	w.finish(p, &Decision{Verdict: Refuse, Err: e}, time.Now())
 }
@@ -105,12 +105,12 @@ func (w *Writer) Run(ctx context.Context) error {
 }
 
 // drain refuses new ops and writes the queued ops. The committers have ended.
-func (w *Writer) drain(work context.Context) {
+func (w *Writer) drain(ctx context.Context) {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	for ops, _ := w.queued(); ops > 0; ops, _ = w.queued() {
-		for w.writeNext(work) {
+		for w.writeNext(ctx) {
 		}
 		w.lockedOps.Wait() // afterwards the next ops on the locked keys are ready
 	}

@@ -45,12 +45,12 @@ func (c WriterConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must be from %d to %d", f.name, f.min, f.max))
 		}
 	}
-	if c.LockWait <= 0 || c.LockWait >= Patience {
-		errs = append(errs, fmt.Errorf("lock wait must be positive and below %s, the patience of a request", Patience))
+	if c.LockWait <= 0 || c.LockWait >= RequestTimeout {
+		errs = append(errs, fmt.Errorf("lock wait must be positive and below %s, the time limit of a request", RequestTimeout))
 	}
 	return errors.Join(errs...)
 }
 
 // writeTimeout is the most time for a transaction, so that a server that stopped replying does not occupy a committer for ever.
 // Validate accepts no LockWait that is longer.
-const writeTimeout = Patience
+const writeTimeout = RequestTimeout

@@ -15,7 +15,7 @@ const (
 )
 
 // ReadLimit is the time limit of a read's statement at the server. The read's own context ends it earlier, unless the node dies.
-const ReadLimit = clock.Patience + time.Second
+const ReadLimit = clock.RequestTimeout + time.Second
 
 // ReadGate limits how many reads of requests run at once. Lists and single reads have separate places, so a long list does not delay
 // the read of one alarm.

@@ -62,7 +62,7 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 // awaitResults fills in the results, in order. If any item failed for the server's reasons, it returns one problem for the
 // whole batch: the worst problem of the items, with their longest wait.
 func awaitResults(items []item, results []result) *problem {
-	ctx, cancel := context.WithTimeout(context.Background(), clock.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), clock.RequestTimeout)
 	defer cancel()
 	var whole *problem
 	for i := range items {

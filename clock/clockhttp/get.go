@@ -44,10 +44,10 @@ func unknownAlarm(k clock.Key) error {
 	}
 }
 
-// clientContext returns the context of a read: it ends after clock.Patience, or when the client leaves. The server cannot tell
+// clientContext returns the context of a read: it ends after clock.RequestTimeout, or when the client leaves. The server cannot tell
 // a client that closed only its sending half from a client that left.
 func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.Request().Context(), clock.Patience)
+	return context.WithTimeout(c.Request().Context(), clock.RequestTimeout)
 }
 
 // refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the body.
@@ -70,9 +70,9 @@ func readFailure(ctx context.Context, err error) error {
 	return unavailableIfLate(ctx, err)
 }
 
-// lastingContext returns the context of work that continues when the client leaves. It ends after clock.Patience.
+// lastingContext returns the context of work that continues when the client leaves. It ends after clock.RequestTimeout.
 func lastingContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.Patience)
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.RequestTimeout)
 }
 
 // unavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.

@@ -78,7 +78,7 @@ func setStatus(v clock.Verdict) int {
 	return http.StatusOK
 }
 
-// awaitDecision waits for p, at most clock.Patience. It goes on waiting when the client closes its sending half, because such a
+// awaitDecision waits for p, at most clock.RequestTimeout. It goes on waiting when the client closes its sending half, because such a
 // client still reads.
 func awaitDecision(p *clock.Pending) (*clock.Decision, error) {
 	select {
@@ -86,7 +86,7 @@ func awaitDecision(p *clock.Pending) (*clock.Decision, error) {
 		return p.Wait(pastDeadline)
 	default:
 	}
-	timer := time.NewTimer(clock.Patience) // costs less than a context
+	timer := time.NewTimer(clock.RequestTimeout) // costs less than a context
 	defer timer.Stop()
 	select {
 	case <-p.Done():

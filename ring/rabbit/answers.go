@@ -235,7 +235,7 @@ func (c *consumer) submit(workCtx context.Context, batch []amqp.Delivery) {
 	if len(answers) == 0 {
 		return
 	}
-	workCtx, cancel := context.WithTimeout(workCtx, clock.Patience)
+	workCtx, cancel := context.WithTimeout(workCtx, clock.RequestTimeout)
 	var open atomic.Int64
 	open.Store(int64(len(answers)))
 	c.answering.Add(len(answers))
