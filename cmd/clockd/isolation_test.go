@@ -61,14 +61,39 @@ func (p *process) setMany(application, prefix string, count int, due time.Time, 
 
 // floodDelaysNoOther checks that a flood of one application, due at one instant, does not delay another application. The other has
 // ten alarms a second, which begin before that instant and last for the given seconds. Its first alarm after the instant must ring
-// before half of the flood has rung.
+// before half of the flood has rung. A run with late claims or confirms says nothing about fairness, so it is repeated, at most
+// floodRuns times in all.
 func floodDelaysNoOther(t *testing.T, databaseURL string, b *testBroker, count, seconds int) {
+	const floodRuns = 4
 	p := startOn(t, databaseURL, b)
-	flood, few := b.receive("flood"), b.receive("few")
+	for run := range floodRuns {
+		faults := p.ringFaults()
+		before := p.ringFlood(b, fmt.Sprint("-", run), count, seconds)
+		if faults = p.ringFaults() - faults; faults > 0 {
+			t.Logf("run %d says nothing: %.0f claims or confirms came too late", run, faults)
+			continue
+		}
+		if before > count/2 {
+			t.Errorf("the other's alarm waited for %d rings of the flood", before)
+		}
+		return
+	}
+}
+
+// ringFaults returns how many claims have failed and how many rings have had no answer from the broker.
+func (p *process) ringFaults() float64 {
+	return p.metric("clockd_ring_database_errors_total") + p.metric(`clockd_ring_rings_total{outcome="in_doubt"}`)
+}
+
+// ringFlood rings a flood beside a few alarms of another application. It returns how many rings of the flood arrived before the other's
+// first alarm that was due at the flood's instant or later. The suffix makes the names of the two applications.
+func (p *process) ringFlood(b *testBroker, suffix string, count, seconds int) (before int) {
+	t := p.t
+	flood, few := b.receive("flood"+suffix), b.receive("few"+suffix)
 	const perSecond = 10
 	due := time.Now().Add(5*time.Second + time.Duration(count)*50*time.Microsecond)
-	p.setMany("flood", "a", count, due, 1)
-	p.set("few", "b", perSecond*seconds, func(i int) time.Time {
+	p.setMany("flood"+suffix, "a", count, due, 1)
+	p.set("few"+suffix, "b", perSecond*seconds, func(i int) time.Time {
 		return due.Add(-2*time.Second + time.Duration(i)*time.Second/perSecond)
 	})
 	eventually(t, "the few ring", func() bool {
@@ -79,16 +104,13 @@ func floodDelaysNoOther(t *testing.T, databaseURL string, b *testBroker, count, 
 	t.Logf("the few were late by: median %s, 99%% %s, most %s", lates[len(lates)/2], lates[len(lates)*99/100], lates[len(lates)-1])
 	eventually(t, "the flood rings", func() bool { return flood.number() >= count })
 	first := firstAfter(few.all(), due)
-	before := 0
 	for _, r := range flood.all() {
 		if r.arrived.Before(first.arrived) {
 			before++
 		}
 	}
 	t.Logf("%d of %d of the flood rang before the other's first alarm after its instant", before, count)
-	if before > count/2 {
-		t.Errorf("the other's alarm waited for %d rings of the flood", before)
-	}
+	return before
 }
 
 // firstAfter returns the ring of the earliest alarm that was due at the instant or later.
