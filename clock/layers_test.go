@@ -84,8 +84,8 @@ func TestLayersRefuseAnUpwardReference(t *testing.T) {
 var goFile = regexp.MustCompile(`\b[a-z_]+\.go\b`)
 
 // layersOf reads the table of layers in a package comment: the lines that begin with a tab below the heading "Layers". It returns the
-// layer's number for each file. The lowest layer, which is the last one of the table, has number 0. A line that begins with blanks
-// continues the layer above it.
+// layer's number for each file. The lowest layer, at the end of the table, has number 0. A line that begins with blanks continues the
+// layer above it.
 func layersOf(doc string) map[string]int {
 	_, section, _ := strings.Cut(doc, "# Layers\n")
 	section, _, _ = strings.Cut(section, "\n# ")
