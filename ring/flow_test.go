@@ -28,6 +28,7 @@ type node struct {
 	t            tester
 	db           *modelDB
 	target       *modelTarget
+	second       *modelTarget // target of the second route; nil: all applications ring by the only route
 	owner        *modelOwner
 	clock        modelClock
 	heap         *ring.Heap
@@ -39,13 +40,15 @@ type node struct {
 }
 
 type nodeConfig struct {
-	ring       ring.Config
-	preload    preload.Config
-	capacity   int
-	shards     []int
-	twoPhase   bool // claims are two-phase
-	targetDown bool // the target is not usable at the start
-	startLater bool // newNode does not start the node
+	ring          ring.Config
+	preload       preload.Config
+	capacity      int
+	shards        []int
+	twoPhase      bool                          // claims of the first route are two-phase
+	second        func(application string) bool // reports whether the application rings by the second route, whose claims are two-phase; nil: one route
+	secondAbility string                        // ability of the second route
+	targetDown    bool                          // the target is not usable at the start
+	startLater    bool                          // newNode does not start the node
 }
 
 func defaultNode() nodeConfig {
@@ -84,9 +87,9 @@ func (n *node) build(cfg nodeConfig) {
 	if err != nil {
 		n.t.Fatalf("preload: %v", err)
 	}
-	n.loop, err = ring.New(cfg.ring, ring.Deps{
-		Heap: n.heap, Database: n.db, Routes: []*ring.Route{{Name: "model", Target: n.target, HoldsClaims: !cfg.twoPhase}}, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg,
-	})
+	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg}
+	deps.Routes, deps.Router = n.routes(cfg)
+	n.loop, err = ring.New(cfg.ring, deps)
 	if err != nil {
 		n.t.Fatalf("ring: %v", err)
 	}
@@ -166,7 +169,7 @@ func (n *node) states(application string) map[clock.State]int {
 func (n *node) wantRungOnce(ids []int64, late time.Duration) {
 	n.t.Helper()
 	copies := map[int64][]rung{}
-	for _, r := range n.target.all() {
+	for _, r := range n.rungs() {
 		copies[r.alarm] = append(copies[r.alarm], r)
 	}
 	for _, id := range ids {
@@ -205,8 +208,10 @@ func inBubble(t *testing.T, cfg nodeConfig, test func(t *testing.T, n *node)) {
 		defer n.stop()
 		test(t, n)
 		n.stop()
-		if n.target.lanes != n.target.closed {
-			t.Errorf("%d lanes, %d closed", n.target.lanes, n.target.closed)
+		for _, target := range n.targets() {
+			if target.lanes != target.closed {
+				t.Errorf("%d lanes, %d closed", target.lanes, target.closed)
+			}
 		}
 		for _, r := range n.db.rows {
 			if r.claim != "" {

@@ -60,7 +60,7 @@ func (h *history) sleep(t *rapid.T) {
 // check runs after every step. It checks that no alarm rang early, and that no ring was confirmed twice.
 func (h *history) check(t *rapid.T) {
 	confirmed, copies := map[string]int{}, map[string]int{}
-	for _, r := range h.target.all() {
+	for _, r := range h.rungs() {
 		if r.atMostOnce && r.kind != clock.Returned {
 			copies[r.id]++
 		}
@@ -84,7 +84,7 @@ func (h *history) checkEnd(t *rapid.T, late time.Duration) {
 	time.Sleep(3 * time.Minute)
 	h.check(t)
 	rang := map[string]clock.Instant{}
-	for _, r := range h.target.all() {
+	for _, r := range h.rungs() {
 		if r.confirmed {
 			if _, ok := rang[r.id]; !ok {
 				rang[r.id] = r.at
@@ -135,20 +135,27 @@ func runHistory(t *rapid.T, cfg nodeConfig, prepare func(h *history)) {
 func (h *history) addFaults(actions map[string]func(*rapid.T)) {
 	applications := []string{"a", "b", "c"}
 	actions["target"] = func(t *rapid.T) {
-		h.target.setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
+		rapid.SampledFrom(h.targets()).Draw(t, "which").setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
 	}
 	actions["database"] = func(t *rapid.T) { h.db.setDown(rapid.Bool().Draw(t, "down")) }
 	actions["outcome"] = func(t *rapid.T) {
 		kind := rapid.SampledFrom(clock.OutcomeKinds()).Draw(t, "kind")
-		h.target.respond(rapid.SampledFrom(applications).Draw(t, "application"), kind)
+		application := rapid.SampledFrom(applications).Draw(t, "application")
+		for _, target := range h.targets() {
+			target.respond(application, kind)
+		}
 	}
 	actions["absent"] = func(t *rapid.T) {
 		application, absent := rapid.SampledFrom(applications).Draw(t, "application"), rapid.Bool().Draw(t, "absent")
-		h.target.update(func() { h.target.absent[application] = absent })
+		for _, target := range h.targets() {
+			target.update(func() { target.absent[application] = absent })
+		}
 	}
 	actions["refusal"] = func(t *rapid.T) {
 		id := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "id"))
-		h.target.update(func() { h.target.refused[id] = !h.target.refused[id] })
+		for _, target := range h.targets() {
+			target.update(func() { target.refused[id] = !target.refused[id] })
+		}
 	}
 	actions["commit"] = func(t *rapid.T) {
 		h.db.loseNextCommit(rapid.Bool().Draw(t, "committed"))
@@ -162,12 +169,14 @@ func (h *history) heal() {
 	h.db.mu.Lock()
 	h.db.loseCommits = nil
 	h.db.mu.Unlock()
-	h.target.update(func() {
-		h.target.down = nil
-		clear(h.target.outcomes)
-		clear(h.target.absent)
-		clear(h.target.refused)
-	})
+	for _, target := range h.targets() {
+		target.update(func() {
+			target.down = nil
+			clear(target.outcomes)
+			clear(target.absent)
+			clear(target.refused)
+		})
+	}
 }
 
 func drawNode(t *rapid.T) nodeConfig {
@@ -178,6 +187,10 @@ func drawNode(t *rapid.T) nodeConfig {
 	cfg.ring.Workers = rapid.IntRange(1, 3).Draw(t, "workers")
 	cfg.ring.BatchRows = rapid.SampledFrom([]int{1, 5, 300}).Draw(t, "batch")
 	cfg.twoPhase = rapid.Bool().Draw(t, "twoPhase")
+	if rapid.Bool().Draw(t, "twoRoutes") {
+		cfg.second = func(application string) bool { return application == "b" }
+		cfg.ring.Workers = max(cfg.ring.Workers, 2)
+	}
 	return cfg
 }
 

@@ -46,12 +46,13 @@ type modelDB struct {
 	keys        map[clock.Key]int64
 	lastID      int64
 	down        bool
-	onSettled   func()         // called after a settlement; nil: not called
-	loseCommits []bool         // of the next settlements, in order: the reply is lost, and the commit took place (true) or not
-	claims      map[string]int // claimed rings, by application
-	claimCalls  int            // calls of Claim
-	claimsDone  int            // calls of Claim that did not fail
-	dueCalls    int            // calls of Due
+	onClaim     func(applications map[string]int, twoPhase bool) // called with the number of rings of each claim, by application; nil: not called
+	onSettled   func()                                           // called after a settlement; nil: not called
+	loseCommits []bool                                           // of the next settlements, in order: the reply is lost, and the commit took place (true) or not
+	claims      map[string]int                                   // claimed rings, by application
+	claimCalls  int                                              // calls of Claim
+	claimsDone  int                                              // calls of Claim that did not fail
+	dueCalls    int                                              // calls of Due
 	ended       map[int64]clock.State
 }
 
@@ -269,8 +270,21 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 	if len(c.Rings) > 0 {
 		s.rings = c.Rings
 		c.Settler = s
+		db.noteClaim(c.Rings, req.Lease > 0)
 	}
 	return c, nil
+}
+
+// noteClaim calls onClaim.
+func (db *modelDB) noteClaim(rings []clock.Ring, twoPhase bool) {
+	if db.onClaim == nil {
+		return
+	}
+	applications := map[string]int{}
+	for i := range rings {
+		applications[rings[i].Application]++
+	}
+	db.onClaim(applications, twoPhase)
 }
 
 func candidate(r *modelRow) store.Candidate {

@@ -41,8 +41,8 @@ func (s *serveCommand) Run() (err error) {
 	return serve(ctx, cfg, os.Stdout)
 }
 
-// serve runs the service until ctx ends or a component fails.
-func serve(ctx context.Context, cfg *config, out *os.File) error {
+// serve runs the service until ctx ends or a component fails. more changes the wiring.
+func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) error {
 	log := cfg.logger().With("node", cfg.Node)
 	reg := newRegistry()
 	st, err := openStore(ctx, cfg, log, reg)
@@ -50,7 +50,7 @@ func serve(ctx context.Context, cfg *config, out *os.File) error {
 		return err
 	}
 	var s *service
-	app := fx.New(options(cfg, log, reg, st), fx.Populate(&s))
+	app := fx.New(options(cfg, log, reg, st), fx.Options(more...), fx.Populate(&s))
 	if err := app.Err(); err != nil {
 		return errors.Join(err, st.Close())
 	}

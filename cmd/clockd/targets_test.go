@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.uber.org/fx"
+
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/stream"
+)
+
+// ringsToStream tells the applications of the stream by their names.
+func ringsToStream(application string) bool { return strings.HasPrefix(application, "live") }
+
+// withStream adds the stream to the targets. The applications of ringsToStream ring to it.
+func withStream(t *targets) *targets {
+	streams := stream.New()
+	first, second := t.routes[0], streamRoute(streams)
+	return &targets{
+		routes: []*ring.Route{first, second}, sessions: t.sessions, streams: streams, name: t.name + " and the stream",
+		router: func(application string) *ring.Route {
+			if ringsToStream(application) {
+				return second
+			}
+			return first
+		},
+	}
+}
+
+// serveTwoTargets runs the service in this process until the test ends. Applications ring to RabbitMQ, or to the stream if ringsToStream
+// says so.
+func serveTwoTargets(t *testing.T, args ...string) *process {
+	t.Helper()
+	var c cli
+	parser, err := kong.New(&c)
+	if err == nil {
+		_, err = parser.Parse(append([]string{"serve", "--listen=127.0.0.1:0", "--log-level=error"}, args...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := newConfig(c.Serve.serveFlags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.routes = 2
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- serve(ctx, cfg, write, fx.Decorate(withStream))
+		_ = write.Close()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		_ = read.Close()
+	})
+	lines := bufio.NewScanner(read)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "listens on "); ok {
+			return &process{t: t, url: strings.SplitN(rest, ": ", 2)[0]}
+		}
+	}
+	t.Fatal("the service does not listen")
+	return nil
+}
+
+// details returns the details of the checks of that name with that status.
+func (p *process) details(name, status string) (details []string) {
+	p.t.Helper()
+	for _, c := range p.must(http.StatusOK, http.MethodGet, "/readyz", nil).Checks {
+		if c.Name == name && c.Status == status {
+			details = append(details, c.Detail)
+		}
+	}
+	return details
+}
+
+// One process rings some applications over RabbitMQ and others over the stream. An outage of RabbitMQ holds up only its own applications,
+// and readiness names the target. A subscriber that does not read holds up only its own application.
+func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			b := dialBroker(t, amqpURL())
+			g, through := newGate(t, b.url)
+			p := serveTwoTargets(t, "--database-url="+e.open(t), "--amqp-url="+through, "--amqp-exchange="+b.exchange)
+			orders, live := b.receive("orders"), p.listen("live")
+			soon := func(int) time.Time { return time.Now().Add(time.Second) }
+			const count = 200
+			set := func(prefix string) {
+				p.set("orders", prefix, count, soon)
+				p.set("live", prefix, count, soon)
+			}
+			set("first")
+			awaitRung(t, orders, count)
+			awaitRung(t, live, count)
+
+			g.set(true)
+			eventually(t, "readiness names the target", func() bool {
+				failing := p.details("target", statusFailing)
+				return len(failing) == 1 && strings.HasPrefix(failing[0], "rabbitmq: ") && slices.Equal(p.details("target", statusOK), []string{"stream"})
+			})
+			eventually(t, "the node lacks RabbitMQ", func() bool { return p.metric(`clockd_preload_ability_lost_seconds{ability="amqp"}`) > 0 })
+			set("second")
+			awaitRung(t, live, 2*count)
+			if slices.ContainsFunc(orders.all(), func(r receivedRing) bool { return strings.HasPrefix(r.businessID, "second") }) {
+				t.Error("rings arrived over RabbitMQ during the outage")
+			}
+			g.set(false)
+			awaitRung(t, orders, 2*count)
+
+			p.subscribeWithoutReading("live-stuck")
+			for i := range count {
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("live-stuck", fmt.Sprint(i)), map[string]any{"delay": "1s", "text": strings.Repeat("x", 60_000)})
+			}
+			eventually(t, "the stuck subscriber gets rings", func() bool { return p.inState("live-stuck", "ringing") > 0 })
+			for i := range 5 {
+				set(fmt.Sprint("third", i))
+				awaitRung(t, orders, (3+i)*count)
+				awaitRung(t, live, (3+i)*count)
+			}
+			if rung := p.inState("live-stuck", "rung"); rung == count {
+				t.Error("the stuck subscriber got all its rings")
+			}
+			for _, r := range slices.Concat(orders.all(), live.all()) {
+				if r.arrived.Before(r.target) {
+					t.Errorf("%s rang %s early", r.businessID, r.target.Sub(r.arrived))
+				}
+			}
+		})
+	}
+}
+
+// subscribeWithoutReading opens the application's stream and reads nothing.
+func (p *process) subscribeWithoutReading(application string) {
+	p.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	if _, err := fmt.Fprintf(conn, "GET /v1/applications/%s/rings HTTP/1.1\r\nHost: localhost\r\n\r\n", application); err != nil {
+		p.t.Fatal(err)
+	}
+}
