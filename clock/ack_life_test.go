@@ -23,6 +23,9 @@ func newAckModel() ackModel {
 // claimed notes a claim, which closes the ring before for answers, whether it rings again or ends the alarm.
 func (m *ackModel) claimed() { m.before, m.open = m.open, RingID{} }
 
+// ended notes that a claim ended the alarm without ring r; a is the row after it.
+func (m *ackModel) ended(r RingID, a *Alarm) { m.known[r] = m.known[r] || a.InDoubt }
+
 // lost notes that the claim's transaction was rolled back.
 func (m *ackModel) lost() { m.open = m.before }
 
@@ -31,6 +34,9 @@ func (m *ackModel) settled(r RingID, a *Alarm) {
 	arrived := a.RingNo == r.RingNo
 	m.known[r] = m.known[r] || arrived || a.InDoubt
 	m.open = RingID{}
+	if a.Unacknowledged() && !arrived {
+		m.open = m.before // the repetition was not sent
+	}
 	if a.AckTimeout > 0 && a.State != Dead && (arrived || a.InDoubt) {
 		m.open = r
 	}

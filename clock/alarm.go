@@ -5,27 +5,17 @@ type Alarm struct {
 	ID int64 // never used twice; 0 until stored
 	Key
 	Shard      int
-	State      State
 	Generation int64 // 1 at creation, plus 1 for every change by a set
 	Content
 	Traceparent string
-
-	NextTryTime Instant // next due time, never before the write that stored it; NoInstant for finished and paused alarms
-	RingNo      int     // confirmed rings of this generation
-	RetryTimes  int     // failed tries of this generation
-	LastError   string
-	Unreadable  string // why the stored row cannot be read (the same text as LastError); empty for readable rows
-	InDoubt     bool   // a try was published, and its outcome is unknown
-	ClaimID     string // claim of the last confirmed ring
+	RingRow
+	Unreadable string // why the stored row cannot be read (the same text as LastError); empty for readable rows
 
 	Answer     AnswerKind // last accepted answer of this generation
 	AnsweredBy string
 	AnsweredAt Instant // NoInstant before the first answer
 
-	RungAt     Instant
 	CreateTime Instant
-	UpdateTime Instant
-	FinishedAt Instant
 
 	Attempts []Attempt // newest first, at most MaxAttempts; nil unless Store.Get read the alarm
 }
@@ -46,6 +36,3 @@ type Attempt struct {
 	Error      string
 	By         string // sender of the answer, for Released and Buried
 }
-
-// Claimed reports whether a two-phase claim has taken the alarm: its ring is in flight, and the outcome is not known yet.
-func (a *Alarm) Claimed() bool { return a.State == Ringing && a.RungAt == NoInstant }

@@ -40,13 +40,13 @@ func BenchmarkDecideCancel(b *testing.B) {
 	}
 }
 
-func BenchmarkSettle(b *testing.B) {
+func BenchmarkFateOf(b *testing.B) {
 	for _, kind := range []OutcomeKind{Confirmed, Returned} {
 		b.Run(kind.String(), func(b *testing.B) {
 			r, o := testRing(), Outcome{Kind: kind, Reason: "no queue is bound"}
 			b.ReportAllocs()
 			for b.Loop() {
-				Settle(r, o, 51_000)
+				FateOf(r, o, 51_000)
 			}
 		})
 	}

@@ -82,8 +82,10 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 // next_try_time never lies before the write, so a read of the last seconds of the due index finds every recent write.
 func armed(row *Alarm, set *Set, now Instant) Alarm {
 	a := Alarm{
-		Key: set.Key, State: Scheduled, Generation: 1, Content: set.Content, Traceparent: set.Traceparent,
-		NextTryTime: max(set.RingAt, now), AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: now, UpdateTime: now, FinishedAt: NoInstant,
+		Key: set.Key, Generation: 1, Content: set.Content, Traceparent: set.Traceparent, AnsweredAt: NoInstant, CreateTime: now,
+		RingRow: RingRow{
+			State: Scheduled, NextTryTime: max(set.RingAt, now), RungAt: NoInstant, UpdateTime: now, FinishedAt: NoInstant,
+		},
 	}
 	if row == nil {
 		return a

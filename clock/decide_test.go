@@ -18,8 +18,10 @@ func tableRow(name string) *Alarm {
 	kind, inDoubt := strings.CutSuffix(name, " in doubt")
 	a := &Alarm{
 		ID: 7, Key: Key{"shop", "4711"}, Shard: 5, Generation: tableGeneration, Content: testContent(), Traceparent: "old",
-		NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c",
-		AnsweredAt: NoInstant, RungAt: 900, CreateTime: 100, UpdateTime: 200, FinishedAt: NoInstant,
+		AnsweredAt: NoInstant, CreateTime: 100, RingRow: RingRow{
+			NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c", RungAt: 900,
+			UpdateTime: 200, FinishedAt: NoInstant,
+		},
 	}
 	switch kind {
 	case "none":
@@ -181,17 +183,17 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 		checkStands(t, d, row)
 	case row == nil:
 		want := Alarm{
-			Key: s.Key, State: Scheduled, Generation: 1, Content: s.Content, Traceparent: "new", NextTryTime: max(s.RingAt, tableNow),
-			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: tableNow, UpdateTime: tableNow, FinishedAt: NoInstant,
+			Key: s.Key, Generation: 1, Content: s.Content, Traceparent: "new", AnsweredAt: NoInstant, CreateTime: tableNow,
+			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant, UpdateTime: tableNow, FinishedAt: NoInstant},
 		}
 		if !reflect.DeepEqual(d.Alarm, want) {
 			t.Errorf("created\n%+v, want\n%+v", d.Alarm, want)
 		}
 	default:
 		want := Alarm{
-			ID: row.ID, Shard: row.Shard, Key: s.Key, State: Scheduled, Generation: tableGeneration + 1, Content: s.Content,
-			Traceparent: "new", NextTryTime: max(s.RingAt, tableNow),
-			AnsweredAt: NoInstant, RungAt: NoInstant, CreateTime: row.CreateTime, UpdateTime: tableNow, FinishedAt: NoInstant,
+			ID: row.ID, Shard: row.Shard, Key: s.Key, Generation: tableGeneration + 1, Content: s.Content, Traceparent: "new",
+			AnsweredAt: NoInstant, CreateTime: row.CreateTime,
+			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant, UpdateTime: tableNow, FinishedAt: NoInstant},
 		}
 		if row.State == Paused {
 			want.State, want.NextTryTime = Paused, NoInstant
@@ -309,7 +311,7 @@ func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
 	past := Content{RingAt: tableNow - 3_600_000, LatestRingAt: tableNow - 1_800_000, MaxRings: 1}
 	key := Key{"shop", "4711"}
 	set := Op{Set: &Set{Key: key, Content: past}}
-	over := Alarm{ID: 7, Key: key, State: Rung, Generation: 1, NextTryTime: NoInstant, FinishedAt: 5}
+	over := Alarm{ID: 7, Key: key, Generation: 1, RingRow: RingRow{State: Rung, NextTryTime: NoInstant, FinishedAt: 5}}
 	scheduled := over
 	scheduled.State, scheduled.NextTryTime, scheduled.FinishedAt = Scheduled, tableNow+5, NoInstant
 	dead := over

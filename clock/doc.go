@@ -43,19 +43,21 @@
 //	            timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
 //	            store.go waker.go metrics.go dropreason.go stream.go
-//	decisions   the effect of each op on its row
-//	            decide.go decide_answer.go decide_dead.go decision.go
+//	decisions   the effect of each op, and of each ring's outcome, on the row
+//	            decide.go decide_answer.go decide_dead.go decision.go fate.go
 //	requests    what applications and people ask, and its validation
 //	            op.go set.go cancel.go answer.go kick.go condition.go
 //	model       the alarm and its parts, rings and their outcomes, errors
-//	            alarm.go content.go key.go state.go ring.go ringid.go answerkind.go deliverymode.go retry.go instant.go errors.go
+//	            alarm.go content.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
+//	            instant.go errors.go
 //
 // # Invariants
 //
 //  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.
 //  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again only after
 //     a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a set.
-//  3. Decide and Settle are pure functions. They are the same for every engine, and are tested without an engine.
+//  3. Op.Decide and FateOf are pure functions: the effects of a request and of a ring's outcome on the row. They are the same for every
+//     engine, and are tested without an engine.
 //  4. ring_no counts the confirmed rings of the generation. A message carries ring_no+1, so all copies of one ring have the
 //     same message id.
 //  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the database's

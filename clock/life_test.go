@@ -157,26 +157,26 @@ func (l *life) takeClaim(t *rapid.T) {
 		t.Skip("nothing is due")
 	}
 	a := l.row
-	switch {
-	case a.LatestRingAt != NoInstant && a.LatestRingAt < l.now:
-		a.State, a.NextTryTime, a.FinishedAt = Expired, NoInstant, l.now
-		l.acks.claimed()
-		return
-	case a.State == Ringing && a.RingNo >= a.MaxRings:
-		a.State, a.NextTryTime, a.FinishedAt = Dead, NoInstant, l.now
-		l.acks.claimed()
-		return
+	ring := &Ring{
+		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, LatestRingAt: a.LatestRingAt, RungAt: l.now,
+		Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Before: a.RingRow,
 	}
 	l.acks.claimed()
-	l.before, l.twoPhase = *a, rapid.Bool().Draw(t, "two-phase")
-	l.claim = &Ring{
-		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
-		LatestRingAt: a.LatestRingAt, RungAt: l.now, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, InDoubt: a.InDoubt,
+	switch {
+	case a.LatestRingAt != NoInstant && a.LatestRingAt < l.now:
+		a.RingRow = FateOf(ring, Outcome{Kind: TooLate}, l.now).RingRow
+		l.acks.ended(ring.ID(), a)
+		return
+	case a.State == Ringing && a.RingNo >= a.MaxRings:
+		a.RingRow = FateOf(ring, Outcome{Kind: Unacknowledged}, l.now).RingRow
+		l.acks.ended(ring.ID(), a)
+		return
 	}
+	l.before, l.twoPhase, l.claim = *a, rapid.Bool().Draw(t, "two-phase"), ring
 	if l.twoPhase {
 		a.State, a.RungAt, a.NextTryTime = Ringing, NoInstant, l.now+2000
 	}
-	if id := l.claim.MessageID(); l.stopped[a.Generation] || l.confirmed[id] {
+	if id := ring.MessageID(); l.stopped[a.Generation] || l.confirmed[id] {
 		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v", id, l.stopped[a.Generation], l.confirmed[id])
 	}
 }
@@ -191,14 +191,13 @@ func (l *life) settle(t *rapid.T) {
 
 func (l *life) settleAs(t *rapid.T, kind OutcomeKind) {
 	r := l.claim
-	f := Settle(r, Outcome{Kind: kind, Reason: "x"}, l.now)
+	f := FateOf(r, Outcome{Kind: kind, Reason: "x"}, l.now)
 	a := l.before
-	a.State, a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.State, f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
-	if f.Outcome.Kind == Confirmed {
-		a.RingNo, a.RungAt = r.RingNo, r.RungAt
+	a.RingRow = f.RingRow
+	if kind == Confirmed {
 		l.confirmed[r.MessageID()] = true
 	}
-	if r.InDoubt && !f.InDoubt && f.Outcome.Kind != Confirmed {
+	if r.InDoubt() && !f.InDoubt && kind != Confirmed {
 		t.Fatal("in_doubt was cleared without a confirm")
 	}
 	l.row, l.claim = &a, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -32,9 +31,6 @@ func (p RetryPolicy) Wait(failed int, fraction float64) time.Duration {
 	drawn := math.Ceil(whole * (0.5 + fraction/2)) // rounded up: otherwise 1 ms could become no wait at all
 	return time.Duration(min(drawn, math.Floor(whole))) * time.Millisecond
 }
-
-// draw returns Wait with a random fraction, so that rings which failed together are not tried together again.
-func (p RetryPolicy) draw(failed int) time.Duration { return p.Wait(failed, rand.Float64()) }
 
 // Exhausted reports whether the policy allows no retry after the given number of failed tries.
 func (p RetryPolicy) Exhausted(failed int) bool { return p.Limit != NoLimit && failed > p.Limit }

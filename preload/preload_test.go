@@ -226,7 +226,8 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}
 	r.table.mu.Unlock()
 	r.Wake([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
-		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10)}, NextTryTime: due,
+		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10)},
+		RingRow: clock.RingRow{NextTryTime: due},
 	}}})
 }
 

@@ -93,7 +93,7 @@ func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 	for i := range rings {
 		r, k := &rings[i], outcomes[i].Kind
 		tries[k]++
-		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes == 0 && !r.InDoubt {
+		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes() == 0 && !r.InDoubt() {
 			m.lateness.Observe(now.Sub(r.RingAt).Seconds())
 		}
 	}

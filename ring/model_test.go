@@ -247,23 +247,22 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 		}
 	}
 	j := req.Judge(candidates, db.clock.now())
-	c := &store.Claim{Ended: j.Ended, Deferred: j.Deferred, AtMostOnce: j.AtMostOnce}
-	for _, e := range j.Ended {
-		db.end(e)
+	c := &store.Claim{Ended: j.EndedAlarms(), Deferred: j.Deferred, AtMostOnce: j.AtMostOnce}
+	for i := range j.Ended {
+		db.end(j.Ended[i].ID, j.Ended[i].Fate)
 	}
-	s := &modelSettler{db: db, claimID: req.ClaimID, before: j.Taken, twoPhase: req.Lease > 0 && !req.AtMostOnce, atMostOnce: req.AtMostOnce}
+	s := &modelSettler{db: db, request: req, twoPhase: req.Lease > 0 && !req.AtMostOnce}
 	for i := range j.Taken {
 		r := db.rows[j.Taken[i].ID]
-		c.Rings = append(c.Rings, ringOf(r, req))
-		s.claimed = append(s.claimed, r.Alarm)
-		switch {
-		case req.AtMostOnce:
-			r.State, r.NextTryTime, r.InDoubt, r.ClaimID = clock.Rung, clock.NoInstant, true, req.ClaimID
-			r.RungAt, r.FinishedAt = req.Now, req.Now
-		case req.Lease > 0:
-			r.State, r.RungAt, r.NextTryTime, r.claim = clock.Ringing, clock.NoInstant, req.Now.Add(req.Lease), req.ClaimID
-		default:
+		ring := ringOf(r, &req)
+		c.Rings = append(c.Rings, ring)
+		if s.twoPhase || req.AtMostOnce {
+			r.RingRow = req.RowAfterClaim(&ring)
+		} else {
 			r.locked = true
+		}
+		if s.twoPhase {
+			r.claim = req.ClaimID
 		}
 		db.claims[r.Application]++
 	}
@@ -289,25 +288,22 @@ func (db *modelDB) noteClaim(rings []clock.Ring, twoPhase bool) {
 
 func candidate(r *modelRow) store.Candidate {
 	return store.Candidate{
-		ID: r.ID, Key: r.Key, State: r.State, Generation: r.Generation, RingNo: r.RingNo, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
-		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Priority), LastError: r.LastError, InDoubt: r.InDoubt, ClaimID: r.ClaimID,
-		RungAt: r.RungAt, PayloadLength: len(r.Payload),
+		ID: r.ID, Key: r.Key, Generation: r.Generation, RingRow: r.RingRow, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
+		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Priority), PayloadLength: len(r.Payload), Retry: r.Retry,
 	}
 }
 
-func ringOf(r *modelRow, req store.ClaimRequest) clock.Ring {
-	return clock.Ring{
-		AlarmID: r.ID, Key: r.Key, Shard: r.Shard, Generation: r.Generation, RingNo: r.RingNo + 1, RetryTimes: r.RetryTimes,
-		RingAt: r.RingAt, LatestRingAt: r.LatestRingAt, RungAt: req.Now, ClaimID: req.ClaimID, Payload: r.Payload, Retry: r.Retry,
-		AckTimeout: r.AckTimeout, MaxRings: r.MaxRings, Priority: r.Priority, Delivery: r.Delivery, InDoubt: r.InDoubt,
-	}
+func ringOf(r *modelRow, request *store.ClaimRequest) clock.Ring {
+	c := candidate(r)
+	ring := request.Ring(&c)
+	ring.Shard, ring.RingAt, ring.Payload, ring.Priority = r.Shard, r.RingAt, r.Payload, r.Priority
+	return ring
 }
 
-func (db *modelDB) end(e store.EndedAlarm) {
-	r := db.rows[e.ID]
-	r.InDoubt = r.InDoubt || r.Claimed()
-	r.State, r.NextTryTime, r.LastError, r.FinishedAt = e.State, clock.NoInstant, e.Reason, db.clock.now()
-	db.ended[e.ID] = e.State
+// end writes the fate of an alarm that ends without a ring.
+func (db *modelDB) end(id int64, fate clock.Fate) {
+	db.rows[id].RingRow = fate.RingRow
+	db.ended[id] = fate.State
 }
 
 func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) ([]store.EndedAlarm, store.Position, error) {
@@ -331,10 +327,10 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 	var ended []store.EndedAlarm
 	for _, r := range due {
 		if r.LatestRingAt != clock.NoInstant && r.LatestRingAt < now {
-			c := candidate(r)
-			e := store.EndedAlarm{Key: r.Key, ID: r.ID, State: clock.Expired, Reason: c.ExpiredReason()}
-			db.end(e)
-			ended = append(ended, e)
+			ring := ringOf(r, &store.ClaimRequest{Now: now})
+			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, db.clock.now())
+			db.end(r.ID, fate)
+			ended = append(ended, store.EndedAlarm{Key: r.Key, ID: r.ID, State: fate.State, Reason: fate.LastError})
 		}
 	}
 	return ended, next, nil
@@ -342,23 +338,20 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 
 // modelSettler ends one claim.
 type modelSettler struct {
-	db         *modelDB
-	claimID    string
-	rings      []clock.Ring
-	before     []store.Candidate
-	claimed    []clock.Alarm
-	twoPhase   bool
-	atMostOnce bool
-	ended      bool
+	db       *modelDB
+	request  store.ClaimRequest
+	rings    []clock.Ring
+	twoPhase bool
+	ended    bool
 }
 
 // owns reports whether the row is still as the claim left it.
 func (s *modelSettler) owns(r *modelRow, ring *clock.Ring) bool {
 	switch {
-	case s.atMostOnce:
-		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.claimID
+	case s.request.AtMostOnce:
+		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.request.ClaimID
 	case s.twoPhase:
-		return r.claim == s.claimID
+		return r.claim == s.request.ClaimID
 	}
 	return true
 }
@@ -382,12 +375,9 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 			continue
 		}
 		if commit {
-			settled := store.RingSettlement(&s.rings[i], &s.before[i], &fates[i])
-			r.State, r.NextTryTime, r.RingNo, r.RetryTimes = settled.State, settled.NextTryTime, settled.RingNo, settled.RetryTimes
-			r.InDoubt, r.ClaimID, r.RungAt, r.FinishedAt = settled.InDoubt, settled.ClaimID, settled.RungAt, settled.FinishedAt
-			r.LastError, r.claim = cmp.Or(settled.LastError, r.LastError), ""
+			r.RingRow, r.claim = fates[i].RingRow, ""
 		}
-		if !s.twoPhase && !s.atMostOnce {
+		if !s.twoPhase && !s.request.AtMostOnce {
 			r.locked = false
 		}
 	}
@@ -402,10 +392,10 @@ func (s *modelSettler) Release(ctx context.Context) error {
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
 		switch {
-		case !s.twoPhase && !s.atMostOnce:
+		case !s.twoPhase && !s.request.AtMostOnce:
 			r.locked = false
 		case err == nil && s.owns(r, &s.rings[i]):
-			r.Alarm, r.claim = s.claimed[i], ""
+			r.RingRow, r.claim = s.rings[i].Before, ""
 		}
 	}
 	return err
@@ -413,7 +403,7 @@ func (s *modelSettler) Release(ctx context.Context) error {
 
 // end checks that a held transaction ends once. The outcome of a committed claim may be written again after an error.
 func (s *modelSettler) end() {
-	if s.ended && !s.twoPhase && !s.atMostOnce {
+	if s.ended && !s.twoPhase && !s.request.AtMostOnce {
 		panic("a claim settled twice")
 	}
 	s.ended = true

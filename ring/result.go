@@ -102,13 +102,10 @@ func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now c
 	}
 	fates := make([]clock.Fate, len(outcomes))
 	for i, o := range outcomes {
-		switch {
-		case o.Kind == clock.Refused && refused > 1:
+		if o.Kind == clock.Refused && refused > 1 {
 			o.Kind = clock.Doubtful
-		case o.Kind == clock.Untaken:
-			o.Kind = clock.Unsent // the difference matters to the application's health, not to the row
 		}
-		fates[i] = clock.Settle(&rings[i], o, now)
+		fates[i] = clock.FateOf(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant {
 			r.reoffered = append(r.reoffered, store.Due{
 				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].Priority), Shard: rings[i].Shard,

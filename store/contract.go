@@ -128,9 +128,8 @@ type EndedAlarm struct {
 // Settler finishes one claim. The caller calls either Settle or Release. For a held claim it calls the method once. For a two-phase
 // claim it may call the method again after an error, until the claim ends.
 type Settler interface {
-	// Settle writes the outcome of each ring and commits. fates has one fate for each ring, in the order of Claim.Rings. now is the
-	// database's time. A fate adds an attempt unless LeavesNoAttempt reports true for its outcome. After ErrUnavailable nothing was
-	// written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
+	// Settle writes the row and the attempts (FateAttempts) of each fate, and commits. fates has one fate for each ring, in the order of
+	// Claim.Rings, as clock.FateOf returns it. now is the database's time. After ErrUnavailable nothing was written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
 	// ends.
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error
 	// Release undoes the claim of all rings. The caller has handed none of them over.
@@ -142,9 +141,8 @@ type Settler interface {
 // Claim locks the rows of IDs and never waits for a row that another transaction locks. It ends rows past their latest_ring_at, and
 // rows that have rung max_rings times without an acknowledgement. It takes the rest.
 //
-// Claim writes to a taken row the values of a confirmed ring. With a Lease it writes a claimed row instead: state ringing, rung_at
-// NULL, next_try_time at the claim's end. Settle corrects the rows whose ring was not confirmed. A set or cancel of a claimed row
-// waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
+// Claim writes ClaimRequest.RowAfterClaim to a taken row: the values of a confirmed ring, or with a Lease a claimed row. Settle writes
+// the rows whose fate differs from that (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
 //
 // Held claims use a connection pool of their own, so requests never wait for rings.
 type Claimer interface {

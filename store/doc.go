@@ -39,9 +39,12 @@
 //  16. An at-most-once alarm in doubt is not purged while its claim may still be settled, whatever the retention is.
 //  17. An unreadable row (CheckedColumns.Decode) never fails the rows beside it. A claim ends it as dead and names the column in
 //     last_error and in an attempt. Lists and single reads show it with that reason. A set repairs it, unless its state is unknown.
-//  18. The reason of an expired alarm says whether a ring may have arrived (Candidate.ExpiredReason).
+//  18. The reason of an expired alarm says whether a ring may have arrived (clock.FateOf).
 //  19. Reads of requests, which are lists and reads of one alarm, have connections of their own and places in a ReadGate. A place is
 //     free again once the server was told to end the read's statement. A list keeps one row in memory.
+//  20. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeAlarms, TakeFresh,
+//     FinishAlarms, TakeOnce, ExpireAlarms, KillAlarms, BuryAlarm) writes exactly that row. Settle writes a row if and only if its fate
+//     differs from ClaimRequest.RowAfterClaim, whatever the kind of the outcome.
 //
 // # Which read uses which index
 //

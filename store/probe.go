@@ -15,9 +15,10 @@ const probeApplication = "clockd"
 // back on an error. It must commit, because a full disk may show only then.
 func Probe(ctx context.Context, tx WriteTx, now clock.Instant, shardCount int, remove func(id int64) (int64, error)) error {
 	a := clock.Alarm{
-		Key: clock.Key{Application: probeApplication, BusinessID: "write-probe-" + rand.Text()}, State: clock.Paused, Generation: 1,
-		Content:     clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, ContentType: clock.NoPayload.DefaultContentType(), Retry: clock.DefaultRetryPolicy(), MaxRings: 1},
-		NextTryTime: clock.NoInstant, CreateTime: now, UpdateTime: now,
+		Key: clock.Key{Application: probeApplication, BusinessID: "write-probe-" + rand.Text()}, Generation: 1,
+		Content:    clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, ContentType: clock.NoPayload.DefaultContentType(), Retry: clock.DefaultRetryPolicy(), MaxRings: 1},
+		RingRow:    clock.RingRow{State: clock.Paused, NextTryTime: clock.NoInstant, UpdateTime: now},
+		CreateTime: now,
 	}
 	a.Shard = a.Key.Shard(shardCount)
 	ids, err := tx.Insert(ctx, []*clock.Alarm{&a}, true)

@@ -162,8 +162,8 @@ func (w *write) cancelFirst(ctx context.Context) error {
 // CancelledAlarm returns an alarm that was cancelled at now, with no more fields than clock.Cancel.Brief asks for.
 func CancelledAlarm(id int64, key clock.Key, shard int, generation int64, now clock.Instant) clock.Alarm {
 	return clock.Alarm{
-		ID: id, Key: key, Shard: shard, State: clock.Cancelled, Generation: generation,
-		NextTryTime: clock.NoInstant, UpdateTime: now, FinishedAt: now,
+		ID: id, Key: key, Shard: shard, Generation: generation,
+		RingRow: clock.RingRow{State: clock.Cancelled, NextTryTime: clock.NoInstant, UpdateTime: now, FinishedAt: now},
 	}
 }
 

@@ -300,7 +300,8 @@ func TestWriteLoadsAtMostLoadBytes(t *testing.T) {
 			for i := range ops {
 				id := fmt.Sprint(i)
 				m.rows[keyOf(id)] = clock.Alarm{
-					ID: int64(i + 1), Key: keyOf(id), State: clock.Scheduled, Generation: 1, NextTryTime: 1, Content: clock.Content{RingAt: 1, Payload: make([]byte, size)},
+					ID: int64(i + 1), Key: keyOf(id), Generation: 1, Content: clock.Content{RingAt: 1, Payload: make([]byte, size)},
+					RingRow: clock.RingRow{State: clock.Scheduled, NextTryTime: 1},
 				}
 				m.held[keyOf(id)] = name == "held"
 				ops[i] = op(id)

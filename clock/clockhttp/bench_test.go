@@ -32,12 +32,15 @@ func cancelledRow(op clock.Op) *clock.Alarm {
 		return nil
 	}
 	return &clock.Alarm{
-		Key: op.Key(), State: clock.Scheduled, Generation: 1, RungAt: clock.NoInstant, FinishedAt: clock.NoInstant, AnsweredAt: clock.NoInstant,
+		Key: op.Key(), Generation: 1, AnsweredAt: clock.NoInstant,
 		Content: clock.Content{
 			RingAt: 1_900_000_000_000, LatestRingAt: clock.NoInstant, PayloadKind: clock.JSON, Payload: benchPayload,
 			ContentType: "application/json", Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
 		},
-		NextTryTime: 1_900_000_000_000, CreateTime: 1_800_000_000_000, UpdateTime: 1_800_000_000_000,
+		RingRow: clock.RingRow{
+			State: clock.Scheduled, NextTryTime: 1_900_000_000_000, RungAt: clock.NoInstant, UpdateTime: 1_800_000_000_000, FinishedAt: clock.NoInstant,
+		},
+		CreateTime: 1_800_000_000_000,
 	}
 }
 

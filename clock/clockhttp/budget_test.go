@@ -164,7 +164,7 @@ func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 	h.store.mu.Lock()
 	for i := range 1000 { // all alarms share one payload
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprintf("%05d", i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: text}, State: clock.Scheduled, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: text}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	h.store.mu.Unlock()
 	before := heap()
@@ -194,7 +194,7 @@ func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout = 300 * time.Millisecond })
 	for i := range 200 {
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprintf("%05d", i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: []byte(strings.Repeat("x", 64<<10))}, State: clock.Scheduled, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: []byte(strings.Repeat("x", 64<<10))}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	for range 10 {
 		conn := h.dial()
@@ -211,7 +211,7 @@ func TestPageEndsBeforeTheAlarmThatExceedsTheLimit(t *testing.T) {
 	sizes := []int{10, ListBytes - 2000, 3000, ListBytes + 10, 5, ListBytes / 2, ListBytes / 2, 7}
 	for i, size := range sizes {
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprint(i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Binary, Payload: make([]byte, size/4*3)}, State: clock.Scheduled, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Binary, Payload: make([]byte, size/4*3)}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	var ids string
 	for cursor := ""; ; {

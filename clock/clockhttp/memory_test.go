@@ -62,7 +62,7 @@ func (s *memoryStore) apply(op clock.Op, now clock.Instant) clock.Decision {
 	}
 	if op.Cancel != nil && op.Cancel.Brief && d.Verdict == clock.Disarm {
 		a := &d.Alarm
-		d.Alarm = clock.Alarm{Key: a.Key, ID: a.ID, Shard: a.Shard, State: a.State, Generation: a.Generation, NextTryTime: a.NextTryTime}
+		d.Alarm = clock.Alarm{Key: a.Key, ID: a.ID, Shard: a.Shard, Generation: a.Generation, RingRow: clock.RingRow{State: a.State, NextTryTime: a.NextTryTime}}
 	}
 	return d
 }

@@ -179,7 +179,7 @@ func appendEvent(b []byte, r *clock.Ring) []byte {
 	b = append(b, `,"ring_no":`...)
 	b = strconv.AppendInt(b, int64(r.RingNo), 10)
 	b = append(b, `,"retry_times":`...)
-	b = strconv.AppendInt(b, int64(r.RetryTimes), 10)
+	b = strconv.AppendInt(b, int64(r.RetryTimes()), 10)
 	b = appendInstant(append(b, `,"ring_at":`...), r.RingAt)
 	b = appendInstant(append(b, `,"rung_at":`...), r.RungAt)
 	b = append(b, `,"claim_id":`...)

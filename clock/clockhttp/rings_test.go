@@ -34,7 +34,7 @@ const ringsURL = "/v1/applications/shop/rings"
 
 func testRing(kind clock.PayloadKind, payload string) clock.Ring {
 	return clock.Ring{
-		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a\nb/ä"}, Generation: 3, RingNo: 2, RetryTimes: 1,
+		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a\nb/ä"}, Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 1},
 		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: kind, ContentType: kind.DefaultContentType(),
 	}
 }

@@ -325,7 +325,7 @@ func FuzzSetBody(f *testing.F) {
 		if err := json.Unmarshal(body, &members); err != nil {
 			t.Fatalf("accepted %s: %v", body, err)
 		}
-		a := clock.Alarm{State: clock.Scheduled, Content: b.set.Content}
+		a := clock.Alarm{RingRow: clock.RingRow{State: clock.Scheduled}, Content: b.set.Content}
 		var response map[string]json.RawMessage
 		if err := json.Unmarshal(appendAlarm(nil, &a), &response); err != nil {
 			t.Fatalf("%s is returned as %s: %v", body, appendAlarm(nil, &a), err)
@@ -377,8 +377,10 @@ func BenchmarkAppendAlarm(b *testing.B) {
 		b.Fatal(err)
 	}
 	a := clock.Alarm{
-		Key: d.set.Key, State: clock.Scheduled, Generation: 1, Content: d.set.Content, NextTryTime: d.set.RingAt,
-		RungAt: clock.NoInstant, FinishedAt: clock.NoInstant, CreateTime: 1e12, UpdateTime: 1e12,
+		Key: d.set.Key, Generation: 1, Content: d.set.Content, CreateTime: 1e12,
+		RingRow: clock.RingRow{
+			State: clock.Scheduled, NextTryTime: d.set.RingAt, RungAt: clock.NoInstant, UpdateTime: 1e12, FinishedAt: clock.NoInstant,
+		},
 	}
 	buffer := make([]byte, 0, 4096)
 	b.ReportAllocs()

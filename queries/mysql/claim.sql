@@ -23,7 +23,7 @@ FOR UPDATE SKIP LOCKED;
 SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) ORDER BY id;
 
 -- name: TakeAlarms :execrows
--- Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
+-- Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
 -- state and counters: comparing these columns costs nothing. For the other rows the whole version is compared in the format of LockDue,
 -- which costs some microseconds a row.
 -- The last parameter is repeated for each of these versions; sqlc silently drops it (versions.go).
@@ -42,8 +42,7 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
           IN (sqlc.arg(versions)));
 
 -- name: TakeOnce :execrows
--- Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
--- known.
+-- Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS SIGNED),
@@ -74,12 +73,12 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
           IN (sqlc.arg(versions)));
 
 -- name: FinishAlarms :execrows
--- Writes the confirmed outcome of a two-phase claim to the rows that have not changed since LeaseAlarms.
+-- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since LeaseAlarms.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(rung_at) AS SIGNED) + ack_timeout, NULL),
     ring_no = ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(rung_at) AS SIGNED),
-    update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(rung_at) AS SIGNED))
+    update_time = CAST(sqlc.arg(rung_at) AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(sqlc.arg(rung_at) AS SIGNED))
 WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)
   AND state = 2 AND rung_at IS NULL;
 
@@ -100,8 +99,7 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: ExpireAlarms :execrows
--- Ends due rows whose latest_ring_at has passed, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim
--- held becomes in doubt.
+-- Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
 -- The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
@@ -116,7 +114,7 @@ SET last_error = CASE
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED);
 
 -- name: KillAlarms :execrows
--- Ends due rows that have rung max_rings times without an acknowledgement.
+-- Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(sqlc.arg(now) AS SIGNED),
@@ -125,22 +123,23 @@ WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(n
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
 -- name: BuryAlarm :execrows
--- Ends a due row with an unreadable column. generation is -1 if that column is unreadable too.
+-- Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
+-- unreadable too.
 -- Index: primary key. Rows: one.
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 5, next_try_time = NULL, last_error = sqlc.arg(reason),
+SET in_doubt = IF(in_doubt <> 0 OR state = 2 AND rung_at IS NULL, 1, 0), state = 5, next_try_time = NULL, last_error = sqlc.arg(reason),
     update_time = CAST(sqlc.arg(now) AS SIGNED), finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id = sqlc.arg(id) AND (CAST(sqlc.arg(generation) AS SIGNED) = -1 OR generation = CAST(sqlc.arg(generation) AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED);
 
 -- name: SettleAlarms :execrows
--- Writes the outcomes of the rings. For Release it restores the rows as they were before the claim. The claim has locked all these rows.
+-- Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). The claim has locked all these rows.
 -- The inner SELECT is repeated for each row; -1 stands for NULL.
--- Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
+-- Index: primary key. Rows: at most a batch of rings; with a held claim only the rows that differ from the confirmed row.
 UPDATE (
     SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
-    a.last_error = IF(s.last_error = '', a.last_error, s.last_error), a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
+    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1);

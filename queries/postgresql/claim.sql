@@ -13,7 +13,7 @@ ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
 -- name: TakeAlarms :many
--- Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read.
+-- Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
 SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
@@ -71,22 +71,21 @@ RETURNING id, application, business_id, shard, generation, payload, payload_kind
           create_time;
 
 -- name: FinishAlarms :exec
--- Writes the confirmed outcome of a two-phase claim to the rows that have not changed since the claim. SettleAlarms writes all other
--- outcomes.
+-- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since the claim. SettleAlarms writes all other rows.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
 SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
     next_try_time = CASE WHEN a.ack_timeout > 0 THEN sqlc.arg(rung_at)::bigint + a.ack_timeout END,
     ring_no = a.ring_no + 1, in_doubt = 0, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(rung_at)::bigint,
-    update_time = sqlc.arg(now)::bigint,
+    update_time = sqlc.arg(rung_at)::bigint,
     finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE sqlc.arg(rung_at)::bigint END
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(generations)::bigint[]) AS generation) r
 WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
   AND coalesce(a.next_try_time = sqlc.arg(claim_end)::bigint, FALSE);
 
 -- name: TakeOnce :many
--- Claims alarms that ring at most once: exactly the row versions that LockDue read. The ring is written before the message is handed
--- over, and is in doubt until its outcome is known.
+-- Claims alarms that ring at most once: exactly the row versions that LockDue read. It writes the row of a ring in doubt (clock.FateOf)
+-- before the message is handed over.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint,
@@ -125,8 +124,8 @@ WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ri
 RETURNING a.*;
 
 -- name: EndAlarms :exec
--- Ends due rows that cannot ring any more, as expired or dead, and inserts their attempts. It changes exactly the row versions that
--- LockDue read. A row that a two-phase claim held becomes in doubt.
+-- Ends due rows that cannot ring any more, as clock.FateOf says, and inserts their attempts. It changes exactly the row versions that
+-- LockDue read.
 -- Index: primary key. Rows: few.
 WITH e AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
@@ -134,11 +133,11 @@ WITH e AS (
            unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
            unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
            unnest(sqlc.arg(states)::smallint[]) AS state,
-           unnest(sqlc.arg(reasons)::varchar[]) AS reason
+           unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
+           unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt
 ), ended AS (
     UPDATE alarm a
-    SET state = e.state, in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, next_try_time = NULL,
-        last_error = e.reason, update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint
+    SET state = e.state, in_doubt = e.in_doubt, next_try_time = NULL, last_error = e.last_error, update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint
     FROM e
     WHERE a.id = e.id AND a.generation = e.generation AND a.update_time = e.update_time
       AND coalesce(a.next_try_time = e.next_try_time, FALSE) AND a.state NOT IN (3, 4, 5, 6, 7)
@@ -159,10 +158,11 @@ WHERE (t.alarm_id IN (SELECT ended.id FROM ended)) IS TRUE
 ORDER BY t.position;
 
 -- name: SettleAlarms :exec
--- Writes the outcomes of the rings, and inserts their attempts. For Release it restores the rows as they were before the claim. It
+-- Writes rows after their rings, or restores rows as they were before the claim (store.Settlement), and inserts the attempts. It
 -- changes only rows that have not changed since the claim. IS TRUE makes PostgreSQL look up the ids by hash; as a join they would be a
 -- nested loop, because the session turns other joins off.
--- Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
+-- Index: primary key. Rows: at most a batch of rings; with a held claim only the rows with attempts, and the rows that differ from the
+-- confirmed row.
 WITH s AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
            unnest(sqlc.arg(generations)::bigint[]) AS generation,
@@ -183,7 +183,7 @@ WITH s AS (
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = CASE WHEN s.last_error = '' THEN a.last_error ELSE s.last_error END, in_doubt = s.in_doubt,
+        last_error = s.last_error, in_doubt = s.in_doubt,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s

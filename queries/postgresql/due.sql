@@ -84,8 +84,7 @@ SELECT (SELECT count(*)
         ) d)::bigint AS oldest;
 
 -- name: ExpireAlarms :many
--- Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. It skips locked rows. A row that a
--- two-phase claim held becomes in doubt.
+-- Ends the due rows whose latest_ring_at has passed, and skips locked rows. It writes the row of clock.FateOf for TooLate.
 -- Index: primary key. Rows: few of the ids.
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f

@@ -23,8 +23,7 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND next_
 RETURNING id, payload;
 
 -- name: TakeOnce :many
--- Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
--- known.
+-- Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = sqlc.arg(claim_id), rung_at = CAST(sqlc.arg(now) AS INTEGER),
@@ -35,21 +34,20 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state
 RETURNING id, payload;
 
 -- name: EndAlarms :execrows
--- Ends a due row that cannot ring any more, as expired or dead. A row that a two-phase claim held becomes in doubt. The statement is run
--- for each row.
+-- Ends a due row that cannot ring any more, as clock.FateOf says. The statement is run for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, state = sqlc.arg(state), next_try_time = NULL, last_error = sqlc.arg(reason), update_time = CAST(sqlc.arg(now) AS INTEGER),
+SET in_doubt = sqlc.arg(in_doubt), state = sqlc.arg(state), next_try_time = NULL, last_error = sqlc.arg(last_error), update_time = CAST(sqlc.arg(now) AS INTEGER),
     finished_at = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id = sqlc.arg(id) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER);
 
 -- name: SettleAlarms :execrows
--- Writes the outcomes of rings. For Release it restores the rows as they were before the claim. It changes only rows that have not
+-- Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). It changes only rows that have not
 -- changed since the claim. The statement is run once for all rings that differ in nothing but the id.
 -- Index: primary key. Rows: a batch of rings when every ring is confirmed.
 UPDATE alarm
 SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
-    last_error = CASE WHEN CAST(sqlc.arg(last_error) AS TEXT) = '' THEN last_error ELSE CAST(sqlc.arg(last_error) AS TEXT) END,
+    last_error = sqlc.arg(last_error),
     in_doubt = sqlc.arg(in_doubt), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
     finished_at = sqlc.narg(finished_at)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND generation = sqlc.arg(generation)

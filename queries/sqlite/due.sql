@@ -53,8 +53,7 @@ SELECT CAST((SELECT COUNT(*)
                       FROM json_each(CAST(sqlc.arg(shards) AS TEXT)) s), -1) AS INTEGER) AS oldest;
 
 -- name: ExpireAlarms :many
--- Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim held
--- becomes in doubt.
+-- Ends the due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
 -- Index: primary key. Rows: few of the ids.
 UPDATE alarm
 SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,

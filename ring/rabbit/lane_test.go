@@ -25,7 +25,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	queue := b.queue("shop", nil)
 	full := clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"},
-		Generation: 3, RingNo: 2, RetryTimes: 5, RingAt: 1_700_000_000_999, RungAt: 1_700_000_001_456,
+		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: 1_700_000_001_456,
 		ClaimID: "c1", Payload: []byte("hello"), ContentType: "text/plain; charset=utf-8",
 		AckTimeout: time.Minute, Priority: 7, Traceparent: "00-aa-bb-01",
 	}

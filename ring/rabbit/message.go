@@ -118,7 +118,7 @@ func appendHeaders(b []byte, r *clock.Ring) []byte {
 	b = appendInt64(b, headerRungAt, int64(r.RungAt))
 	b = appendInt64(b, headerGeneration, r.Generation)
 	b = appendInt32(b, headerRingNo, int32(r.RingNo))
-	b = appendInt32(b, headerRetryTimes, int32(r.RetryTimes))
+	b = appendInt32(b, headerRetryTimes, int32(r.RetryTimes()))
 	b = appendText(b, headerClaimID, r.ClaimID)
 	if r.Traceparent != "" {
 		b = appendText(b, headerTraceparent, r.Traceparent)

@@ -62,7 +62,7 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 			BusinessID:  rapid.StringN(1, -1, maxShortString).Draw(t, "business id"),
 		},
 		RingNo:      rapid.IntRange(1, 1<<31-1).Draw(t, "ring no"),
-		RetryTimes:  rapid.IntRange(0, 1<<31-1).Draw(t, "retry times"),
+		Before:      clock.RingRow{RetryTimes: rapid.IntRange(0, 1<<31-1).Draw(t, "retry times")},
 		RingAt:      clock.Instant(rapid.Int64Range(-1500, 1<<48).Draw(t, "ring at")),
 		RungAt:      clock.Instant(rapid.Int64Range(0, 1<<48).Draw(t, "rung at")),
 		ClaimID:     rapid.String().Draw(t, "claim id"),
@@ -80,7 +80,7 @@ func publishing(r *clock.Ring, replyTo string) amqp.Publishing {
 		Headers: amqp.Table{
 			"x-application": r.Application, "x-business-id": r.BusinessID, "x-target-ring-at": int64(r.RingAt),
 			"x-rung-at": int64(r.RungAt), "x-generation": r.Generation, "x-ring-no": int32(r.RingNo),
-			"x-retry-times": int32(r.RetryTimes), "x-claim-id": r.ClaimID,
+			"x-retry-times": int32(r.RetryTimes()), "x-claim-id": r.ClaimID,
 		},
 		ContentType: r.ContentType, DeliveryMode: amqp.Persistent, Priority: uint8(r.Priority), CorrelationId: r.BusinessID,
 		MessageId: r.MessageID(), Timestamp: time.UnixMilli(int64(r.RingAt)), Type: "alarm.ring", AppId: "clockd", Body: r.Payload,

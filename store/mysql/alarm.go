@@ -28,9 +28,11 @@ func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) ([]clock.Alarm, error) {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
 		alarms[i] = clock.Alarm{
-			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Shard: int(r.Shard),
-			State: clock.State(r.State), Generation: r.Generation, NextTryTime: store.FromNull(r.NextTryTime),
-			LastError: r.LastError, InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt),
+			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Shard: int(r.Shard), Generation: r.Generation,
+			RingRow: clock.RingRow{
+				State: clock.State(r.State), NextTryTime: store.FromNull(r.NextTryTime), LastError: r.LastError, InDoubt: r.InDoubt != 0,
+				RungAt: store.FromNull(r.RungAt),
+			},
 		}
 	}
 	return alarms, nil

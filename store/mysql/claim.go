@@ -35,18 +35,17 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 // claim is a store.Settler: the rings of one claim, and the transaction of a held claim.
 type claim struct {
 	store.ClaimRequest
-	s      *Store
-	tx     *tx // open transaction with the locks; nil for a two-phase claim
-	rings  []clock.Ring
-	before []store.Candidate // the rows before the claim, in the order of rings
-	ended  []store.EndedAlarm
-	left   []int64
-	once   []int64
+	s     *Store
+	tx    *tx // open transaction with the locks; nil for a two-phase claim
+	rings []clock.Ring
+	ended []store.EndedAlarm
+	left  []int64
+	once  []int64
 }
 
 // run makes the claim in a transaction. A held claim keeps the transaction open.
 func (c *claim) run(ctx context.Context) (err error) {
-	c.rings, c.before, c.left, c.once = nil, nil, nil, nil
+	c.rings, c.left, c.once = nil, nil, nil
 	if c.tx, err = c.s.begin(ctx, c.s.rings); err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (c *claim) end(ctx context.Context, judged *store.Judgment) error {
 	if err := c.tx.commitAndBegin(ctx); err != nil {
 		return err
 	}
-	c.ended = append(c.ended, judged.Ended...)
+	c.ended = append(c.ended, judged.EndedAlarms()...)
 	return nil
 }
 
@@ -219,13 +218,13 @@ func unpackDue(row string) (r dueRow, err error) {
 // end writes the alarms that ended without a ring, and their attempts (ExpireAlarms, KillAlarms, BuryAlarm).
 func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store.Judgment) error {
 	var expired, dead []int64
-	var unreadable []*store.Candidate
-	for i, e := range judged.Ended {
-		switch {
-		case e.State == clock.Expired:
+	var unreadable []*store.Ending
+	for i := range judged.Ended {
+		switch e := &judged.Ended[i]; e.Fate.Outcome.Kind {
+		case clock.TooLate:
 			expired = append(expired, e.ID)
-		case judged.EndedRows[i].Unreadable != "":
-			unreadable = append(unreadable, &judged.EndedRows[i])
+		case clock.Unreadable:
+			unreadable = append(unreadable, e)
 		default:
 			dead = append(dead, e.ID)
 		}
@@ -238,8 +237,8 @@ func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store
 	}
 	for i := 0; err == nil && i < len(unreadable); i++ {
 		var m int64
-		c := unreadable[i]
-		m, err = s.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: c.Unreadable, Now: int64(now), ID: c.ID, Generation: c.Generation})
+		e := unreadable[i]
+		m, err = s.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: e.Fate.LastError, Now: int64(now), ID: e.ID, Generation: e.Generation})
 		n += m
 	}
 	if err == nil && int(n) != len(judged.Ended) {
@@ -256,7 +255,7 @@ func (s *Store) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids 
 		return 0, nil
 	}
 	return s.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{
-		Doubt: store.ReasonInDoubt, Unacknowledged: store.ReasonUnacknowledged, Reason: store.ReasonExpired, Now: int64(now), Ids: ids,
+		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: ids,
 	})
 }
 
@@ -299,7 +298,7 @@ func (c *claim) ring(ctx context.Context, rows []*dueRow, candidates []store.Can
 	if err != nil {
 		return err
 	}
-	c.rings, c.before = make([]clock.Ring, len(candidates)), candidates
+	c.rings = make([]clock.Ring, len(candidates))
 	for i := range candidates {
 		candidate := &candidates[i]
 		c.rings[i] = c.ringOf(rows[i])
@@ -334,12 +333,10 @@ func (c *claim) longPayloads(ctx context.Context, candidates []store.Candidate) 
 
 // ringOf returns the ring of a row. Its payload is nil if LockDue left it out.
 func (c *claim) ringOf(row *dueRow) clock.Ring {
-	return clock.Ring{
-		AlarmID: row.ID, Key: row.Key, Shard: row.shard, Generation: row.Generation, RingNo: row.RingNo + 1, RetryTimes: row.RetryTimes,
-		RingAt: row.ringAt, LatestRingAt: row.LatestRingAt, RungAt: c.Now, ClaimID: c.ClaimID, Payload: row.payload,
-		PayloadKind: row.payloadKind, ContentType: row.contentType, Retry: row.Retry, AckTimeout: row.AckTimeout, MaxRings: row.MaxRings,
-		Priority: row.priority, Delivery: row.Delivery, Traceparent: row.traceparent, InDoubt: row.InDoubt || row.Claimed(),
-	}
+	ring := c.Ring(&row.Candidate)
+	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = row.shard, row.ringAt, row.priority, row.traceparent
+	ring.Payload, ring.PayloadKind, ring.ContentType = row.payload, row.payloadKind, row.contentType
+	return ring
 }
 
 func idOfCandidate(c *store.Candidate) int64 { return c.ID }

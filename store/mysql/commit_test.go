@@ -111,7 +111,7 @@ func TestCutCommitIsUnconfirmedAndNotReplayed(t *testing.T) {
 		}
 		confirmed := make([]clock.Fate, 2)
 		for i := range confirmed {
-			confirmed[i] = clock.Settle(&claim.Rings[i], clock.Outcome{Kind: clock.Confirmed}, t0)
+			confirmed[i] = clock.FateOf(&claim.Rings[i], clock.Outcome{Kind: clock.Confirmed}, t0)
 		}
 		if err := claim.Settler.Settle(t.Context(), t0, confirmed); !errors.Is(err, clock.ErrUnconfirmed) {
 			t.Errorf("a settlement whose COMMIT was cut: %v", err)

@@ -46,14 +46,19 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 		}
 		ended = make([]store.EndedAlarm, len(rows))
 		for i, r := range rows {
-			c := store.Candidate{
+			ring := clock.Ring{Before: clock.RingRow{
 				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt), LastError: r.LastError,
-			}
+			}}
+			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, now)
 			ended[i] = store.EndedAlarm{
-				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired, Reason: c.ExpiredReason(),
+				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: fate.State, Reason: fate.LastError,
 			}
 		}
-		return s.end(ctx, t, now, &store.Judgment{Ended: ended})
+		n, err := s.expireAlarms(ctx, t, now, idsOf(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
+		if err == nil && int(n) != len(rows) {
+			return store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
+		}
+		return err
 	})
 	return ended, err
 }

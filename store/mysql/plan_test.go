@@ -93,7 +93,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: finish", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
-			_, err := s.q.FinishAlarms(ctx, db, dbsqlc.FinishAlarmsParams{RungAt: 1, ClaimID: "c", Now: 1, Ids: ids, Generation: 1, ClaimEnd: planEnd})
+			_, err := s.q.FinishAlarms(ctx, db, dbsqlc.FinishAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: lease", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
@@ -106,7 +106,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 		{"settle", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
-				args = appendSettled(args, &settlement{Settlement: store.Settlement{ID: id, Generation: 1, State: clock.Scheduled, LastError: "x"}})
+				args = appendSettled(args, &store.Settlement{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled, LastError: "x"}})
 			}
 			_, err := s.q.SettleAlarms(ctx, bulk{DBTX: db, part: settleRow, rows: len(ids), args: args}, dbsqlc.SettleAlarmsParams{})
 			return err
@@ -153,7 +153,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 		{"rewrite", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
-				args = appendRewritten(args, &clock.Alarm{ID: id, Generation: 2, State: clock.Scheduled})
+				args = appendRewritten(args, &clock.Alarm{ID: id, Generation: 2, RingRow: clock.RingRow{State: clock.Scheduled}})
 			}
 			b := bulk{DBTX: db, part: rewriteRow, rows: len(ids), args: append(args, 1, 1)}
 			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{})
@@ -162,7 +162,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 		{"amend", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
-				args = appendAmended(args, &clock.Alarm{ID: id, Generation: 1, State: clock.Scheduled})
+				args = appendAmended(args, &clock.Alarm{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled}})
 			}
 			b := bulk{DBTX: db, part: amendRow, rows: len(ids), args: append(args, 1, 0, 1)}
 			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{})

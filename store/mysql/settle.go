@@ -12,59 +12,44 @@ import (
 
 var _ store.Settler = (*claim)(nil)
 
-// Settle writes the fate of each ring. The rows of a held claim already contain the confirmed outcome. So a confirmed ring needs only the
-// COMMIT, and an attempt if the ring before it was not acknowledged.
+// Settle writes the rows whose fate differs from the row that the claim wrote, and the attempts. A confirmed ring of a held claim needs
+// only the COMMIT, and an attempt if the ring before it was not acknowledged.
 func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
+	attempts := store.FateAttempts(c.rings, fates, now)
+	if c.FinishesAtOnce(c.rings, fates, attempts) {
+		return c.s.transact(ctx, c.s.rings, "settle", func(t *tx, _ bool) error { return c.finish(ctx, t) })
+	}
+	settled := c.Settlements(c.rings, fates, nil)
 	if c.tx == nil {
-		return c.settleCommitted(ctx, now, fates)
+		return c.s.transact(ctx, c.s.rings, "settle", func(t *tx, _ bool) error { return c.settleUnchanged(ctx, t, settled, attempts) })
 	}
-	var settled []settlement
-	for i := range fates {
-		if fates[i].Outcome.Kind != clock.Confirmed {
-			settled = append(settled, settlement{store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now})
-		}
-	}
-	if err := c.s.settle(ctx, c.tx, settled, store.FateAttempts(c.rings, c.before, fates, now)); err != nil {
+	if err := c.s.settle(ctx, c.tx, settled, attempts); err != nil {
 		c.tx.rollback(ctx)
 		return c.s.mapError("settle", err)
 	}
 	return c.s.mapError("settle", c.tx.commit(ctx))
 }
 
-// settleCommitted settles a two-phase claim. It writes the rows that are still as the claim left them. Other rows were claimed again after
-// the claim's end, or set again.
-func (c *claim) settleCommitted(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
-	all := store.FateAttempts(c.rings, c.before, fates, now)
-	finishes := !c.AtMostOnce && len(all) == 0 && store.AllConfirmed(fates)
-	return c.s.transact(ctx, c.s.rings, "settle", func(t *tx, _ bool) error {
-		if finishes {
-			return c.finish(ctx, t, now)
+// settleUnchanged writes the settlements and attempts of the rows that are still as the two-phase claim left them. Other rows were claimed
+// again after the claim's end, or set again.
+func (c *claim) settleUnchanged(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+	ours, err := c.lockCommitted(ctx, t)
+	if err != nil {
+		return err
+	}
+	var unchanged []store.Settlement
+	for i := range settled {
+		if ours[settled[i].ID] {
+			unchanged = append(unchanged, settled[i])
 		}
-		ours, err := c.lockCommitted(ctx, t)
-		if err != nil {
-			return err
-		}
-		var settled []settlement
-		for i := range fates {
-			if ours[c.rings[i].AlarmID] {
-				settled = append(settled, settlement{store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now})
-			}
-		}
-		var attempts []store.AlarmAttempt
-		for _, a := range all {
-			if ours[a.AlarmID] {
-				attempts = append(attempts, a)
-			}
-		}
-		return c.s.settle(ctx, t, settled, attempts)
-	})
+	}
+	return c.s.settle(ctx, t, unchanged, store.AttemptsOf(attempts, ours))
 }
 
-// finish writes the confirmed outcome of a two-phase claim (FinishAlarms). It takes a statement for each generation; a batch has few of
-// them.
-func (c *claim) finish(ctx context.Context, t *tx, now clock.Instant) error {
+// finish writes the confirmed rows of a two-phase claim (FinishAlarms). It takes a statement for each generation; a batch has few of them.
+func (c *claim) finish(ctx context.Context, t *tx) error {
 	ids := make(map[int64][]int64) // alarm ids by generation
 	for i := range c.rings {
 		r := &c.rings[i]
@@ -72,8 +57,7 @@ func (c *claim) finish(ctx context.Context, t *tx, now clock.Instant) error {
 	}
 	for _, generation := range slices.Sorted(maps.Keys(ids)) {
 		_, err := c.s.q.FinishAlarms(ctx, t, dbsqlc.FinishAlarmsParams{
-			RungAt: int64(c.Now), ClaimID: c.ClaimID, Now: int64(now), Ids: ids[generation], Generation: generation,
-			ClaimEnd: int64(c.LeaseEnd()),
+			RungAt: int64(c.Now), ClaimID: c.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: int64(c.LeaseEnd()),
 		})
 		if err != nil {
 			return err
@@ -91,17 +75,7 @@ func (c *claim) Release(ctx context.Context) error {
 		return nil
 	}
 	return c.s.transact(ctx, c.s.rings, "release", func(t *tx, _ bool) error {
-		ours, err := c.lockCommitted(ctx, t)
-		if err != nil {
-			return err
-		}
-		var settled []settlement
-		for i := range c.rings {
-			if ours[c.rings[i].AlarmID] {
-				settled = append(settled, settlement{store.ReleaseSettlement(&c.rings[i], &c.before[i]), c.before[i].UpdateTime})
-			}
-		}
-		return c.s.settle(ctx, t, settled, nil)
+		return c.settleUnchanged(ctx, t, c.Restorations(c.rings), nil)
 	})
 }
 
@@ -122,15 +96,9 @@ func (c *claim) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error
 	return ours, err
 }
 
-// settlement is a store.Settlement, and the update_time to be written with it.
-type settlement struct {
-	store.Settlement
-	updateTime clock.Instant
-}
-
 // settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts, ListExcessAttempts,
 // DeleteAttempts).
-func (s *Store) settle(ctx context.Context, t *tx, settled []settlement, attempts []store.AlarmAttempt) error {
+func (s *Store) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	err := s.inChunks(len(settled), func(from, to int) error {
 		args := make([]any, 0, 12*(to-from))
 		for i := range settled[from:to] {
@@ -177,9 +145,9 @@ func (s *Store) inChunks(n int, do func(from, to int) error) error {
 }
 
 // appendSettled appends the arguments of SettleAlarms. The statement turns -1, the value of NoInstant, into NULL.
-func appendSettled(args []any, s *settlement) []any {
+func appendSettled(args []any, s *store.Settlement) []any {
 	return append(args, s.ID, s.Generation, int64(s.State), int64(s.NextTryTime), int64(s.RingNo), int64(s.RetryTimes), s.LastError,
-		bit(s.InDoubt), s.ClaimID, int64(s.RungAt), int64(s.updateTime), int64(s.FinishedAt))
+		bit(s.InDoubt), s.ClaimID, int64(s.RungAt), int64(s.UpdateTime), int64(s.FinishedAt))
 }
 
 // appendAttempt appends the arguments of InsertAttempts.

@@ -208,7 +208,7 @@ func claimAndSettle(tb testing.TB, s *Store, ids []int64, kind clock.OutcomeKind
 	}
 	fates := make([]clock.Fate, len(c.Rings))
 	for i := range fates {
-		fates[i] = clock.Settle(&c.Rings[i], clock.Outcome{Kind: kind, Reason: "no queue is bound"}, now-30_000)
+		fates[i] = clock.FateOf(&c.Rings[i], clock.Outcome{Kind: kind, Reason: "no queue is bound"}, now-30_000)
 	}
 	ok(tb, c.Settler.Settle(context.Background(), now, fates), "settle")
 }

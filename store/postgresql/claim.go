@@ -40,7 +40,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 	return claimed, nil
 }
 
-// claim is a store.Settler. It knows the taken rows before and after the claim.
+// claim is a store.Settler. Its rings know their rows before the claim.
 type claim struct {
 	s           *Store
 	t           *tx // open transaction with the locks; nil after a two-phase claim has committed
@@ -48,8 +48,6 @@ type claim struct {
 	fresh       []dbsqlc.TakeFreshRow // fresh rows taken in the open transaction
 	freshBefore []store.Candidate     // the fresh rows before the claim, in the same order
 	rings       []clock.Ring
-	before      []store.Candidate  // the rows before the claim, in the order of rings
-	claimed     []store.ClaimedRow // the rows as the claim wrote them, in the order of rings
 }
 
 var _ store.Settler = (*claim)(nil)
@@ -80,7 +78,7 @@ func (c *claim) take(ctx context.Context) (*store.Claim, error) {
 	if err := c.collect(taken, written); err != nil {
 		return nil, err
 	}
-	return &store.Claim{Rings: c.rings, Ended: judged.Ended, Deferred: judged.Deferred, AtMostOnce: judged.AtMostOnce}, nil
+	return &store.Claim{Rings: c.rings, Ended: judged.EndedAlarms(), Deferred: judged.Deferred, AtMostOnce: judged.AtMostOnce}, nil
 }
 
 // takeFresh takes the fresh rows whose payload is not larger than an equal share of MaxBytes. It waits at most ringLockWait for a row that
@@ -123,11 +121,14 @@ func freshCandidate(row *dbsqlc.TakeFreshRow) store.Candidate {
 	}
 	retry, unreadable := v.Decode()
 	return store.Candidate{
-		ID: row.ID, Key: clock.Key{Application: row.Application, BusinessID: row.BusinessID}, State: clock.Scheduled,
-		Generation: row.Generation, MaxRings: int(row.MaxRings), AckTimeout: time.Duration(row.AckTimeout) * time.Millisecond,
-		LatestRingAt: clock.Instant(row.LatestRingAt), NextTryTime: clock.Instant(row.TargetRingAt), Rank: int(row.DueRank),
-		RungAt: clock.NoInstant, UpdateTime: clock.Instant(row.CreateTime), PayloadLength: len(row.Payload),
-		Retry: retry, Unreadable: unreadable,
+		ID: row.ID, Key: clock.Key{Application: row.Application, BusinessID: row.BusinessID}, Generation: row.Generation,
+		RingRow: clock.RingRow{
+			State: clock.Scheduled, NextTryTime: clock.Instant(row.TargetRingAt), RungAt: clock.NoInstant,
+			UpdateTime: clock.Instant(row.CreateTime),
+		},
+		MaxRings: int(row.MaxRings), AckTimeout: time.Duration(row.AckTimeout) * time.Millisecond,
+		LatestRingAt: clock.Instant(row.LatestRingAt), Rank: int(row.DueRank), PayloadLength: len(row.Payload), Retry: retry,
+		Unreadable: unreadable,
 	}
 }
 
@@ -245,7 +246,6 @@ func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 		fresh[c.fresh[i].ID] = &c.fresh[i]
 	}
 	c.rings = make([]clock.Ring, 0, len(taken))
-	c.before, c.claimed = make([]store.Candidate, 0, len(taken)), make([]store.ClaimedRow, 0, len(taken))
 	for i := range taken {
 		var err error
 		before := &taken[i]
@@ -261,73 +261,47 @@ func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 	return nil
 }
 
-func (c *claim) add(ring clock.Ring, before *store.Candidate, claimed store.ClaimedRow) {
-	c.rings, c.before, c.claimed = append(c.rings, ring), append(c.before, *before), append(c.claimed, claimed)
-}
-
 // addWritten adds the ring of a row that LockDue locked.
 func (c *claim) addWritten(row *dbsqlc.Alarm, before *store.Candidate) error {
 	a, err := alarmOf(*row)
 	if err != nil {
 		return err
 	}
-	c.add(ringOf(&a, before, &c.request), before,
-		store.ClaimedRow{State: a.State, NextTryTime: a.NextTryTime, RungAt: a.RungAt, ClaimID: a.ClaimID})
+	ring := c.request.Ring(before)
+	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = a.Shard, a.RingAt, a.Priority, a.Traceparent
+	ring.Payload, ring.PayloadKind, ring.ContentType = a.Payload, a.PayloadKind, a.ContentType
+	c.rings = append(c.rings, ring)
 	return nil
 }
 
 // addFresh adds the ring of a fresh row.
 func (c *claim) addFresh(row *dbsqlc.TakeFreshRow, before *store.Candidate) {
-	c.add(clock.Ring{
-		AlarmID: row.ID, Key: before.Key, Shard: int(row.Shard), Generation: row.Generation, RingNo: 1,
-		RingAt: clock.Instant(row.TargetRingAt), LatestRingAt: before.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID,
-		Payload: row.Payload, PayloadKind: clock.PayloadKind(row.PayloadKind), ContentType: row.ContentType, Retry: before.Retry,
-		AckTimeout: before.AckTimeout, MaxRings: before.MaxRings, Priority: int(row.Priority), Traceparent: row.Traceparent,
-	}, before, c.freshAfterClaim(before))
+	ring := c.request.Ring(before)
+	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(row.Shard), clock.Instant(row.TargetRingAt), int(row.Priority), row.Traceparent
+	ring.Payload, ring.PayloadKind, ring.ContentType = row.Payload, clock.PayloadKind(row.PayloadKind), row.ContentType
+	c.rings = append(c.rings, ring)
 }
 
-// freshAfterClaim returns a fresh row as TakeFresh or LeaseFresh wrote it.
-func (c *claim) freshAfterClaim(before *store.Candidate) store.ClaimedRow {
-	r := &c.request
-	left := store.ClaimedRow{State: clock.Rung, NextTryTime: clock.NoInstant, RungAt: r.Now, ClaimID: r.ClaimID}
-	switch {
-	case r.Lease > 0:
-		left = store.RowAfterClaim(r, before)
-	case before.AckTimeout > 0:
-		left.State, left.NextTryTime = clock.Ringing, r.Now.Add(before.AckTimeout)
-	}
-	return left
-}
-
-// Settle writes the rings that were not confirmed and the rings with attempts, and commits, in one round trip. For a two-phase claim it
-// writes every ring.
+// Settle writes the rows with attempts, and the rows whose fate differs from the row that the claim wrote. It commits in the same round
+// trip.
 func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	if len(fates) != len(c.rings) {
 		panic(fmt.Sprintf("postgresql: %d fates of %d rings", len(fates), len(c.rings)))
 	}
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	attempts := store.FateAttempts(c.rings, c.before, fates, now)
-	tried := make(map[int64]bool, len(attempts))
-	for i := range attempts {
-		tried[attempts[i].AlarmID] = true
+	attempts := store.FateAttempts(c.rings, fates, now)
+	if c.request.FinishesAtOnce(c.rings, fates, attempts) {
+		return c.s.mapError("settle", c.finish(ctx))
 	}
-	if c.t == nil && !c.request.AtMostOnce && len(attempts) == 0 && store.AllConfirmed(fates) {
-		return c.s.mapError("settle", c.finish(ctx, now))
-	}
-	var corrections []correction
-	for i := range fates {
-		if c.t == nil || fates[i].Outcome.Kind != clock.Confirmed || tried[c.rings[i].AlarmID] {
-			corrections = append(corrections, c.correction(i, now, &fates[i]))
-		}
-	}
-	return c.s.mapError("settle", c.correct(ctx, corrections, attempts))
+	settled := c.request.Settlements(c.rings, fates, store.Attempted(attempts))
+	return c.s.mapError("settle", c.settle(ctx, settled, attempts))
 }
 
-// finish writes the confirmed outcome of a two-phase claim (FinishAlarms).
-func (c *claim) finish(ctx context.Context, now clock.Instant) error {
+// finish writes the confirmed rows of a two-phase claim (FinishAlarms).
+func (c *claim) finish(ctx context.Context) error {
 	p := dbsqlc.FinishAlarmsParams{
-		RungAt: int64(c.request.Now), ClaimID: c.request.ClaimID, Now: int64(now), ClaimEnd: int64(c.request.LeaseEnd()),
+		RungAt: int64(c.request.Now), ClaimID: c.request.ClaimID, ClaimEnd: int64(c.request.LeaseEnd()),
 		Ids:         column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID }),
 		Generations: column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
 	}
@@ -345,42 +319,25 @@ func (c *claim) Release(ctx context.Context) error {
 		c.t.close(ctx)
 		return c.s.mapError("release", err)
 	}
-	corrections := make([]correction, len(c.rings))
-	for i := range corrections {
-		corrections[i] = c.undo(i)
-	}
-	return c.s.mapError("release", c.correct(ctx, corrections, nil))
+	return c.s.mapError("release", c.settle(ctx, c.request.Restorations(c.rings), nil))
 }
 
-// correction is the new content of a row that the claim wrote.
-type correction struct {
-	store.Settlement
-	claimed    store.ClaimedRow
-	updateTime clock.Instant
-}
-
-func (c *claim) correction(i int, now clock.Instant, f *clock.Fate) correction {
-	return correction{Settlement: store.RingSettlement(&c.rings[i], &c.before[i], f), claimed: c.claimed[i], updateTime: now}
-}
-
-// undo returns the correction that restores the row as it was before the claim.
-func (c *claim) undo(i int) correction {
-	return correction{Settlement: store.ReleaseSettlement(&c.rings[i], &c.before[i]), claimed: c.claimed[i], updateTime: c.before[i].UpdateTime}
-}
-
-// correct writes the corrections and commits. It adds only the attempts of rows that the claim still held. Afterwards the claim is over.
-func (c *claim) correct(ctx context.Context, corrections []correction, attempts []store.AlarmAttempt) error {
-	if c.t == nil {
+// settle writes the settlements and commits. It adds only the attempts of rows that the claim still held. Afterwards the claim is over.
+func (c *claim) settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+	switch {
+	case c.t == nil && len(settled) == 0:
+		return nil
+	case c.t == nil:
 		return c.s.metrics.Replay(ctx, replayReason, func() error {
-			return c.inOneRoundTrip(ctx, func(p *pipeline) error { return c.writeCorrections(ctx, p, corrections, attempts) })
+			return c.inOneRoundTrip(ctx, func(p *pipeline) error { return c.writeSettled(ctx, p, settled, attempts) })
 		})
 	}
 	defer c.t.close(ctx)
-	if len(corrections) == 0 {
+	if len(settled) == 0 {
 		return c.t.commit(ctx)
 	}
 	var p pipeline
-	if err := c.writeCorrections(ctx, &p, corrections, attempts); err != nil {
+	if err := c.writeSettled(ctx, &p, settled, attempts); err != nil {
 		return err
 	}
 	return c.t.send(ctx, &p)
@@ -401,8 +358,8 @@ func (c *claim) inOneRoundTrip(ctx context.Context, write func(p *pipeline) erro
 	return t.send(ctx, &p)
 }
 
-func (c *claim) writeCorrections(ctx context.Context, db dbsqlc.DBTX, corrections []correction, attempts []store.AlarmAttempt) error {
-	err := c.s.q.SettleAlarms(ctx, db, settleParams(corrections, attempts))
+func (c *claim) writeSettled(ctx context.Context, db dbsqlc.DBTX, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+	err := c.s.q.SettleAlarms(ctx, db, settleParams(settled, attempts))
 	if err != nil || len(attempts) == 0 {
 		return err
 	}
@@ -418,22 +375,14 @@ func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {
 	}
 	retry, unreadable := v.Decode()
 	return store.Candidate{
-		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, State: clock.State(r.State),
-		Generation: r.Generation, RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes), MaxRings: int(r.MaxRings),
-		AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond,
-		Delivery:   clock.DeliveryMode(r.Delivery), LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime),
-		Rank: int(r.DueRank), LastError: r.LastError,
-		InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
-		PayloadLength: int(r.PayloadLength), Retry: retry, Unreadable: unreadable,
-	}
-}
-
-// ringOf returns the ring of a taken row.
-func ringOf(a *clock.Alarm, before *store.Candidate, r *store.ClaimRequest) clock.Ring {
-	return clock.Ring{
-		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: before.RingNo + 1, RetryTimes: a.RetryTimes,
-		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: r.Now, ClaimID: r.ClaimID, Payload: a.Payload,
-		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
-		Priority: a.Priority, Delivery: a.Delivery, Traceparent: a.Traceparent, InDoubt: before.InDoubt || before.Claimed(),
+		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Generation: r.Generation,
+		RingRow: clock.RingRow{
+			State: clock.State(r.State), NextTryTime: store.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
+			LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt),
+			UpdateTime: clock.Instant(r.UpdateTime),
+		},
+		MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
+		LatestRingAt: store.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength), Retry: retry,
+		Unreadable: unreadable,
 	}
 }

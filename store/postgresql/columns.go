@@ -113,9 +113,9 @@ func attemptParams(attempts []store.AlarmAttempt) dbsqlc.InsertAttemptsParams {
 
 func idOfAttempted(a *store.AlarmAttempt) int64 { return a.AlarmID }
 
-// settleParams turns corrections and attempts into arrays of columns.
-func settleParams(corrections []correction, attempts []store.AlarmAttempt) dbsqlc.SettleAlarmsParams {
-	type row = correction
+// settleParams turns settlements and attempts into arrays of columns.
+func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbsqlc.SettleAlarmsParams {
+	type row = store.Settlement
 	a := attemptParams(attempts)
 	return dbsqlc.SettleAlarmsParams{
 		AlarmIds:           a.AlarmIds,
@@ -127,22 +127,22 @@ func settleParams(corrections []correction, attempts []store.AlarmAttempt) dbsql
 		Errors:             a.Errors,
 		AnsweredBys:        a.AnsweredBys,
 
-		Ids:              column(corrections, func(c *row) int64 { return c.ID }),
-		Generations:      column(corrections, func(c *row) int64 { return c.Generation }),
-		HeldStates:       column(corrections, func(c *row) int64 { return int64(c.claimed.State) }),
-		HeldNextTryTimes: column(corrections, func(c *row) int64 { return int64(c.claimed.NextTryTime) }),
-		HeldRungAts:      column(corrections, func(c *row) int64 { return int64(c.claimed.RungAt) }),
-		HeldClaimIds:     column(corrections, func(c *row) string { return c.claimed.ClaimID }),
-		States:           column(corrections, func(c *row) int64 { return int64(c.State) }),
-		NextTryTimes:     column(corrections, func(c *row) int64 { return int64(c.NextTryTime) }),
-		RingNos:          column(corrections, func(c *row) int64 { return int64(c.RingNo) }),
-		RetryTimes:       column(corrections, func(c *row) int64 { return int64(c.RetryTimes) }),
-		LastErrors:       column(corrections, func(c *row) string { return textOf(c.LastError) }),
-		InDoubts:         column(corrections, func(c *row) int64 { return bit(c.InDoubt) }),
-		ClaimIds:         column(corrections, func(c *row) string { return c.ClaimID }),
-		RungAts:          column(corrections, func(c *row) int64 { return int64(c.RungAt) }),
-		UpdateTimes:      column(corrections, func(c *row) int64 { return int64(c.updateTime) }),
-		FinishedAts:      column(corrections, func(c *row) int64 { return int64(c.FinishedAt) }),
+		Ids:              column(settled, func(s *row) int64 { return s.ID }),
+		Generations:      column(settled, func(s *row) int64 { return s.Generation }),
+		HeldStates:       column(settled, func(s *row) int64 { return int64(s.Claimed.State) }),
+		HeldNextTryTimes: column(settled, func(s *row) int64 { return int64(s.Claimed.NextTryTime) }),
+		HeldRungAts:      column(settled, func(s *row) int64 { return int64(s.Claimed.RungAt) }),
+		HeldClaimIds:     column(settled, func(s *row) string { return s.Claimed.ClaimID }),
+		States:           column(settled, func(s *row) int64 { return int64(s.State) }),
+		NextTryTimes:     column(settled, func(s *row) int64 { return int64(s.NextTryTime) }),
+		RingNos:          column(settled, func(s *row) int64 { return int64(s.RingNo) }),
+		RetryTimes:       column(settled, func(s *row) int64 { return int64(s.RetryTimes) }),
+		LastErrors:       column(settled, func(s *row) string { return textOf(s.LastError) }),
+		InDoubts:         column(settled, func(s *row) int64 { return bit(s.InDoubt) }),
+		ClaimIds:         column(settled, func(s *row) string { return s.ClaimID }),
+		RungAts:          column(settled, func(s *row) int64 { return int64(s.RungAt) }),
+		UpdateTimes:      column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
+		FinishedAts:      column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
 	}
 }
 
@@ -163,7 +163,7 @@ func takeParams(taken []store.Candidate) dbsqlc.TakeAlarmsParams {
 
 // endParams turns ended alarms and their attempts into arrays of columns.
 func endParams(judged *store.Judgment) dbsqlc.EndAlarmsParams {
-	type row = store.Candidate
+	type row = store.Ending
 	a := attemptParams(judged.Attempts)
 	return dbsqlc.EndAlarmsParams{
 		AlarmIds:           a.AlarmIds,
@@ -175,11 +175,12 @@ func endParams(judged *store.Judgment) dbsqlc.EndAlarmsParams {
 		Errors:             a.Errors,
 		AnsweredBys:        a.AnsweredBys,
 
-		Ids:          column(judged.EndedRows, func(c *row) int64 { return c.ID }),
-		Generations:  column(judged.EndedRows, func(c *row) int64 { return c.Generation }),
-		NextTryTimes: column(judged.EndedRows, func(c *row) int64 { return int64(c.NextTryTime) }),
-		UpdateTimes:  column(judged.EndedRows, func(c *row) int64 { return int64(c.UpdateTime) }),
-		States:       column(judged.Ended, func(e *store.EndedAlarm) int64 { return int64(e.State) }),
-		Reasons:      column(judged.Ended, func(e *store.EndedAlarm) string { return textOf(e.Reason) }),
+		Ids:          column(judged.Ended, func(e *row) int64 { return e.ID }),
+		Generations:  column(judged.Ended, func(e *row) int64 { return e.Generation }),
+		NextTryTimes: column(judged.Ended, func(e *row) int64 { return int64(e.NextTryTime) }),
+		UpdateTimes:  column(judged.Ended, func(e *row) int64 { return int64(e.UpdateTime) }),
+		States:       column(judged.Ended, func(e *row) int64 { return int64(e.Fate.State) }),
+		LastErrors:   column(judged.Ended, func(e *row) string { return textOf(e.Fate.LastError) }),
+		InDoubts:     column(judged.Ended, func(e *row) int64 { return bit(e.Fate.InDoubt) }),
 	}
 }

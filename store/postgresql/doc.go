@@ -4,7 +4,7 @@
 //
 // Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests that read, rings,
 // upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection. BEGIN travels with
-// the first statement of a transaction. COMMIT travels with the last correction of a claim. The round trips:
+// the first statement of a transaction. COMMIT travels with the settlement of a claim. The round trips:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
 //	a group of cancels                       2   BEGIN+UPDATE RETURNING, COMMIT; 4 with lock and UPDATE, if some alarms are not
@@ -12,9 +12,9 @@
 //	a group with sets of existing keys       4   BEGIN+INSERT, lock, UPDATE, COMMIT; one more to learn which keys were new, if some
 //	                                             were; one more if another transaction holds a row
 //	a batch of rings, all rows fresh         2   BEGIN+UPDATE RETURNING, COMMIT; if some rings are not confirmed, the second is
-//	                                             corrections+attempts+COMMIT
+//	                                             settlement+attempts+COMMIT
 //	a batch of rings, some rows not fresh    4   the same, with lock and UPDATE RETURNING of the other rows in between
-//	a batch that rings at most once          4   before delivery: BEGIN+lock, UPDATE RETURNING, COMMIT; after: BEGIN+corrections+COMMIT
+//	a batch that rings at most once          4   before delivery: BEGIN+lock, UPDATE RETURNING, COMMIT; after: BEGIN+settlement+COMMIT
 //	a two-phase batch                        3   before delivery: BEGIN+UPDATE RETURNING, COMMIT, and in between lock and
 //	                                             UPDATE RETURNING if some rows are not fresh; after: BEGIN+UPDATE+COMMIT
 //	a group of answers                       3   BEGIN+lock, UPDATE, COMMIT; 5 if it adds attempts

@@ -105,7 +105,7 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 	}
 	rows, err := s.q.ExpireAlarms(ctx, s.upkeep, dbsqlc.ExpireAlarmsParams{
 		Ids: column(due, func(d *store.Due) int64 { return d.ID }), Now: int64(now), Build: store.BuildLevel(),
-		Doubt: store.ReasonInDoubt, Unacknowledged: store.ReasonUnacknowledged, Reason: store.ReasonExpired,
+		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired,
 	})
 	if err != nil {
 		return nil, s.mapError("expire", err)

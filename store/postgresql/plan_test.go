@@ -40,7 +40,7 @@ func hotStatements(due string) []hotStatement {
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
-	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), int64(clock.MaxInstant)})
+	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"), int64(clock.MaxInstant)})
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
 	return []hotStatement{
 		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true, 16 * 10},

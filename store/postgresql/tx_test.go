@@ -53,7 +53,7 @@ func claimed(t *testing.T, s *Store, ids ...int64) *store.Claim {
 func fates(c *store.Claim, kind clock.OutcomeKind) []clock.Fate {
 	f := make([]clock.Fate, len(c.Rings))
 	for i := range f {
-		f[i] = clock.Settle(&c.Rings[i], clock.Outcome{Kind: kind}, testNow)
+		f[i] = clock.FateOf(&c.Rings[i], clock.Outcome{Kind: kind}, testNow)
 	}
 	return f
 }

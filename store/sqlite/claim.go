@@ -34,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 			return err
 		}
 		judged := r.Judge(candidatesOf(rows), clock.Instant(time.Now().UnixMilli()))
-		taken, c.Ended, c.Deferred, c.AtMostOnce = judged.Taken, judged.Ended, judged.Deferred, judged.AtMostOnce
+		taken, c.Ended, c.Deferred, c.AtMostOnce = judged.Taken, judged.EndedAlarms(), judged.Deferred, judged.AtMostOnce
 		if err := s.end(ctx, tx, r.Now, judged); err != nil {
 			return err
 		}
@@ -45,15 +45,18 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		return nil, s.mapError(ctx, "claim", err)
 	}
 	if len(c.Rings) > 0 {
-		c.Settler = &settler{s: s, request: r, rings: c.Rings, before: taken}
+		c.Settler = &settler{s: s, request: r, rings: c.Rings}
 	}
 	return c, nil
 }
 
 // end writes the alarms that cannot ring any more, and their attempts.
 func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged store.Judgment) error {
-	for _, e := range judged.Ended {
-		n, err := s.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{State: int64(e.State), Reason: e.Reason, Now: int64(now), ID: e.ID})
+	for i := range judged.Ended {
+		e := &judged.Ended[i]
+		n, err := s.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{
+			InDoubt: flag(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError, Now: int64(now), ID: e.ID,
+		})
 		if err != nil {
 			return err
 		}
@@ -115,12 +118,14 @@ func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 	for i := range rows {
 		r := &rows[i]
 		candidates[i] = store.Candidate{
-			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, State: clock.State(r.State),
-			Generation: r.Generation, RingNo: int(r.RingNo), MaxRings: int(r.MaxRings),
-			AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
-			LatestRingAt: store.FromNull(r.LatestRingAt), NextTryTime: store.FromNull(r.NextTryTime), Rank: int(r.DueRank), LastError: r.LastError,
-			InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
-			PayloadLength: int(r.PayloadLength), RetryTimes: int(r.RetryTimes),
+			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Generation: r.Generation,
+			RingRow: clock.RingRow{
+				State: clock.State(r.State), NextTryTime: store.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
+				LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt),
+				UpdateTime: clock.Instant(r.UpdateTime),
+			},
+			MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
+			LatestRingAt: store.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength),
 		}
 		v := store.CheckedColumns{
 			State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo, RetryTimes: r.RetryTimes,
@@ -133,15 +138,12 @@ func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 	return candidates
 }
 
-// ringOf returns the ring of a taken row, without its payload. Before TakeOnce no alarm is in doubt, so neither is its ring.
+// ringOf returns the ring of a taken row, without its payload.
 func ringOf(r *dbsqlc.LockDueRow, c *store.Candidate, request *store.ClaimRequest) clock.Ring {
-	return clock.Ring{
-		AlarmID: c.ID, Key: c.Key, Shard: int(r.Shard), Generation: c.Generation, RingNo: c.RingNo + 1, RetryTimes: int(r.RetryTimes),
-		RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: c.LatestRingAt, RungAt: request.Now, ClaimID: request.ClaimID,
-		PayloadKind: clock.PayloadKind(r.PayloadKind), ContentType: r.ContentType, Retry: c.Retry, AckTimeout: c.AckTimeout,
-		MaxRings: c.MaxRings, Priority: int(r.Priority), Delivery: c.Delivery, Traceparent: r.Traceparent,
-		InDoubt: (c.InDoubt || c.Claimed()) && !request.AtMostOnce,
-	}
+	ring := request.Ring(c)
+	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(r.Shard), clock.Instant(r.TargetRingAt), int(r.Priority), r.Traceparent
+	ring.PayloadKind, ring.ContentType = clock.PayloadKind(r.PayloadKind), r.ContentType
+	return ring
 }
 
 // settler finishes a two-phase claim.
@@ -149,55 +151,46 @@ type settler struct {
 	s       *Store
 	request store.ClaimRequest
 	rings   []clock.Ring
-	before  []store.Candidate // the rows before the claim, in the order of rings
 }
 
-// Settle writes the fates in a transaction of its own. It passes over rows that the claim has lost (SettleAlarms, InsertAttempts,
-// PruneAttempts).
+// Settle writes the rows whose fate differs from the row that the claim wrote, and the attempts, in a transaction of its own. It passes
+// over rows that the claim has lost (SettleAlarms, InsertAttempts, PruneAttempts).
 func (c *settler) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
+	attempts := store.FateAttempts(c.rings, fates, now)
+	attempted := store.Attempted(attempts)
+	settled := c.request.Settlements(c.rings, fates, attempted)
 	err := c.s.write(ctx, func(tx *writeTx) error {
-		idsBySettlement := make(map[settlement][]int64, 1)
-		for i := range fates {
-			settled := c.settlement(i, store.RingSettlement(&c.rings[i], &c.before[i], &fates[i]), now)
-			attempts := store.FateAttempts(c.rings[i:i+1], c.before[i:i+1], fates[i:i+1], now)
-			if len(attempts) == 0 {
-				idsBySettlement[settled] = append(idsBySettlement[settled], c.rings[i].AlarmID)
+		kept := make(map[int64]bool) // alarms with attempts whose rows the claim still held
+		for i := range settled {
+			if !attempted[settled[i].ID] {
 				continue
 			}
-			held, err := tx.settle(ctx, &settled, []int64{c.rings[i].AlarmID})
+			held, err := tx.settle(ctx, &settled[i], []int64{settled[i].ID})
 			if err != nil {
 				return err
 			}
-			if held == 0 {
-				continue
-			}
-			if err := tx.addAttempts(ctx, attempts); err != nil {
-				return err
-			}
+			kept[settled[i].ID] = held > 0
 		}
-		return tx.settleGroups(ctx, idsBySettlement)
+		if err := tx.addAttempts(ctx, store.AttemptsOf(attempts, kept)); err != nil {
+			return err
+		}
+		return tx.settleGroups(ctx, slices.DeleteFunc(slices.Clone(settled), func(s store.Settlement) bool { return attempted[s.ID] }))
 	})
 	return c.s.mapError(ctx, "settle", err)
 }
 
-// settlement holds the parameters of SettleAlarms for a ring, except the id. Most rings of a batch have equal settlements.
-type settlement struct {
-	store.Settlement // without the ID
-	claimed          store.ClaimedRow
-	updated          clock.Instant
-}
-
-// settlement returns the settlement of ring i.
-func (c *settler) settlement(i int, settled store.Settlement, updated clock.Instant) settlement {
-	settled.ID = 0
-	return settlement{Settlement: settled, claimed: store.RowAfterClaim(&c.request, &c.before[i]), updated: updated}
-}
-
-func (t *writeTx) settleGroups(ctx context.Context, idsBySettlement map[settlement][]int64) error {
-	for settled, ids := range idsBySettlement {
-		if _, err := t.settle(ctx, &settled, ids); err != nil {
+// settleGroups writes the settlements. Most rings of a batch have settlements that differ only in the ID: one statement writes them.
+func (t *writeTx) settleGroups(ctx context.Context, settled []store.Settlement) error {
+	groups := make(map[store.Settlement][]int64, 1)
+	for _, s := range settled {
+		id := s.ID
+		s.ID = 0
+		groups[s] = append(groups[s], id)
+	}
+	for s, ids := range groups {
+		if _, err := t.settle(ctx, &s, ids); err != nil {
 			return err
 		}
 	}
@@ -205,13 +198,13 @@ func (t *writeTx) settleGroups(ctx context.Context, idsBySettlement map[settleme
 }
 
 // settle writes the rows with these ids. It returns how many of them the claim still held.
-func (t *writeTx) settle(ctx context.Context, settled *settlement, ids []int64) (held int64, err error) {
+func (t *writeTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (held int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
-		State: int64(settled.State), NextTryTime: store.ToNull(settled.NextTryTime), RingNo: int64(settled.RingNo), RetryTimes: int64(settled.RetryTimes),
-		LastError: settled.LastError, InDoubt: flag(settled.InDoubt), ClaimID: settled.ClaimID, RungAt: store.ToNull(settled.RungAt),
-		UpdateTime: int64(settled.updated), FinishedAt: store.ToNull(settled.FinishedAt),
-		Ids: jsonNumbers(ids), Generation: settled.Generation, HeldState: int64(settled.claimed.State), HeldClaimID: settled.claimed.ClaimID,
-		HeldNextTryTime: store.ToNull(settled.claimed.NextTryTime), HeldRungAt: store.ToNull(settled.claimed.RungAt),
+		State: int64(s.State), NextTryTime: store.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
+		LastError: s.LastError, InDoubt: flag(s.InDoubt), ClaimID: s.ClaimID, RungAt: store.ToNull(s.RungAt),
+		UpdateTime: int64(s.UpdateTime), FinishedAt: store.ToNull(s.FinishedAt),
+		Ids: jsonNumbers(ids), Generation: s.Generation, HeldState: int64(s.Claimed.State), HeldClaimID: s.Claimed.ClaimID,
+		HeldNextTryTime: store.ToNull(s.Claimed.NextTryTime), HeldRungAt: store.ToNull(s.Claimed.RungAt),
 	})
 }
 
@@ -236,11 +229,7 @@ func (t *writeTx) addAttempts(ctx context.Context, attempts []store.AlarmAttempt
 func (c *settler) Release(ctx context.Context) error {
 	ctx, cancel := c.s.deadline(ctx)
 	defer cancel()
-	idsBySettlement := make(map[settlement][]int64, 1)
-	for i := range c.rings {
-		settled := c.settlement(i, store.ReleaseSettlement(&c.rings[i], &c.before[i]), c.before[i].UpdateTime)
-		idsBySettlement[settled] = append(idsBySettlement[settled], c.rings[i].AlarmID)
-	}
-	err := c.s.write(ctx, func(tx *writeTx) error { return tx.settleGroups(ctx, idsBySettlement) })
+	restored := c.request.Restorations(c.rings)
+	err := c.s.write(ctx, func(tx *writeTx) error { return tx.settleGroups(ctx, restored) })
 	return c.s.mapError(ctx, "release", err)
 }

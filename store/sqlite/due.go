@@ -151,7 +151,7 @@ func (s *Store) expire(ctx context.Context, now clock.Instant, due []store.Due) 
 	var ended []store.EndedAlarm
 	err := s.guarded(ctx, func(tx *writeTx) error {
 		rows, err := s.q.ExpireAlarms(ctx, tx, dbsqlc.ExpireAlarmsParams{
-			Doubt: store.ReasonInDoubt, Unacknowledged: store.ReasonUnacknowledged, Reason: store.ReasonExpired, Now: int64(now), Ids: jsonNumbers(ids),
+			Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: jsonNumbers(ids),
 		})
 		for _, r := range rows {
 			ended = append(ended, store.EndedAlarm{

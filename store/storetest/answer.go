@@ -222,7 +222,7 @@ func testKicked(t *testing.T, f *fixture) {
 		first.unsettled = false // its node dies
 		end = end.Add(f.lease)
 		first = f.claim(end, before.ID).wantRings(before.ID)
-		same(t, "in doubt", first.Rings[0].InDoubt, true)
+		same(t, "in doubt", first.Rings[0].InDoubt(), true)
 	}
 	same(t, "ring no", first.Rings[0].RingNo, 2)
 	first.settle(end, everyRing(clock.Confirmed))

@@ -36,35 +36,27 @@ func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
 	c.wantRings(ids[7], ids[1], ids[0])
 	same(t, "ended and deferred", len(c.Ended)+len(c.Deferred), 0)
 	for i := range c.Rings {
-		same(t, fmt.Sprintf("ring %d", i), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], c))
+		same(t, fmt.Sprintf("ring %d", i), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], &c.request))
 	}
 	if f.lease > 0 {
-		for id, a := range before {
-			a.State, a.NextTryTime, a.UpdateTime = clock.Ringing, t0.Add(f.lease), f.get(a.BusinessID).UpdateTime
-			same(t, "id", a.ID, id)
-			f.want(a)
+		for _, a := range before {
+			f.want(afterClaim(a, &c.request))
 		}
 	}
-	c.settle(t0+3, everyRing(clock.Confirmed))
-	for _, a := range before {
-		want := afterConfirmedRing(a, c)
-		want.UpdateTime = f.get(a.BusinessID).UpdateTime
-		if want.UpdateTime < t0 || want.UpdateTime > t0+3 {
-			t.Fatalf("update_time %s is neither the claim's nor the settlement's", want.UpdateTime)
-		}
-		f.want(want)
+	for i, fate := range c.settle(t0+3, everyRing(clock.Confirmed)) {
+		f.want(afterRing(before[c.Rings[i].AlarmID], fate))
 	}
 	same(t, "not asked for", f.get("not asked").State, clock.Scheduled)
 	f.claim(t0, ids[0], ids[7], ids[6]).wantRings()
 }
 
-// ringOf returns the ring that claim c makes of alarm a.
-func ringOf(a clock.Alarm, c *claim) clock.Ring {
+// ringOf returns the ring that a claim makes of alarm a.
+func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 	return clock.Ring{
-		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RetryTimes: a.RetryTimes,
-		RingAt: a.RingAt, LatestRingAt: a.LatestRingAt, RungAt: c.request.Now, ClaimID: c.request.ClaimID, Payload: a.Payload,
-		PayloadKind: a.PayloadKind, ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
-		Priority: a.Priority, Delivery: a.Delivery, Traceparent: a.Traceparent, InDoubt: a.InDoubt,
+		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RingAt: a.RingAt,
+		LatestRingAt: a.LatestRingAt, RungAt: r.Now, ClaimID: r.ClaimID, Payload: a.Payload, PayloadKind: a.PayloadKind,
+		ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Priority: a.Priority,
+		Delivery: a.Delivery, Traceparent: a.Traceparent, Before: a.RingRow,
 	}
 }
 
@@ -137,7 +129,7 @@ func testClaimTexts(t *testing.T, f *fixture) {
 		c := f.claim(now, ids...)
 		same(t, "rings", len(c.Rings), len(ops))
 		for i := range c.Rings {
-			same(t, fmt.Sprintf("ring %q", c.Rings[i].BusinessID), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], c))
+			same(t, fmt.Sprintf("ring %q", c.Rings[i].BusinessID), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], &c.request))
 		}
 		c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })
 	}
@@ -160,8 +152,7 @@ func testExpiryAtLatestRingAt(t *testing.T, f *fixture) {
 	})
 	c.settle(t0+100, everyRing(clock.Confirmed))
 	same(t, "state", f.get("on time").State, clock.Rung)
-	late.State, late.NextTryTime, late.FinishedAt, late.UpdateTime, late.LastError = clock.Expired, clock.NoInstant, t0+100, t0+100, reason
-	f.want(late)
+	f.want(afterEnd(late, clock.TooLate, t0+100))
 	same(t, "last error", f.get("failed before").LastError, "full")
 	same(t, "retries", f.get("failed before").RetryTimes, due.RetryTimes)
 	f.claim(t0+101, ids...).wantRings()
@@ -175,7 +166,7 @@ func testAcknowledge(t *testing.T, f *fixture) {
 		f.claim(now-1, id).wantRings()
 		c := f.claim(now, id).wantRings(id)
 		same(t, "ring no", c.Rings[0].RingNo, no)
-		same(t, "in doubt", c.Rings[0].InDoubt, false)
+		same(t, "in doubt", c.Rings[0].InDoubt(), false)
 		c.settle(now, everyRing(clock.Confirmed))
 		a := f.get("ack")
 		same(t, "state", a.State, clock.Ringing)
@@ -188,9 +179,7 @@ func testAcknowledge(t *testing.T, f *fixture) {
 	before := *f.get("ack")
 	c := f.claim(now, id).wantRings()
 	same(t, "ended", c.Ended, []store.EndedAlarm{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
-	before.State, before.NextTryTime, before.FinishedAt, before.UpdateTime = clock.Dead, clock.NoInstant, now, now
-	before.LastError = "not acknowledged after 2 rings"
-	f.want(before)
+	f.want(afterEnd(before, clock.Unacknowledged, now))
 }
 
 // testRingAgainFails fails the second ring of an alarm: the values of the first ring stay.
@@ -204,7 +193,7 @@ func testRingAgainFails(t *testing.T, f *fixture) {
 		c := f.claim(now, id).wantRings(id)
 		same(t, "ring no", c.Rings[0].RingNo, 2)
 		fate := c.settle(now, everyRing(k))[0]
-		f.want(afterFailedRing(first, fate, now))
+		f.want(afterRing(first, fate))
 	}
 }
 
@@ -232,12 +221,7 @@ func testSettle(t *testing.T, f *fixture) {
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]
-		want := afterFailedRing(a, fate, t0+7)
-		if fate.Outcome.Kind == clock.Confirmed {
-			want = afterConfirmedRing(a, c)
-			want.UpdateTime = f.get(a.BusinessID).UpdateTime
-		}
-		f.want(want)
+		f.want(afterRing(a, fate))
 		f.wantAttempts(a.BusinessID, attemptsOf(&a, &r, fate, t0+7)...)
 	}
 }
@@ -247,10 +231,10 @@ func attemptsOf(before *clock.Alarm, r *clock.Ring, f clock.Fate, now clock.Inst
 	var attempts []clock.Attempt
 	if !leavesNoAttempt(f.Outcome.Kind) {
 		attempts = append(attempts, clock.Attempt{
-			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.LastError,
+			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.Outcome.Reason,
 		})
 	}
-	if unacknowledged(before) && f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken {
+	if before.Unacknowledged() && !f.Outcome.Kind.NotSent() {
 		attempts = append(attempts, unansweredAttempt(before, r.RungAt))
 	}
 	return attempts
@@ -263,7 +247,7 @@ func unansweredAttempt(a *clock.Alarm, now clock.Instant) clock.Attempt {
 
 // leavesNoAttempt reports whether an outcome adds no attempt: the ring arrived, or no byte of it was sent.
 func leavesNoAttempt(k clock.OutcomeKind) bool {
-	return k == clock.Confirmed || k == clock.Unsent || k == clock.Untaken
+	return k == clock.Confirmed || k.NotSent()
 }
 
 func (f *fixture) wantAttempts(id string, want ...clock.Attempt) {
@@ -282,7 +266,7 @@ func testAttempts(t *testing.T, f *fixture) {
 	for i := range tries {
 		c := f.claim(now, ids[0]).wantRings(ids[0])
 		same(t, "ring no", c.Rings[0].RingNo, 1)
-		same(t, "retry times", c.Rings[0].RetryTimes, i)
+		same(t, "retry times", c.Rings[0].RetryTimes(), i)
 		same(t, "message id", c.Rings[0].MessageID(), fmt.Sprintf("%d.1.1", ids[0]))
 		reason := fmt.Sprintf("try %d: größer ✗", i)
 		fate := c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })[0]
@@ -312,7 +296,6 @@ func testRelease(t *testing.T, f *fixture) {
 	same(t, "rings", len(c.Rings), 3)
 	c.release()
 	for _, a := range before {
-		a.UpdateTime = f.get(a.BusinessID).UpdateTime
 		f.want(a)
 	}
 	again := f.claim(now, ids...)
@@ -427,7 +410,7 @@ func testTakeover(t *testing.T, f *fixture) {
 	f.claim(end-1, ids...).wantRings()
 	second := f.claim(end, ids[0], ids[1]).wantRings(ids[0], ids[1])
 	for _, r := range second.Rings {
-		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt, r.RetryTimes), fmt.Sprint(1, true, 0))
+		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt(), r.RetryTimes()), fmt.Sprint(1, true, 0))
 	}
 	held := *f.get("a")
 	first.settle(end+5, everyRing(clock.Refused))
@@ -456,7 +439,7 @@ func testLateConfirmation(t *testing.T, f *fixture) {
 	for id, want := range map[string]clock.Instant{"a": clock.NoInstant, "b": clock.NoInstant, "ack": t0.Add(time.Minute)} {
 		a := f.get(id)
 		same(t, "next try, ring no, claim, times of "+id, fmt.Sprint(a.NextTryTime, a.RingNo, a.ClaimID, a.RungAt, a.UpdateTime),
-			fmt.Sprint(want, 1, first.request.ClaimID, t0, end+5))
+			fmt.Sprint(want, 1, first.request.ClaimID, t0, t0))
 	}
 	second.settle(end+6, everyRing(clock.Confirmed))
 	same(t, "claim", f.get("taken").ClaimID, second.request.ClaimID)
@@ -495,7 +478,7 @@ func testCrash(t *testing.T, f *fixture) {
 	c := f.claim(now, ids...)
 	same(t, "rings", sorted(c.ids()), ids)
 	for _, r := range c.Rings {
-		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt), fmt.Sprint(1, f.lease > 0))
+		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt()), fmt.Sprint(1, f.lease > 0))
 	}
 	c.settle(now, everyRing(clock.Confirmed))
 	same(t, "ring no", f.get("lost-00003").RingNo, 1)

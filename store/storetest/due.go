@@ -181,10 +181,10 @@ func testExpire(t *testing.T, f *fixture) {
 		if reason, expires := ended[name]; expires {
 			want := "latest_ring_at passed before it could be rung"
 			if name == "failed" {
-				want = reasonInDoubt + "; last error: the reason of in_doubt"
+				want = clock.ReasonInDoubt + "; last error: the reason of in_doubt"
 			}
 			same(t, "reason of "+name, reason, want)
-			a.State, a.NextTryTime, a.FinishedAt, a.UpdateTime, a.LastError = clock.Expired, clock.NoInstant, t0+10, t0+10, want
+			a = afterEnd(a, clock.TooLate, t0+10)
 		}
 		f.want(a)
 	}

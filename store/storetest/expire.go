@@ -1,32 +1,18 @@
 package storetest
 
 import (
-	"cmp"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
-// Reasons of expired alarms.
-const (
-	reasonNotRung        = "latest_ring_at passed before it could be rung"
-	reasonInDoubt        = "in doubt: a ring was handed over and its outcome is unknown, then latest_ring_at passed"
-	reasonUnacknowledged = "latest_ring_at passed before a ring was acknowledged"
-)
-
-// expiredReason returns the last_error that the alarm gets when it expires.
-func expiredReason(a *clock.Alarm) string {
-	switch {
-	case (a.InDoubt || a.Claimed()) && a.LastError != "":
-		return reasonInDoubt + "; last error: " + a.LastError
-	case a.InDoubt || a.Claimed():
-		return reasonInDoubt
-	case unacknowledged(a):
-		return reasonUnacknowledged
-	}
-	return cmp.Or(a.LastError, reasonNotRung)
+// afterEnd returns alarm a after a claim at now has ended it with the outcome, without another ring.
+func afterEnd(a clock.Alarm, outcome clock.OutcomeKind, now clock.Instant) clock.Alarm {
+	ring := ringOf(a, &store.ClaimRequest{Now: now})
+	return afterRing(a, clock.FateOf(&ring, clock.Outcome{Kind: outcome}, now))
 }
 
 // expiryCase is an alarm that expires: its preparation, and its reason and doubt afterwards.
@@ -46,13 +32,13 @@ func expiryCases(f *fixture) []expiryCase {
 		}
 	}
 	all := []expiryCase{
-		{"never claimed", reasonNotRung, false, func(*fixture, int64) {}},
+		{"never claimed", clock.ReasonExpired, false, func(*fixture, int64) {}},
 		{"failed", "full", false, fail(clock.Nacked, "full")},
-		{"not sent", reasonNotRung, false, fail(clock.Unsent, "")},
-		{"in doubt", reasonInDoubt, true, fail(clock.Doubtful, "")},
-		{"in doubt with a reason", reasonInDoubt + "; last error: größer ✗", true, fail(clock.Doubtful, "größer ✗")},
-		{"unacknowledged", reasonUnacknowledged, false, fail(clock.Confirmed, "")},
-		{"failed and unacknowledged", reasonUnacknowledged, false, func(f *fixture, id int64) {
+		{"not sent", clock.ReasonExpired, false, fail(clock.Unsent, "")},
+		{"in doubt", clock.ReasonInDoubt, true, fail(clock.Doubtful, "")},
+		{"in doubt with a reason", clock.ReasonInDoubt + "; last error: größer ✗", true, fail(clock.Doubtful, "größer ✗")},
+		{"unacknowledged", clock.ReasonUnacknowledged, false, fail(clock.Confirmed, "")},
+		{"failed and unacknowledged", clock.ReasonUnacknowledged, false, func(f *fixture, id int64) {
 			fail(clock.Nacked, "full")(f, id)
 			fail(clock.Confirmed, "")(f, id)
 		}},
@@ -61,12 +47,12 @@ func expiryCases(f *fixture) []expiryCase {
 		return all
 	}
 	return append(all,
-		expiryCase{"lost", reasonInDoubt, true, lose},
-		expiryCase{"failed, then lost", reasonInDoubt + "; last error: full", true, func(f *fixture, id int64) {
+		expiryCase{"lost", clock.ReasonInDoubt, true, lose},
+		expiryCase{"failed, then lost", clock.ReasonInDoubt + "; last error: full", true, func(f *fixture, id int64) {
 			fail(clock.Nacked, "full")(f, id)
 			lose(f, id)
 		}},
-		expiryCase{"unacknowledged, then lost", reasonInDoubt, true, func(f *fixture, id int64) {
+		expiryCase{"unacknowledged, then lost", clock.ReasonInDoubt, true, func(f *fixture, id int64) {
 			fail(clock.Confirmed, "")(f, id)
 			lose(f, id)
 		}},
@@ -92,9 +78,8 @@ func testExpiredReasons(t *testing.T, f *fixture) {
 				reason = f.expireAll(end, 10)[name]
 			}
 			same(t, name+": reason", reason, e.reason)
-			want := *before
-			want.State, want.NextTryTime, want.FinishedAt, want.UpdateTime = clock.Expired, clock.NoInstant, end, end
-			want.LastError, want.InDoubt = e.reason, e.inDoubt
+			want := afterEnd(*before, clock.TooLate, end)
+			same(t, name+": in doubt", want.InDoubt, e.inDoubt)
 			f.want(want)
 			shown := f.report(fmt.Sprintf("SELECT state, in_doubt FROM retry_report WHERE id = %d AND in_doubt = 1", id))
 			same(t, name+": in retry_report", len(shown) == 1, e.inDoubt)

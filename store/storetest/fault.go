@@ -132,7 +132,7 @@ func testSettleCancelled(t *testing.T, f *fixture) {
 	c.unsettled = false
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := c.Settler.Settle(ctx, t0, []clock.Fate{clock.Settle(&c.Rings[0], clock.Outcome{Kind: clock.Confirmed}, t0)})
+	err := c.Settler.Settle(ctx, t0, []clock.Fate{clock.FateOf(&c.Rings[0], clock.Outcome{Kind: clock.Confirmed}, t0)})
 	if !errors.Is(err, clock.ErrUnavailable) {
 		t.Fatalf("settlement with a cancelled context: %v", err)
 	}

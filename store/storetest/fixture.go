@@ -188,7 +188,7 @@ func (c *claim) trySettle(now clock.Instant, outcomeOf func(r *clock.Ring) clock
 	c.unsettled = false
 	fates := make([]clock.Fate, len(c.Rings))
 	for i := range c.Rings {
-		fates[i] = clock.Settle(&c.Rings[i], outcomeOf(&c.Rings[i]), now)
+		fates[i] = clock.FateOf(&c.Rings[i], outcomeOf(&c.Rings[i]), now)
 	}
 	return fates, c.Settler.Settle(c.f.t.Context(), now, fates)
 }
@@ -230,35 +230,17 @@ func everyRing(k clock.OutcomeKind) func(*clock.Ring) clock.Outcome {
 	return func(*clock.Ring) clock.Outcome { return o }
 }
 
-// afterConfirmedRing returns alarm a after claim c of its ring was confirmed.
-func afterConfirmedRing(a clock.Alarm, c *claim) clock.Alarm {
-	now := c.request.Now
-	a.State, a.NextTryTime, a.FinishedAt, a.RungAt = clock.Rung, clock.NoInstant, now, now
-	if a.AckTimeout > 0 {
-		a.State, a.NextTryTime, a.FinishedAt = clock.Ringing, now.Add(a.AckTimeout), clock.NoInstant
-	}
-	a.RingNo++
-	a.ClaimID, a.InDoubt = c.request.ClaimID, false
+// afterRing returns alarm a after its ring has had this fate.
+func afterRing(a clock.Alarm, f clock.Fate) clock.Alarm {
+	a.RingRow = f.RingRow
 	return a
 }
 
-// afterFailedRing returns alarm a after its ring was settled at now with a fate that is not confirmed.
-func afterFailedRing(a clock.Alarm, f clock.Fate, now clock.Instant) clock.Alarm {
-	// An unsent repetition leaves the first ring unacknowledged.
-	if !unacknowledged(&a) || f.Outcome.Kind != clock.Unsent && f.Outcome.Kind != clock.Untaken {
-		a.State = f.State
-	}
-	a.NextTryTime, a.RetryTimes, a.InDoubt, a.FinishedAt = f.NextTryTime, f.RetryTimes, f.InDoubt, f.FinishedAt
-	if f.LastError != "" {
-		a.LastError = f.LastError
-	}
-	a.UpdateTime = now
+// afterClaim returns alarm a after a committed claim has taken it.
+func afterClaim(a clock.Alarm, r *store.ClaimRequest) clock.Alarm {
+	ring := ringOf(a, r)
+	a.RingRow = r.RowAfterClaim(&ring)
 	return a
-}
-
-// unacknowledged reports whether the alarm is a confirmed ring without an answer.
-func unacknowledged(a *clock.Alarm) bool {
-	return a.State == clock.Ringing && a.RungAt != clock.NoInstant
 }
 
 // same demands that got equals want, and names the fields that differ.

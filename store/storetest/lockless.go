@@ -175,7 +175,7 @@ func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange,
 		same(t, "ring of "+r.BusinessID, fmt.Sprint(r.Generation, string(r.Payload), r.RingNo, r.Delivery),
 			fmt.Sprint(a.Generation, string(a.Payload), a.RingNo+1, a.Delivery))
 		if f.lease == 0 && !change.once { // otherwise the claim has written in_doubt
-			same(t, "in doubt", r.InDoubt, a.InDoubt)
+			same(t, "in doubt", r.InDoubt(), a.InDoubt)
 		}
 		same(t, "at most once", r.Delivery == clock.AtMostOnce, change.once)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 // testModel runs random histories against the store and against a model. The model is a map that changes only by clock.Op.Decide and
-// clock.Settle. The test compares every result, and every row after each step.
+// clock.FateOf. The test compares every result, and every row after each step.
 func testModel(t *testing.T, f *fixture) {
 	if checks := flag.Lookup("rapid.checks"); underRace && checks != nil && checks.Value.String() == checks.DefValue {
 		ok(t, checks.Value.Set("20"), "set -rapid.checks")
@@ -57,9 +56,8 @@ type model struct {
 // modelClaim is an open claim.
 type modelClaim struct {
 	*store.Claim
-	before      map[int64]clock.Alarm
-	end         clock.Instant // end of a two-phase claim
-	onceClaimID string        // claim id of an at-most-once claim; otherwise empty
+	request store.ClaimRequest
+	before  map[int64]clock.Alarm
 }
 
 // modelKeys are few, so that the steps of a history meet on the same keys.
@@ -192,10 +190,7 @@ func (m *model) claim(rt *rapid.T) {
 // checkClaim compares a claim with the rows that the model takes.
 func (m *model) checkClaim(rt *rapid.T, c *claim) {
 	r := c.request
-	opened := &modelClaim{Claim: c.Claim, before: make(map[int64]clock.Alarm), end: r.Now.Add(r.Lease)}
-	if r.AtMostOnce {
-		opened.onceClaimID = r.ClaimID
-	}
+	opened := &modelClaim{Claim: c.Claim, request: r, before: make(map[int64]clock.Alarm)}
 	if c.Settler != nil {
 		m.openClaims = append(m.openClaims, opened)
 	}
@@ -233,19 +228,12 @@ func (m *model) checkClaim(rt *rapid.T, c *claim) {
 
 // takeRow writes the claim into the row and returns the ring.
 func (m *model) takeRow(row *clock.Alarm, c *claim) clock.Ring {
-	if row.Claimed() {
-		row.InDoubt = true
-	}
-	ring := ringOf(*row, c)
-	if c.request.AtMostOnce {
-		*row = afterOnceClaim(*row, &c.request)
-		return ring
-	}
-	if m.f.lease == 0 {
+	ring := ringOf(*row, &c.request)
+	if m.f.lease == 0 && !c.request.AtMostOnce {
 		m.held[row.Key] = true
 		return ring
 	}
-	row.State, row.RungAt, row.NextTryTime = clock.Ringing, clock.NoInstant, m.now.Add(m.f.lease)
+	*row = afterClaim(*row, &c.request)
 	return ring
 }
 
@@ -260,21 +248,16 @@ func (m *model) dueRows() []*clock.Alarm {
 
 // endRow ends a due row that may not ring any more, as expired or, if dead is set, as dead.
 func (m *model) endRow(row *clock.Alarm, dead bool) (store.EndedAlarm, bool) {
-	e := store.EndedAlarm{Key: row.Key, ID: row.ID}
 	switch {
 	case row.LatestRingAt != clock.NoInstant && row.LatestRingAt < m.now:
-		e.State, e.Reason = clock.Expired, expiredReason(row)
-	case dead && unacknowledged(row) && row.RingNo >= row.MaxRings:
-		e.State, e.Reason = clock.Dead, fmt.Sprintf("not acknowledged after %d rings", row.RingNo)
-	default:
-		return e, false
-	}
-	if e.State == clock.Dead {
+		*row = afterEnd(*row, clock.TooLate, m.now)
+	case dead && row.Unacknowledged() && row.RingNo >= row.MaxRings:
 		row.Attempts = newestAttempts(append([]clock.Attempt{unansweredAttempt(row, m.now)}, row.Attempts...))
+		*row = afterEnd(*row, clock.Unacknowledged, m.now)
+	default:
+		return store.EndedAlarm{}, false
 	}
-	row.InDoubt = row.InDoubt || row.Claimed()
-	row.State, row.LastError, row.NextTryTime, row.FinishedAt = e.State, e.Reason, clock.NoInstant, m.now
-	return e, true
+	return store.EndedAlarm{Key: row.Key, ID: row.ID, State: row.State, Reason: row.LastError}, true
 }
 
 // pickClaim removes a random open claim from the list and returns it.
@@ -294,7 +277,7 @@ func (m *model) settle(rt *rapid.T) {
 	fates := make([]clock.Fate, len(c.Rings))
 	for i := range fates {
 		k := rapid.SampledFrom(clock.OutcomeKinds()).Draw(rt, "outcome")
-		fates[i] = clock.Settle(&c.Rings[i], everyRing(k)(nil), m.now)
+		fates[i] = clock.FateOf(&c.Rings[i], everyRing(k)(nil), m.now)
 	}
 	if err := c.Settler.Settle(m.f.t.Context(), m.now, fates); err != nil {
 		rt.Fatalf("settle: %v", err)
@@ -309,25 +292,19 @@ func (m *model) settle(rt *rapid.T) {
 
 // owns reports whether the row still belongs to the claim.
 func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
-	if c.onceClaimID != "" {
-		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == c.onceClaimID
+	if c.request.AtMostOnce {
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == r.ClaimID
 	}
 	if m.f.lease == 0 {
 		delete(m.held, r.Key)
 		return true
 	}
-	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.end
+	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.request.LeaseEnd()
 }
 
 func (m *model) settleRow(c *modelClaim, row *clock.Alarm, r *clock.Ring, f clock.Fate) {
 	attempts, before := row.Attempts, c.before[r.AlarmID]
-	*row = afterFailedRing(before, f, m.now)
-	switch {
-	case c.onceClaimID != "":
-		*row = afterOnceSettlement(before, &store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}, f, m.now)
-	case f.Outcome.Kind == clock.Confirmed:
-		*row = afterConfirmedRing(before, &claim{request: store.ClaimRequest{Now: r.RungAt, ClaimID: r.ClaimID}})
-	}
+	*row = afterRing(before, f)
 	row.Attempts = newestAttempts(append(attemptsOf(&before, r, f, m.now), attempts...))
 }
 
@@ -353,11 +330,11 @@ func (m *model) release(rt *rapid.T) {
 
 // loseClaim simulates a node that dies: its two-phase claim is never settled.
 func (m *model) loseClaim(rt *rapid.T) {
-	if m.f.lease == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.onceClaimID != "" }) {
+	if m.f.lease == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.request.AtMostOnce }) {
 		rt.Skip("the server would end the lost claim")
 	}
 	c := m.pickClaim(rt)
-	if m.f.lease == 0 && c.onceClaimID == "" {
+	if m.f.lease == 0 && !c.request.AtMostOnce {
 		m.openClaims = append(m.openClaims, c)
 		rt.Skip("the server would end the lost claim")
 	}
@@ -461,7 +438,6 @@ func (m *model) check(rt *rapid.T) {
 	for k, row := range m.rows {
 		got := stored[k]
 		want := *row
-		want.UpdateTime = got.UpdateTime // not every step gives it
 		want.Attempts = nil
 		equal(rt, "alarm "+k.BusinessID, got, want)
 		a, err := m.f.Get(m.f.t.Context(), k)
@@ -469,7 +445,6 @@ func (m *model) check(rt *rapid.T) {
 			rt.Fatalf("get: %v", err)
 		}
 		equal(rt, "attempts of "+k.BusinessID, a.Attempts, row.Attempts)
-		row.UpdateTime = got.UpdateTime
 	}
 }
 

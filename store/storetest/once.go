@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // claimOnce claims at-most-once alarms.
@@ -15,26 +14,6 @@ func (f *fixture) claimOnce(now clock.Instant, ids ...int64) *claim {
 	r := f.request(now, ids...)
 	r.AtMostOnce = true
 	return f.claimRequest(r)
-}
-
-// afterOnceClaim returns at-most-once alarm a after its claim.
-func afterOnceClaim(a clock.Alarm, r *store.ClaimRequest) clock.Alarm {
-	a.State, a.NextTryTime, a.InDoubt, a.ClaimID = clock.Rung, clock.NoInstant, true, r.ClaimID
-	a.RungAt, a.FinishedAt, a.UpdateTime = r.Now, r.Now, r.Now
-	return a
-}
-
-// afterOnceSettlement returns at-most-once alarm a after its claim was settled.
-func afterOnceSettlement(a clock.Alarm, r *store.ClaimRequest, f clock.Fate, now clock.Instant) clock.Alarm {
-	switch {
-	case f.Outcome.Kind == clock.Confirmed:
-		a = afterOnceClaim(a, r)
-		a.RingNo, a.InDoubt, a.UpdateTime = a.RingNo+1, false, now
-		return a
-	case f.State == clock.Rung:
-		a = afterOnceClaim(a, r)
-	}
-	return afterFailedRing(a, f, now)
 }
 
 // testAtMostOnce claims at-most-once alarms together with others. A claim returns their ids without locking the rows. Their own claim
@@ -52,8 +31,8 @@ func testAtMostOnce(t *testing.T, f *fixture) {
 	r.AtMostOnce, r.MaxBytes = true, 100
 	once := f.other().claimRequest(r).wantRings(ids[3], ids[1])
 	same(t, "deferred", once.Deferred, []int64{ids[5]})
-	same(t, "ring", once.Rings[1], ringOf(before, once))
-	f.want(afterOnceClaim(before, &r))
+	same(t, "ring", once.Rings[1], ringOf(before, &r))
+	f.want(afterClaim(before, &r))
 	same(t, "due", len(f.claimOnce(t0.Add(time.Hour), ids[1], ids[3]).Rings), 0)
 	same(t, "due", len(f.claim(t0.Add(time.Hour), ids[1], ids[3]).AtMostOnce), 0)
 	for name, op := range map[string]clock.Op{"cancel": cancel("once"), "repeated set": set("once", t0-1, atMostOnce, priority(4))} {
@@ -64,7 +43,7 @@ func testAtMostOnce(t *testing.T, f *fixture) {
 	}
 	c.settle(t0, everyRing(clock.Confirmed))
 	fates := once.settle(t0+7, everyRing(clock.Confirmed))
-	f.want(afterOnceSettlement(before, &r, fates[1], t0+7))
+	f.want(afterRing(before, fates[1]))
 	same(t, "attempts", len(f.get("once").Attempts), 0)
 }
 
@@ -84,7 +63,7 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]
-		f.want(afterOnceSettlement(a, &c.request, fate, t0+7))
+		f.want(afterRing(a, fate))
 		f.wantAttempts(a.BusinessID, attemptsOf(&a, &r, fate, t0+7)...)
 		arrived := fate.Outcome.Kind == clock.Nacked || fate.Outcome.Kind == clock.Doubtful || fate.Outcome.Kind == clock.Refused
 		same(t, "in doubt after "+fate.Outcome.Kind.String(), f.get(a.BusinessID).InDoubt, arrived)

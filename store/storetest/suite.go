@@ -27,6 +27,7 @@ func cases() []testCase {
 		{name: "unacknowledged rings repeat until max_rings", claims: testAcknowledge},
 		{name: "a failed repetition keeps the first ring", claims: testRingAgainFails},
 		{name: "settle writes all outcomes", claims: testSettle},
+		{name: "random rows get the fate of FateOf", claims: testFates},
 		{name: "alarms keep their newest attempts", claims: testAttempts},
 		{name: "release restores the rows", claims: testRelease},
 		{name: "claim skips locked rows", claims: testLockedRows},

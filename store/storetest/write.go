@@ -215,7 +215,7 @@ func testDecisions(t *testing.T, f *fixture) {
 // askedFields returns the fields of the alarm that the op asks for.
 func askedFields(op clock.Op, a clock.Alarm) clock.Alarm {
 	if op.Cancel != nil && op.Cancel.Brief {
-		return clock.Alarm{ID: a.ID, Key: a.Key, Shard: a.Shard, State: a.State, Generation: a.Generation}
+		return clock.Alarm{ID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingRow: clock.RingRow{State: a.State}}
 	}
 	return a
 }

@@ -13,7 +13,7 @@ import (
 
 const BuryAlarm = `-- name: BuryAlarm :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 5, next_try_time = NULL, last_error = ?,
+SET in_doubt = IF(in_doubt <> 0 OR state = 2 AND rung_at IS NULL, 1, 0), state = 5, next_try_time = NULL, last_error = ?,
     update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
 WHERE id = ? AND (CAST(? AS SIGNED) = -1 OR generation = CAST(? AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
 `
@@ -25,7 +25,8 @@ type BuryAlarmParams struct {
 	Generation int64
 }
 
-// Ends a due row with an unreadable column. generation is -1 if that column is unreadable too.
+// Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
+// unreadable too.
 // Index: primary key. Rows: one.
 func (q *Queries) BuryAlarm(ctx context.Context, db DBTX, arg BuryAlarmParams) (int64, error) {
 	result, err := db.ExecContext(ctx, BuryAlarm,
@@ -64,8 +65,7 @@ type ExpireAlarmsParams struct {
 	Ids            []int64
 }
 
-// Ends due rows whose latest_ring_at has passed, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim
-// held becomes in doubt.
+// Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
 // The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 // Index: primary key. Rows: few.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) (int64, error) {
@@ -105,13 +105,12 @@ WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND next_try_time = CAST(? AS SI
 type FinishAlarmsParams struct {
 	RungAt     int64
 	ClaimID    string
-	Now        int64
 	Ids        []int64
 	Generation int64
 	ClaimEnd   int64
 }
 
-// Writes the confirmed outcome of a two-phase claim to the rows that have not changed since LeaseAlarms.
+// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since LeaseAlarms.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) (int64, error) {
 	query := FinishAlarms
@@ -119,7 +118,7 @@ func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsPar
 	queryParams = append(queryParams, arg.RungAt)
 	queryParams = append(queryParams, arg.ClaimID)
 	queryParams = append(queryParams, arg.RungAt)
-	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.RungAt)
 	queryParams = append(queryParams, arg.RungAt)
 	if len(arg.Ids) > 0 {
 		for _, v := range arg.Ids {
@@ -151,7 +150,7 @@ type KillAlarmsParams struct {
 	Ids []int64
 }
 
-// Ends due rows that have rung max_rings times without an acknowledgement.
+// Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged.
 // Index: primary key. Rows: few.
 func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams) (int64, error) {
 	query := KillAlarms
@@ -454,7 +453,7 @@ UPDATE (
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
-    a.last_error = IF(s.last_error = '', a.last_error, s.last_error), a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
+    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1)
 `
 
@@ -473,9 +472,9 @@ type SettleAlarmsParams struct {
 	FinishedAt  sql.NullInt64
 }
 
-// Writes the outcomes of the rings. For Release it restores the rows as they were before the claim. The claim has locked all these rows.
+// Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). The claim has locked all these rows.
 // The inner SELECT is repeated for each row; -1 stands for NULL.
-// Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
+// Index: primary key. Rows: at most a batch of rings; with a held claim only the rows that differ from the confirmed row.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, SettleAlarms,
 		arg.ID,
@@ -526,7 +525,7 @@ type TakeAlarmsParams struct {
 	Others     []int64
 }
 
-// Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
+// Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
 // state and counters: comparing these columns costs nothing. For the other rows the whole version is compared in the format of LockDue,
 // which costs some microseconds a row.
 // The last parameter is repeated for each of these versions; sqlc silently drops it (versions.go).
@@ -598,8 +597,7 @@ type TakeOnceParams struct {
 	Others     []int64
 }
 
-// Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
-// known.
+// Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (int64, error) {
 	query := TakeOnce

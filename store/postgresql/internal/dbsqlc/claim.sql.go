@@ -17,11 +17,11 @@ WITH e AS (
            unnest($11::bigint[]) AS next_try_time,
            unnest($12::bigint[]) AS update_time,
            unnest($13::smallint[]) AS state,
-           unnest($14::varchar[]) AS reason
+           unnest($14::varchar[]) AS last_error,
+           unnest($15::smallint[]) AS in_doubt
 ), ended AS (
     UPDATE alarm a
-    SET state = e.state, in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, next_try_time = NULL,
-        last_error = e.reason, update_time = $15::bigint, finished_at = $15::bigint
+    SET state = e.state, in_doubt = e.in_doubt, next_try_time = NULL, last_error = e.last_error, update_time = $16::bigint, finished_at = $16::bigint
     FROM e
     WHERE a.id = e.id AND a.generation = e.generation AND a.update_time = e.update_time
       AND coalesce(a.next_try_time = e.next_try_time, FALSE) AND a.state NOT IN (3, 4, 5, 6, 7)
@@ -56,12 +56,13 @@ type EndAlarmsParams struct {
 	NextTryTimes       []int64
 	UpdateTimes        []int64
 	States             []int64
-	Reasons            []string
+	LastErrors         []string
+	InDoubts           []int64
 	Now                int64
 }
 
-// Ends due rows that cannot ring any more, as expired or dead, and inserts their attempts. It changes exactly the row versions that
-// LockDue read. A row that a two-phase claim held becomes in doubt.
+// Ends due rows that cannot ring any more, as clock.FateOf says, and inserts their attempts. It changes exactly the row versions that
+// LockDue read.
 // Index: primary key. Rows: few.
 func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) error {
 	_, err := db.Exec(ctx, EndAlarms,
@@ -78,7 +79,8 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) e
 		arg.NextTryTimes,
 		arg.UpdateTimes,
 		arg.States,
-		arg.Reasons,
+		arg.LastErrors,
+		arg.InDoubts,
 		arg.Now,
 	)
 	return err
@@ -89,30 +91,27 @@ UPDATE alarm a
 SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
     next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
     ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
-    update_time = $3::bigint,
+    update_time = $1::bigint,
     finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
-FROM (SELECT unnest($5::bigint[]) AS id, unnest($6::bigint[]) AS generation) r
+FROM (SELECT unnest($4::bigint[]) AS id, unnest($5::bigint[]) AS generation) r
 WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
-  AND coalesce(a.next_try_time = $4::bigint, FALSE)
+  AND coalesce(a.next_try_time = $3::bigint, FALSE)
 `
 
 type FinishAlarmsParams struct {
 	RungAt      int64
 	ClaimID     string
-	Now         int64
 	ClaimEnd    int64
 	Ids         []int64
 	Generations []int64
 }
 
-// Writes the confirmed outcome of a two-phase claim to the rows that have not changed since the claim. SettleAlarms writes all other
-// outcomes.
+// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since the claim. SettleAlarms writes all other rows.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) error {
 	_, err := db.Exec(ctx, FinishAlarms,
 		arg.RungAt,
 		arg.ClaimID,
-		arg.Now,
 		arg.ClaimEnd,
 		arg.Ids,
 		arg.Generations,
@@ -411,7 +410,7 @@ WITH s AS (
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = CASE WHEN s.last_error = '' THEN a.last_error ELSE s.last_error END, in_doubt = s.in_doubt,
+        last_error = s.last_error, in_doubt = s.in_doubt,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s
@@ -462,10 +461,11 @@ type SettleAlarmsParams struct {
 	FinishedAts        []int64
 }
 
-// Writes the outcomes of the rings, and inserts their attempts. For Release it restores the rows as they were before the claim. It
+// Writes rows after their rings, or restores rows as they were before the claim (store.Settlement), and inserts the attempts. It
 // changes only rows that have not changed since the claim. IS TRUE makes PostgreSQL look up the ids by hash; as a join they would be a
 // nested loop, because the session turns other joins off.
-// Index: primary key. Rows: at most a batch of rings; with a held claim only the rings without a confirm.
+// Index: primary key. Rows: at most a batch of rings; with a held claim only the rows with attempts, and the rows that differ from the
+// confirmed row.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) error {
 	_, err := db.Exec(ctx, SettleAlarms,
 		arg.AlarmIds,
@@ -530,7 +530,7 @@ type TakeAlarmsParams struct {
 	UpdateTimes  []int64
 }
 
-// Writes the confirmed outcome before the ring, to exactly the row versions that LockDue read.
+// Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, TakeAlarms,
@@ -719,8 +719,8 @@ type TakeOnceParams struct {
 	UpdateTimes  []int64
 }
 
-// Claims alarms that ring at most once: exactly the row versions that LockDue read. The ring is written before the message is handed
-// over, and is in doubt until its outcome is known.
+// Claims alarms that ring at most once: exactly the row versions that LockDue read. It writes the row of a ring in doubt (clock.FateOf)
+// before the message is handed over.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, TakeOnce,

@@ -12,25 +12,26 @@ import (
 
 const EndAlarms = `-- name: EndAlarms :execrows
 UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, state = ?1, next_try_time = NULL, last_error = ?2, update_time = CAST(?3 AS INTEGER),
-    finished_at = CAST(?3 AS INTEGER)
-WHERE id = ?4 AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(?3 AS INTEGER)
+SET in_doubt = ?1, state = ?2, next_try_time = NULL, last_error = ?3, update_time = CAST(?4 AS INTEGER),
+    finished_at = CAST(?4 AS INTEGER)
+WHERE id = ?5 AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(?4 AS INTEGER)
 `
 
 type EndAlarmsParams struct {
-	State  int64
-	Reason string
-	Now    int64
-	ID     int64
+	InDoubt   int64
+	State     int64
+	LastError string
+	Now       int64
+	ID        int64
 }
 
-// Ends a due row that cannot ring any more, as expired or dead. A row that a two-phase claim held becomes in doubt. The statement is run
-// for each row.
+// Ends a due row that cannot ring any more, as clock.FateOf says. The statement is run for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, EndAlarms,
+		arg.InDoubt,
 		arg.State,
-		arg.Reason,
+		arg.LastError,
 		arg.Now,
 		arg.ID,
 	)
@@ -187,7 +188,7 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 const SettleAlarms = `-- name: SettleAlarms :execrows
 UPDATE alarm
 SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
-    last_error = CASE WHEN CAST(?5 AS TEXT) = '' THEN last_error ELSE CAST(?5 AS TEXT) END,
+    last_error = ?5,
     in_doubt = ?6, claim_id = ?7, rung_at = ?8, update_time = ?9,
     finished_at = ?10
 WHERE id IN (SELECT value FROM json_each(CAST(?11 AS TEXT))) AND generation = ?12
@@ -214,7 +215,7 @@ type SettleAlarmsParams struct {
 	HeldRungAt      sql.NullInt64
 }
 
-// Writes the outcomes of rings. For Release it restores the rows as they were before the claim. It changes only rows that have not
+// Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). It changes only rows that have not
 // changed since the claim. The statement is run once for all rings that differ in nothing but the id.
 // Index: primary key. Rows: a batch of rings when every ring is confirmed.
 func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsParams) (int64, error) {
@@ -263,8 +264,7 @@ type TakeOnceRow struct {
 	Payload []byte
 }
 
-// Claims alarms that ring at most once. The ring is written before the message is handed over, and is in doubt until its outcome is
-// known.
+// Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]TakeOnceRow, error) {
 	rows, err := db.QueryContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)

@@ -72,8 +72,7 @@ type ExpireAlarmsRow struct {
 	LastError   string
 }
 
-// Ends the due rows that can no longer ring, with the reason that store.Candidate.ExpiredReason gives. A row that a two-phase claim held
-// becomes in doubt.
+// Ends the due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
 // Index: primary key. Rows: few of the ids.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) ([]ExpireAlarmsRow, error) {
 	rows, err := db.QueryContext(ctx, ExpireAlarms,

@@ -1,0 +1,122 @@
+package clock
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Reasons of expired alarms, written to last_error. The statements that expire many rows at once take them as parameters.
+const (
+	// ReasonExpired is the reason of an alarm that was never handed over and has no last_error.
+	ReasonExpired = "latest_ring_at passed before it could be rung"
+	// ReasonInDoubt is the reason of an alarm in doubt. A last_error follows it.
+	ReasonInDoubt = "in doubt: a ring was handed over and its outcome is unknown, then latest_ring_at passed"
+	// ReasonUnacknowledged is the reason of an alarm that rang and waited for its acknowledgement.
+	ReasonUnacknowledged = "latest_ring_at passed before a ring was acknowledged"
+)
+
+// Fate is the outcome of a ring, and the row after it.
+type Fate struct {
+	Outcome Outcome // Reason has at most MaxReason bytes
+	RingRow
+}
+
+// FateOf returns the fate of a ring's alarm. now is the database's time after the try, or the claim's time for an alarm that ends
+// without a ring. FateOf is a pure function and the only definition of an outcome's effect. Statements that write an outcome
+// themselves write exactly this row; package storetest compares them. Released and Buried are answers: Op.Decide defines their effect.
+//
+//   - A confirmed ring gets ConfirmedRow.
+//   - A ring in doubt, or a ring that was not sent, is due again at once.
+//   - Any other try has failed. It is tried again after a wait, up to the retry limit. The next try never lies beyond LatestRingAt. Once
+//     LatestRingAt has passed, the next try is now, and the next claim ends the alarm as expired.
+//   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt.
+//   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer it.
+func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
+	outcome.Reason = bounded(outcome.Reason)
+	fate := Fate{Outcome: outcome, RingRow: ring.Before}
+	fate.InDoubt, fate.UpdateTime, fate.FinishedAt = ring.InDoubt(), now, NoInstant
+	fate.LastError = cmp.Or(outcome.Reason, fate.LastError)
+	switch {
+	case outcome.Kind == Confirmed:
+		fate.RingRow = ConfirmedRow(ring)
+	case outcome.Kind == TooLate:
+		fate.finish(Expired, now)
+		fate.LastError = expiredReason(&ring.Before)
+	case outcome.Kind == Unacknowledged:
+		fate.finish(Dead, now)
+		fate.LastError = fmt.Sprintf("not acknowledged after %d rings", fate.RingNo)
+	case outcome.Kind == Unreadable:
+		fate.finish(Dead, now)
+	case ring.Delivery == AtMostOnce && outcome.mayHaveArrived():
+		fate.finish(Rung, ring.RungAt)
+		fate.InDoubt, fate.ClaimID, fate.RungAt = true, ring.ClaimID, ring.RungAt
+	case outcome.Kind == Doubtful:
+		fate.State, fate.InDoubt, fate.NextTryTime = Scheduled, true, now
+	case outcome.Kind.NotSent():
+		if !fate.Unacknowledged() {
+			fate.State = Scheduled
+		}
+		fate.NextTryTime = now
+	default:
+		fate.countFailure(ring, now)
+	}
+	return fate
+}
+
+// ConfirmedRow returns the row of a confirmed ring: rung, or ringing until the end of its ack_timeout. A held claim writes it before the
+// ring is delivered. Its UpdateTime is the claim's time, so it does not depend on when the confirm came.
+func ConfirmedRow(ring *Ring) RingRow {
+	row := ring.Before
+	row.RingNo, row.InDoubt, row.ClaimID, row.RungAt, row.UpdateTime = ring.RingNo, false, ring.ClaimID, ring.RungAt, ring.RungAt
+	if ring.AckTimeout > 0 {
+		row.State, row.NextTryTime, row.FinishedAt = Ringing, ring.RungAt.Add(ring.AckTimeout), NoInstant
+		return row
+	}
+	row.finish(Rung, ring.RungAt)
+	return row
+}
+
+// finish ends the alarm in a state at an instant.
+func (r *RingRow) finish(state State, at Instant) {
+	r.State, r.NextTryTime, r.FinishedAt = state, NoInstant, at
+}
+
+// countFailure counts a failed try. The alarm waits for the next try, or it is dead.
+func (r *RingRow) countFailure(ring *Ring, now Instant) {
+	r.RetryTimes++
+	if ring.Retry.Exhausted(r.RetryTimes) {
+		r.finish(Dead, now)
+		return
+	}
+	r.State, r.NextTryTime = Scheduled, nextTry(now.Add(ring.retryWait(r.RetryTimes)), ring.LatestRingAt, now)
+}
+
+// retryWait returns the wait after the given number of failed tries. Its random part depends only on alarm and number, so FateOf is a
+// function. Rings that failed together are still not tried together again.
+func (r *Ring) retryWait(failed int) time.Duration {
+	random := rand.New(rand.NewPCG(uint64(r.AlarmID), uint64(failed)))
+	return r.Retry.Wait(failed, random.Float64())
+}
+
+// nextTry returns at, but not after latest (unless that is NoInstant) and never before now.
+func nextTry(at, latest, now Instant) Instant {
+	if latest != NoInstant {
+		at = min(at, latest)
+	}
+	return max(at, now)
+}
+
+// expiredReason returns the last_error of an expired alarm. A ring that may have arrived is more important than the previous last_error.
+func expiredReason(before *RingRow) string {
+	switch {
+	case (before.InDoubt || before.Claimed()) && before.LastError != "":
+		return fmt.Sprintf("%.*s", MaxReason, ReasonInDoubt+"; last error: "+before.LastError)
+	case before.InDoubt || before.Claimed():
+		return ReasonInDoubt
+	case before.Unacknowledged():
+		return ReasonUnacknowledged
+	}
+	return cmp.Or(before.LastError, ReasonExpired)
+}

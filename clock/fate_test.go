@@ -1,0 +1,229 @@
+package clock
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+const fateNow Instant = 51_000
+
+// wantFate demands the row after an outcome of the ring at fateNow.
+func wantFate(t *testing.T, r *Ring, o Outcome, want RingRow) {
+	t.Helper()
+	if got := FateOf(r, o, fateNow); got.RingRow != want || got.Outcome != o {
+		t.Errorf("%s leaves\n%+v, want\n%+v", o.Kind, got, want)
+	}
+}
+
+// changed returns a copy of the row after change.
+func (r RingRow) changed(change func(r *RingRow)) RingRow {
+	change(&r)
+	return r
+}
+
+func TestConfirmedRingIsRungOrWaitsForItsAcknowledgement(t *testing.T) {
+	r := testRing()
+	r.Before.InDoubt = true
+	want := RingRow{
+		State: Rung, NextTryTime: NoInstant, RingNo: 2, RetryTimes: 4, LastError: "no queue", ClaimID: "new", RungAt: 50_000,
+		UpdateTime: 50_000, FinishedAt: 50_000,
+	}
+	wantFate(t, r, Outcome{Kind: Confirmed}, want)
+	r.LatestRingAt = 50_100 // it does not shorten ack_timeout
+	r.AckTimeout = time.Minute
+	want.State, want.NextTryTime, want.FinishedAt = Ringing, 110_000, NoInstant
+	wantFate(t, r, Outcome{Kind: Confirmed}, want)
+	r.Delivery = AtMostOnce
+	wantFate(t, r, Outcome{Kind: Confirmed}, want)
+	if got := ConfirmedRow(r); got != want {
+		t.Errorf("the confirmed row is %+v, want %+v", got, want)
+	}
+}
+
+func TestFailedRingIsTriedAgainUpToTheLimit(t *testing.T) {
+	for _, kind := range []OutcomeKind{Returned, Nacked, Refused} {
+		r := testRing()
+		o := Outcome{Kind: kind, Reason: "because"}
+		f := FateOf(r, o, fateNow)
+		want := r.Before.changed(func(row *RingRow) {
+			row.RetryTimes, row.LastError, row.UpdateTime, row.NextTryTime = 5, "because", fateNow, f.NextTryTime
+		})
+		wantFate(t, r, o, want)
+		if wait := f.NextTryTime.Sub(fateNow); wait < 500*time.Millisecond || wait > time.Second {
+			t.Errorf("%s waits %s", kind, wait)
+		}
+		r.Before = f.RingRow
+		want.State, want.NextTryTime, want.RetryTimes, want.FinishedAt = Dead, NoInstant, 6, fateNow
+		wantFate(t, r, o, want)
+	}
+}
+
+func TestFailureBeyondTheLimitIsDead(t *testing.T) {
+	for _, c := range []struct {
+		limit, failed int
+		want          State
+	}{{0, 0, Dead}, {1, 0, Scheduled}, {1, 1, Dead}, {NoLimit, 1_000_000, Scheduled}} {
+		r := testRing()
+		r.Retry.Limit, r.Before.RetryTimes = c.limit, c.failed
+		if got := FateOf(r, Outcome{Kind: Returned}, fateNow); got.State != c.want {
+			t.Errorf("limit %d after %d failed tries: %s, want %s", c.limit, c.failed, got.State, c.want)
+		}
+	}
+}
+
+func TestDoubtfulAndUnsentRingsAreDueAtOnceAndNotCounted(t *testing.T) {
+	for kind, inDoubt := range map[OutcomeKind]bool{Doubtful: true, Unsent: false, Untaken: false} {
+		r := testRing()
+		wantFate(t, r, Outcome{Kind: kind}, r.Before.changed(func(row *RingRow) {
+			row.NextTryTime, row.UpdateTime, row.InDoubt = fateNow, fateNow, inDoubt
+		}))
+	}
+}
+
+func TestOnlyAConfirmEndsTheDoubt(t *testing.T) {
+	for _, kind := range append(OutcomeKinds(), TooLate, Unreadable) {
+		for name, before := range map[string]func(row *RingRow){
+			"doubt": func(row *RingRow) { row.InDoubt = true },
+			"claim": func(row *RingRow) { row.State, row.RungAt = Ringing, NoInstant }, // a node died with its two-phase claim
+		} {
+			r := testRing()
+			before(&r.Before)
+			if f := FateOf(r, Outcome{Kind: kind}, fateNow); f.InDoubt != (kind != Confirmed) {
+				t.Errorf("in doubt after %s, with a %s before: %t", kind, name, f.InDoubt)
+			}
+		}
+	}
+}
+
+func TestNextTryIsNotAfterLatestRingAt(t *testing.T) {
+	for _, kind := range []OutcomeKind{Returned, Nacked, Refused, Doubtful, Unsent, Untaken} {
+		r := testRing()
+		r.LatestRingAt = fateNow + 100
+		if f := FateOf(r, Outcome{Kind: kind}, fateNow); f.NextTryTime > r.LatestRingAt || f.RetryTimes > 4 && f.NextTryTime != r.LatestRingAt {
+			t.Errorf("%s: next try at %d, latest %d", kind, f.NextTryTime, r.LatestRingAt)
+		}
+		r.LatestRingAt = fateNow - 7
+		if f := FateOf(r, Outcome{Kind: kind}, fateNow); f.NextTryTime != fateNow || f.State != Scheduled {
+			t.Errorf("%s after the latest: %+v", kind, f)
+		}
+	}
+}
+
+func TestAtMostOnceRingThatMayHaveArrivedIsRungInDoubt(t *testing.T) {
+	for _, kind := range []OutcomeKind{Doubtful, Nacked, Refused} {
+		r := testRing()
+		r.Delivery = AtMostOnce
+		wantFate(t, r, Outcome{Kind: kind, Reason: "because"}, RingRow{
+			State: Rung, NextTryTime: NoInstant, RingNo: 1, RetryTimes: 4, LastError: "because", InDoubt: true, ClaimID: "new",
+			RungAt: 50_000, UpdateTime: fateNow, FinishedAt: 50_000,
+		})
+	}
+	for _, kind := range []OutcomeKind{Returned, Unsent, Untaken} {
+		r := testRing()
+		want := FateOf(r, Outcome{Kind: kind}, fateNow)
+		r.Delivery = AtMostOnce
+		wantFate(t, r, Outcome{Kind: kind}, want.RingRow)
+	}
+}
+
+func TestUnsentRepetitionLeavesTheRingUnacknowledged(t *testing.T) {
+	for _, kind := range OutcomeKinds() {
+		r := testRing()
+		r.AckTimeout, r.Before.State = time.Minute, Ringing
+		f := FateOf(r, Outcome{Kind: kind}, fateNow)
+		want := Scheduled
+		if kind == Confirmed || kind.NotSent() {
+			want = Ringing
+		}
+		if f.State != want || kind != Confirmed && (f.RungAt != 40_000 || f.ClaimID != "old" || f.RingNo != 1) {
+			t.Errorf("%s leaves %+v", kind, f)
+		}
+	}
+}
+
+func TestAlarmWithoutARingLeftIsDead(t *testing.T) {
+	r := testRing()
+	r.Before.State = Ringing
+	dead := r.Before.changed(func(row *RingRow) {
+		row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Dead, NoInstant, fateNow, fateNow
+	})
+	wantFate(t, r, Outcome{Kind: Unacknowledged}, dead.changed(func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
+	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"}, dead.changed(func(row *RingRow) { row.LastError = "column x" }))
+}
+
+func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
+	long := strings.Repeat("ø", MaxReason)
+	for _, c := range []struct {
+		name, lastError, want string
+		change                func(row *RingRow)
+	}{
+		{"failed", "full", "full", func(*RingRow) {}},
+		{"never tried", "", ReasonExpired, func(*RingRow) {}},
+		{"in doubt", "", ReasonInDoubt, func(row *RingRow) { row.InDoubt = true }},
+		{"in doubt after a failure", "full", ReasonInDoubt + "; last error: full", func(row *RingRow) { row.InDoubt = true }},
+		{"lost with its node", "full", ReasonInDoubt + "; last error: full", func(row *RingRow) { row.State, row.RungAt = Ringing, NoInstant }},
+		{"unacknowledged", "full", ReasonUnacknowledged, func(row *RingRow) { row.State = Ringing }},
+		{
+			"long", long, string([]rune(ReasonInDoubt + "; last error: " + long)[:MaxReason]),
+			func(row *RingRow) { row.InDoubt = true },
+		},
+	} {
+		r := testRing()
+		r.Before.LastError = c.lastError
+		c.change(&r.Before)
+		t.Run(c.name, func(t *testing.T) {
+			wantFate(t, r, Outcome{Kind: TooLate}, r.Before.changed(func(row *RingRow) {
+				row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Expired, NoInstant, fateNow, fateNow
+				row.LastError, row.InDoubt = c.want, r.InDoubt()
+			}))
+		})
+	}
+}
+
+func TestRetryWaitsDifferByAlarmAndTry(t *testing.T) {
+	seen := map[Instant]bool{}
+	for i := range 100 {
+		r := testRing()
+		r.AlarmID, r.Before.RetryTimes, r.Retry.Limit = int64(1000+i/10), i%10, NoLimit
+		next := FateOf(r, Outcome{Kind: Nacked}, fateNow).NextTryTime
+		if again := FateOf(r, Outcome{Kind: Nacked}, fateNow).NextTryTime; again != next {
+			t.Fatalf("one ring is tried again at %d and at %d", next, again)
+		}
+		seen[next] = true
+	}
+	if len(seen) < 80 {
+		t.Errorf("100 rings that failed together are tried again at only %d of 500 instants", len(seen))
+	}
+}
+
+func TestRetryWaitsSpreadOverHalfOfTheWait(t *testing.T) {
+	var counts [5]int
+	for id := range 10_000 {
+		r := testRing()
+		r.AlarmID = int64(id)
+		wait := FateOf(r, Outcome{Kind: Nacked}, fateNow).NextTryTime.Sub(fateNow)
+		counts[min(4, (wait-500*time.Millisecond)/(100*time.Millisecond))]++
+	}
+	for i, n := range counts {
+		if n < 1800 || n > 2200 {
+			t.Errorf("%d of 10000 waits are in part %d of 5: %v", n, i, counts)
+		}
+	}
+}
+
+func TestFateBoundsTheReason(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"no receiver", "no receiver"},
+		{strings.Repeat("x", MaxReason+1), strings.Repeat("x", MaxReason)},
+		{strings.Repeat("x", MaxReason-1) + "ø", strings.Repeat("x", MaxReason-1)},
+		{"a\xffb\x00c", "abc"},
+		{"", "no queue"}, // the last_error before
+	} {
+		got := FateOf(testRing(), Outcome{Kind: Nacked, Reason: c.in}, fateNow)
+		if got.LastError != c.want || !utf8.ValidString(got.LastError) || c.in != "" && got.Outcome.Reason != c.want {
+			t.Errorf("%.20q is kept as %.20q", c.in, got.LastError)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package clock
+
+import (
+	"strconv"
+	"strings"
+)
+
+// OutcomeKind is the outcome of one try. The numbers are stored with attempts.
+type OutcomeKind int8
+
+// The outcomes of a try. A counted outcome is a failed try: it uses up one retry.
+const (
+	Confirmed OutcomeKind = 1 // the target has the ring
+	Returned  OutcomeKind = 2 // no queue is bound for the application; counted
+	Nacked    OutcomeKind = 3 // the broker or the receiver did not accept the ring; counted
+	Doubtful  OutcomeKind = 4 // handed over, outcome unknown; not counted, the same ring is tried again
+	Refused   OutcomeKind = 5 // the target cannot take this message at all; counted
+	Unsent    OutcomeKind = 6 // no byte of the ring left this process; not counted, as if never tried
+	Untaken   OutcomeKind = 7 // as Unsent, because this application's receiver takes no rings while others do
+
+	// Outcomes of a confirmed ring that waited for its acknowledgement. They are kept with the attempts.
+	Released       OutcomeKind = 8  // answered with release
+	Buried         OutcomeKind = 9  // answered with bury
+	Unacknowledged OutcomeKind = 10 // not answered in time; as an outcome of a claim: no ring is left, so the alarm is dead
+
+	// Outcomes of a claim that ends the alarm without a ring. They are never stored.
+	TooLate    OutcomeKind = 11 // latest_ring_at has passed
+	Unreadable OutcomeKind = 12 // the row cannot be read; its attempt is stored as Refused
+)
+
+// NotSent reports whether no byte of the ring left this process: the ring is as if never tried.
+func (k OutcomeKind) NotSent() bool { return k == Unsent || k == Untaken }
+
+var outcomeNames = [...]string{
+	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused", Unsent: "unsent",
+	Untaken: "untaken", Released: "released", Buried: "buried", Unacknowledged: "unacknowledged", TooLate: "too_late", Unreadable: "unreadable",
+}
+
+// OutcomeKinds returns all outcomes of a try in the order of their numbers.
+func OutcomeKinds() []OutcomeKind {
+	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent, Untaken}
+}
+
+// String returns the outcome's name, as metrics, reports and responses use it.
+func (k OutcomeKind) String() string {
+	if k < Confirmed || k > Unreadable {
+		return "outcome(" + strconv.Itoa(int(k)) + ")"
+	}
+	return outcomeNames[k]
+}
+
+// MarshalText writes the outcome's name.
+func (k OutcomeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Outcome is the outcome of one try, with the reason unless it is Confirmed.
+type Outcome struct {
+	Kind   OutcomeKind
+	Reason string
+}
+
+// mayHaveArrived reports whether the receiver may have the ring although it was not confirmed. A broker may nack a message after it
+// has put the message into a queue.
+func (o Outcome) mayHaveArrived() bool {
+	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
+}
+
+// MaxReason is the longest last_error, in bytes.
+const MaxReason = 500
+
+// bounded cuts s to MaxReason bytes, see cut.
+func bounded(s string) string { return cut(s, MaxReason) }
+
+// cut cuts s to the limit, in bytes, and removes invalid UTF-8 and NUL, which not every engine stores.
+func cut(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+}

@@ -1,0 +1,21 @@
+package clock
+
+// RingRow holds the fields of an alarm's row that a ring changes. FateOf returns these fields after the ring.
+type RingRow struct {
+	State       State
+	NextTryTime Instant // next due time, never before the write that stored it; NoInstant for finished and paused alarms
+	RingNo      int     // confirmed rings of this generation
+	RetryTimes  int     // failed tries of this generation
+	LastError   string
+	InDoubt     bool    // a try was published, and its outcome is unknown
+	ClaimID     string  // claim of the last confirmed ring
+	RungAt      Instant // claim time of the last confirmed ring; NoInstant before it and in a two-phase claim
+	UpdateTime  Instant // time of the last change
+	FinishedAt  Instant // end of the alarm; NoInstant for unfinished alarms
+}
+
+// Claimed reports whether a two-phase claim has taken the alarm. Its ring is in flight, or it was lost with its node.
+func (r *RingRow) Claimed() bool { return r.State == Ringing && r.RungAt == NoInstant }
+
+// Unacknowledged reports whether the alarm's last ring is confirmed and waits for its acknowledgement.
+func (r *RingRow) Unacknowledged() bool { return r.State == Ringing && r.RungAt != NoInstant }

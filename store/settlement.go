@@ -1,0 +1,136 @@
+package store
+
+import (
+	"math"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Settlement is a row to write for one ring of a claim. A store writes it only while the row is as the claim wrote it.
+type Settlement struct {
+	ID            int64
+	Generation    int64
+	Claimed       clock.RingRow // row as the claim wrote it
+	clock.RingRow               // row to write
+}
+
+// Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard, ring_at, payload,
+// content type, priority and traceparent.
+func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
+	before := c.RingRow
+	before.FinishedAt = clock.NoInstant // a due alarm is not finished, so LockDue does not read the column
+	return clock.Ring{
+		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1, LatestRingAt: c.LatestRingAt,
+		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before,
+	}
+}
+
+// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row (TakeAlarms). A claim of
+// at-most-once alarms writes the row of a ring in doubt (TakeOnce). Any other two-phase claim writes a claimed row (LeaseAlarms).
+func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
+	switch {
+	case r.AtMostOnce:
+		return clock.FateOf(ring, clock.Outcome{Kind: clock.Doubtful}, r.Now).RingRow
+	case r.Lease > 0:
+		row := ring.Before
+		row.State, row.NextTryTime, row.RungAt, row.InDoubt, row.UpdateTime = clock.Ringing, r.LeaseEnd(), clock.NoInstant, ring.InDoubt(), r.Now
+		return row
+	}
+	return clock.ConfirmedRow(ring)
+}
+
+func (r *ClaimRequest) settlement(ring *clock.Ring, row clock.RingRow) Settlement {
+	return Settlement{ID: ring.AlarmID, Generation: ring.Generation, Claimed: r.RowAfterClaim(ring), RingRow: row}
+}
+
+// Settlements returns the rows to write for the fates: each row whose fate differs from the row that the claim wrote, and the rows of the
+// alarms in always.
+func (r *ClaimRequest) Settlements(rings []clock.Ring, fates []clock.Fate, always map[int64]bool) []Settlement {
+	var settlements []Settlement
+	for i := range rings {
+		if s := r.settlement(&rings[i], fates[i].RingRow); s.RingRow != s.Claimed || always[s.ID] {
+			settlements = append(settlements, s)
+		}
+	}
+	return settlements
+}
+
+// Restorations returns the rows to write when a committed claim is released: each row as it was before the claim.
+func (r *ClaimRequest) Restorations(rings []clock.Ring) []Settlement {
+	restorations := make([]Settlement, len(rings))
+	for i := range rings {
+		restorations[i] = r.settlement(&rings[i], rings[i].Before)
+	}
+	return restorations
+}
+
+// FinishesAtOnce reports whether the statement FinishAlarms may settle the claim. FinishAlarms finds the rows of a two-phase claim that
+// are not at-most-once, and writes clock.ConfirmedRow to them without attempts.
+func (r *ClaimRequest) FinishesAtOnce(rings []clock.Ring, fates []clock.Fate, attempts []AlarmAttempt) bool {
+	if r.Lease <= 0 || r.AtMostOnce || len(attempts) > 0 {
+		return false
+	}
+	for i := range rings {
+		if fates[i].RingRow != clock.ConfirmedRow(&rings[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// AlarmAttempt is an attempt together with the id of its alarm.
+type AlarmAttempt struct {
+	AlarmID int64
+	clock.Attempt
+}
+
+// FateAttempts returns the attempts that the fates of the rings add, in the order to keep them. A ring adds at most two. The first
+// records the previous ring as unacknowledged, because this ring was sent or no ring is left. The second records the outcome of this
+// ring, unless the target has the ring or nothing was sent.
+func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []AlarmAttempt {
+	var attempts []AlarmAttempt
+	for i := range fates {
+		ring, outcome := &rings[i], fates[i].Outcome
+		if ring.Before.Unacknowledged() && closesPreviousRing(outcome.Kind) {
+			attempts = append(attempts, AlarmAttempt{AlarmID: ring.AlarmID, Attempt: clock.Attempt{
+				Generation: ring.Generation, RingNo: ring.Before.RingNo, ClaimID: ring.Before.ClaimID, Time: ring.RungAt, Outcome: clock.Unacknowledged,
+			}})
+		}
+		switch outcome.Kind {
+		case clock.Confirmed, clock.Unsent, clock.Untaken, clock.TooLate, clock.Unacknowledged:
+			continue
+		case clock.Unreadable:
+			outcome.Kind = clock.Refused
+		default:
+		}
+		attempts = append(attempts, AlarmAttempt{AlarmID: ring.AlarmID, Attempt: clock.Attempt{
+			Generation: ring.Generation, RingNo: ring.RingNo, ClaimID: ring.ClaimID, Time: now, Outcome: outcome.Kind, Error: outcome.Reason,
+		}})
+	}
+	return attempts
+}
+
+// closesPreviousRing reports whether the outcome shows that the previous ring stays unacknowledged.
+func closesPreviousRing(k clock.OutcomeKind) bool {
+	return !k.NotSent() && k != clock.TooLate && k != clock.Unreadable
+}
+
+// Attempted returns the ids of the alarms with attempts.
+func Attempted(attempts []AlarmAttempt) map[int64]bool {
+	ids := make(map[int64]bool, len(attempts))
+	for i := range attempts {
+		ids[attempts[i].AlarmID] = true
+	}
+	return ids
+}
+
+// AttemptsOf returns the attempts of the alarms with these ids, in the same order.
+func AttemptsOf(attempts []AlarmAttempt, ids map[int64]bool) []AlarmAttempt {
+	var found []AlarmAttempt
+	for _, a := range attempts {
+		if ids[a.AlarmID] {
+			found = append(found, a)
+		}
+	}
+	return found
+}
