@@ -49,7 +49,7 @@
 //	            op.go set.go cancel.go answer.go kick.go condition.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            instant.go errors.go
+//	            instant.go limits.go errors.go
 //
 // # Invariants
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"unicode"
@@ -24,8 +25,8 @@ func DefaultServiceConfig() ServiceConfig {
 // Validate returns all faults of the configuration, joined, or nil.
 func (c ServiceConfig) Validate() error {
 	var errs []error
-	if c.MaxPayload < 0 || c.MaxPayload > 8<<20 {
-		errs = append(errs, errors.New("max payload must be from 0 to 8 MiB: a claim holds some payloads in memory, a MEDIUMBLOB keeps 16 MiB"))
+	if c.MaxPayload < 0 || c.MaxPayload > MaxStoredPayload {
+		errs = append(errs, fmt.Errorf("max payload must be from 0 to %d MiB: a claim holds some payloads in memory, a MEDIUMBLOB keeps 16 MiB", MaxStoredPayload>>20))
 	}
 	if c.MaxPayload > c.Writer.GroupBytes/2 {
 		errs = append(errs, errors.New("max payload must be at most half of the write group's bytes"))
@@ -121,7 +122,7 @@ func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) b
 		return err
 	}
 	if query.Limit < 1 || query.Limit > MaxListLimit {
-		return invalid(CodeOutOfRange, "limit", "limit must be from 1 to 1000")
+		return invalid(CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", MaxListLimit))
 	}
 	if len(query.Prefix) > MaxBusinessID || !utf8.ValidString(query.Prefix) || strings.ContainsFunc(query.Prefix, unicode.IsControl) {
 		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")

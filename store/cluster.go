@@ -10,7 +10,7 @@ import (
 // Node is a clockd process that shares the work, as it last described itself. Texts are UTF-8 without NUL.
 type Node struct {
 	Incarnation  string // name of this process alone, 1 to 26 bytes of ASCII
-	Name         string // name chosen by a person, at most 128 characters; two processes may have the same
+	Name         string // name chosen by a person, at most clock.MaxNodeName bytes; two processes may have the same
 	Address      string // where the process serves HTTP, for people; at most 255 characters
 	Version      string // at most 64 characters
 	Started      clock.Instant

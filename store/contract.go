@@ -82,12 +82,8 @@ type Loader interface {
 	Due(ctx context.Context, q DueQuery) (DuePage, error)
 }
 
-// DefaultShards is the shard count of a new database if its configuration names none.
-const DefaultShards = 64
-
-// SilentTransaction is how long a database waits for the next statement of an open transaction before it rolls the transaction back. A
-// held claim must be settled before that.
-const SilentTransaction = 5 * time.Second
+// SilentTransaction is clock.IdleInTransaction.
+const SilentTransaction = clock.IdleInTransaction
 
 // ClaimRequest names the alarms that a claim takes for one round of rings.
 type ClaimRequest struct {

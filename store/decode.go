@@ -9,9 +9,6 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// maxPayload is the longest payload that clockd reads, in bytes. No configuration allows longer ones.
-const maxPayload = 8 << 20
-
 // CheckedColumns holds the columns of an alarm that can contain unreadable values. Programs other than clockd may have written them.
 type CheckedColumns struct {
 	State, PayloadKind, Delivery, Answer, InDoubt         int64
@@ -59,7 +56,7 @@ func (v *CheckedColumns) outOfRange() (bad column, found bool) {
 		{"next_try_time", int64(v.NextTryTime), int64(clock.NoInstant), math.MaxInt64},
 		{"rung_at", int64(v.RungAt), int64(clock.NoInstant), last},
 		{"update_time", int64(v.UpdateTime), 0, last},
-		{"payload", int64(v.PayloadLength), 0, maxPayload}, // its length
+		{"payload", int64(v.PayloadLength), 0, clock.MaxStoredPayload}, // its length
 	}
 	for i := range columns {
 		if columns[i].value < columns[i].min || columns[i].value > columns[i].max {

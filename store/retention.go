@@ -25,8 +25,8 @@ func DefaultRetentionConfig() RetentionConfig {
 	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500}
 }
 
-// minKeepInDoubt is twice the default lease of a claim, because clocks differ.
-const minKeepInDoubt = 20 * time.Second
+// minKeepInDoubt is longer than the lease of a claim, because clocks differ.
+const minKeepInDoubt = 2 * clock.ClaimLease
 
 // Validate returns every fault of the configuration, joined, or nil.
 func (c RetentionConfig) Validate() error {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // setCommand sets an alarm.
@@ -160,9 +162,6 @@ type listCommand struct {
 	Limit     int      `default:"100" help:"Most alarms to list; 0: all."`
 }
 
-// maxPage is how many alarms the server returns in one page, at most.
-const maxPage = 1000
-
 // page is one page of a list.
 type page struct {
 	Alarms     []json.RawMessage `json:"alarms"`
@@ -195,9 +194,9 @@ func (l *listCommand) Run() error {
 }
 
 func (l *listCommand) page(left int, cursor string) (p page, err error) {
-	limit := maxPage
+	limit := clock.MaxListLimit
 	if l.Limit > 0 {
-		limit = min(left, maxPage)
+		limit = min(left, clock.MaxListLimit)
 	}
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	for name, value := range map[string]string{

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // deadArgs name one dead or expired alarm, or select many.
@@ -52,9 +54,6 @@ func (d *deadArgs) run(out io.Writer, action, done string) error {
 	return d.print(response)
 }
 
-// maxDead is how many alarms the server kicks or discards in one request, at most.
-const maxDead = 10_000
-
 // runFiltered follows the server's cursors until the limit is reached or no alarm is left.
 func (d *deadArgs) runFiltered(out io.Writer, action, done string) error {
 	total, failed, cursor := 0, 0, ""
@@ -80,9 +79,9 @@ func (d *deadArgs) runFiltered(out io.Writer, action, done string) error {
 }
 
 func (d *deadArgs) page(action string, left int, cursor string) ([]byte, error) {
-	body := map[string]any{"limit": maxDead, "prefix": d.Prefix, "cursor": cursor}
+	body := map[string]any{"limit": clock.MaxDeadLimit, "prefix": d.Prefix, "cursor": cursor}
 	if d.Limit > 0 {
-		body["limit"] = min(left, maxDead)
+		body["limit"] = min(left, clock.MaxDeadLimit)
 	}
 	if len(d.State) > 0 {
 		body["state"] = d.State

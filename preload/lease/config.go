@@ -7,11 +7,13 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // Config names the node and sets the times of its leases.
 type Config struct {
-	Name        string        // name of the node, for people; 1 to 128 bytes
+	Name        string        // name of the node, for people; 1 to clock.MaxNodeName bytes
 	Incarnation string        // id of this process, unique among all processes
 	Version     string        // version of the build, for people
 	Streams     bool          // true: rings go to subscribers of this node's streams; false: to a broker
@@ -45,14 +47,11 @@ func (c Config) Validate() error {
 
 // ValidateNodeName returns why the name is invalid; nil if it is valid.
 func ValidateNodeName(name string) error {
-	if name == "" || len(name) > maxNodeName {
-		return fmt.Errorf("the node's name has %d bytes, it must have from 1 to %d", len(name), maxNodeName)
+	if name == "" || len(name) > clock.MaxNodeName {
+		return fmt.Errorf("the node's name has %d bytes, it must have from 1 to %d", len(name), clock.MaxNodeName)
 	}
 	if !utf8.ValidString(name) || strings.IndexFunc(name, unicode.IsControl) >= 0 {
 		return errors.New("the node's name must be UTF-8 without control characters")
 	}
 	return nil
 }
-
-// maxNodeName is the size of the column owner.
-const maxNodeName = 128

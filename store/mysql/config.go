@@ -9,31 +9,30 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
 // its leases.
 const leaseConns = 2
 
-// maxShards is the largest shard count that fits the column shard.
-const maxShards = 1 << 15
-
 // Config says where the database is and how the store uses it.
 type Config struct {
 	URL         string        // mysql:// or mariadb://user:password@host:3306/database?...; parameters of go-sql-driver/mysql, and ssl-ca, ssl-cert, ssl-key
-	Shards      int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Shards      int           // shard count of a new database; 0: clock.DefaultShards, or the existing count. Check fails if the database has another count
 	Conns       int           // connections that look up the keys of answers and the server's settings; default 3
 	ReadConns   int           // connections for requests that read alarms, at least 2; default 6
 	WriteConns  int           // connections for requests that write, one for each concurrent transaction, at least 2; default 10
 	RingConns   int           // connections that only claims use, one for each ring worker; default 4
 	UpkeepConns int           // connections for loading, expiring and purging, which must not wait for requests; default 6
-	Timeout     time.Duration // limit of a call whose context has no deadline; default 5 s
+	Timeout     time.Duration // limit of a call whose context has no deadline; default clock.DatabaseCall
 	DialTimeout time.Duration // limit of dialling a new connection; default 3 s
 }
 
 // DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
-	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second}
+	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall, DialTimeout: 3 * time.Second}
 }
 
 // Validate returns the first rule that the configuration breaks.
@@ -41,8 +40,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.URL == "":
 		return errors.New("mysql: the database URL is empty")
-	case c.Shards < 0 || c.Shards > maxShards:
-		return fmt.Errorf("mysql: shards must be from 1 to %d, or 0", maxShards)
+	case c.Shards < 0 || c.Shards > clock.MaxShards:
+		return fmt.Errorf("mysql: shards must be from 1 to %d, or 0", clock.MaxShards)
 	case c.Conns < 1:
 		return errors.New("mysql: conns must be at least 1: an answer looks up the key of its alarm there")
 	case c.ReadConns < 2:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
@@ -20,15 +21,15 @@ import (
 // The server's default isolation, REPEATABLE READ, would lock gaps and deadlock. Statements wait one second for a lock unless they say
 // otherwise; that is MySQL's shortest wait. A value that does not fit its column is an error.
 //
-// A transaction whose client is stuck or gone ends after 5 s on MariaDB. MySQL has no such limit, so there the server ends a connection
-// that is silent for 8 s, and the pools keep idle connections for a shorter time. The server gives up a client that stops reading after 5
-// s.
+// A transaction whose client is stuck or gone ends after clock.IdleInTransaction on MariaDB. MySQL has no such limit, so there the server
+// ends a connection that is silent for 8 s, and the pools keep idle connections for a shorter time. The server gives up a client that does
+// not read for clock.IdleInTransaction.
 //
 // MariaDB would turn lists of 1,000 values and more into joins; in_predicate_conversion_threshold = 0 keeps them ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = 5, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %d
-/*M!100300 , idle_transaction_timeout = 5, in_predicate_conversion_threshold = 0 */
+	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = %[2]d, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %[1]d
+/*M!100300 , idle_transaction_timeout = %[2]d, in_predicate_conversion_threshold = 0 */
 /*!80000 , wait_timeout = 8 */`
 )
 
@@ -56,7 +57,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
 	}
-	for _, statement := range append([]string{isolateSession, fmt.Sprintf(prepareSession, bit(c.autocommit))}, c.session...) {
+	prepare := fmt.Sprintf(prepareSession, bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
+	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {
 		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()
 			return nil, fmt.Errorf("prepare the session: %w", err)

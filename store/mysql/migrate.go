@@ -12,6 +12,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/schema"
 	"github.com/clockd/clockd/store"
 )
@@ -140,7 +141,7 @@ func (s *Store) makeShards(ctx context.Context) error {
 		}
 		args := make([]any, s.cfg.Shards)
 		if len(args) == 0 {
-			args = make([]any, store.DefaultShards)
+			args = make([]any, clock.DefaultShards)
 		}
 		for i := range args {
 			args[i] = int64(i)

@@ -14,15 +14,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
 // leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
 // its leases.
 const leaseConns = 2
-
-// maxShards is the largest shard count that fits the column shard.
-const maxShards = 1 << 15
 
 // Timeouts that the server enforces, except cancelTimeout.
 const (
@@ -37,12 +35,12 @@ const (
 // Config says where the database is and how the store uses it.
 type Config struct {
 	URL         string        // postgres://user:password@host:5432/database?sslmode=...; further parameters as pgx reads them, see withEncryption
-	Shards      int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Shards      int           // shard count of a new database; 0: clock.DefaultShards, or the existing count. Check fails if the database has another count
 	Conns       int           // connections for requests that write, at least 2; default 10
 	ReadConns   int           // connections for requests that read alarms, at least 2; default 6
 	RingConns   int           // connections that only claims use, one for each ring worker; default 4
 	UpkeepConns int           // connections for loading, expiring and purging, which must not wait for requests; default 6
-	Timeout     time.Duration // limit of a call whose context has no deadline; default 5 s
+	Timeout     time.Duration // limit of a call whose context has no deadline; default clock.DatabaseCall
 	DialTimeout time.Duration // limit of dialling a new connection; default 3 s
 	PingTimeout time.Duration // limit of the check of a connection that was idle for more than 1 s; default 1 s
 }
@@ -50,7 +48,7 @@ type Config struct {
 // DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
 	return Config{
-		Conns: 10, ReadConns: 6, RingConns: 4, UpkeepConns: 6, Timeout: 5 * time.Second, DialTimeout: 3 * time.Second, PingTimeout: time.Second,
+		Conns: 10, ReadConns: 6, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall, DialTimeout: 3 * time.Second, PingTimeout: time.Second,
 	}
 }
 
@@ -65,8 +63,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.URL == "":
 		return errors.New("postgresql: the database URL is empty")
-	case c.Shards < 0 || c.Shards > maxShards:
-		return fmt.Errorf("postgresql: shards must be from 1 to %d, or 0", maxShards)
+	case c.Shards < 0 || c.Shards > clock.MaxShards:
+		return fmt.Errorf("postgresql: shards must be from 1 to %d, or 0", clock.MaxShards)
 	case c.Conns < 2:
 		return errors.New("postgresql: conns must be at least 2: a write that waits for a locked row must not stop the others")
 	case c.ReadConns < 2:
@@ -149,7 +147,7 @@ func sessionSettings() map[string]string {
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "2",
 		// for a node that stopped in the middle of a write or a claim
-		transactionLimit: millis(store.SilentTransaction),
+		transactionLimit: millis(clock.IdleInTransaction),
 	}
 }
 
@@ -159,7 +157,7 @@ func ringSettings() map[string]string {
 	s := sessionSettings()
 	s["application_name"] = "clockd ring"
 	s["lock_timeout"] = millis(ringLockWait)
-	s["statement_timeout"] = millis(store.SilentTransaction)
+	s["statement_timeout"] = millis(clock.IdleInTransaction)
 	return s
 }
 

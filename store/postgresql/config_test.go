@@ -3,6 +3,8 @@ package postgresql
 import (
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 func TestURLErrorsHideThePassword(t *testing.T) {
@@ -27,7 +29,7 @@ func TestValidateNamesTheBrokenSetting(t *testing.T) {
 	ok(t, valid.Validate(), "validate the default")
 	for reason, change := range map[string]func(*Config){
 		"URL":          func(c *Config) { c.URL = "" },
-		"shards":       func(c *Config) { c.Shards = maxShards + 1 },
+		"shards":       func(c *Config) { c.Shards = clock.MaxShards + 1 },
 		"conns must":   func(c *Config) { c.Conns = 1 },
 		"read conns":   func(c *Config) { c.ReadConns = 1 },
 		"ring conns":   func(c *Config) { c.RingConns = 0 },

@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/schema"
 	"github.com/clockd/clockd/store"
 )
@@ -103,7 +104,7 @@ func (s *Store) makeShards(ctx context.Context) error {
 	}
 	shards := s.cfg.Shards
 	if shards == 0 {
-		shards = store.DefaultShards
+		shards = clock.DefaultShards
 	}
 	if err := s.q.InsertShards(ctx, t, int64(shards)); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // maxShards is the largest shard count. A due scan has one subselect for each shard, and SQLite allows 500 in one statement.
@@ -21,14 +23,14 @@ const scheme = "sqlite:"
 // Config says where the file is and how the store uses it.
 type Config struct {
 	URL       string        // sqlite:PATH, relative to the working directory or absolute
-	Shards    int           // shard count of a new database; 0: store.DefaultShards, or the existing count. Check fails if the database has another count
+	Shards    int           // shard count of a new database; 0: clock.DefaultShards, or the existing count. Check fails if the database has another count
 	Readers   int           // connections for all reads except reads of alarms by requests, at least 1; default 4
 	ReadConns int           // connections for requests that read alarms, at least 2; default 4
-	Timeout   time.Duration // limit of a call whose context has no deadline; default 5 s
+	Timeout   time.Duration // limit of a call whose context has no deadline; default clock.DatabaseCall
 }
 
 // DefaultConfig returns a valid Config without a URL.
-func DefaultConfig() Config { return Config{Readers: 4, ReadConns: 4, Timeout: 5 * time.Second} }
+func DefaultConfig() Config { return Config{Readers: 4, ReadConns: 4, Timeout: clock.DatabaseCall} }
 
 // Deps are the dependencies of a Store.
 type Deps struct {
@@ -82,8 +84,10 @@ func (c Config) path() (string, error) {
 var (
 	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a context.
 	writePragmas   = []string{"busy_timeout(100)"}
-	readPragmas    = []string{"busy_timeout(5000)", "query_only(1)"}
-	migratePragmas = []string{"busy_timeout(5000)", "journal_mode(WAL)"}
+	readPragmas    = []string{busyPragma, "query_only(1)"}
+	migratePragmas = []string{busyPragma, "journal_mode(WAL)"}
+
+	busyPragma = fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
 )
 
 // dsn returns the driver's data source name of the file, for connections with these pragmas.

@@ -12,6 +12,7 @@ import (
 	"github.com/pressly/goose/v3/database"
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/schema"
 	"github.com/clockd/clockd/store"
 )
@@ -62,7 +63,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 	shards := make([]int, s.cfg.Shards)
 	if len(shards) == 0 {
-		shards = make([]int, store.DefaultShards)
+		shards = make([]int, clock.DefaultShards)
 	}
 	for i := range shards {
 		shards[i] = i

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // database is a database that the bench makes for one stage.
@@ -86,7 +88,7 @@ const (
 )
 
 // shards is the number of shards of a bare table, equal to clockd's default.
-const shards = 64
+const shards = clock.DefaultShards
 
 // bareConns is the size of a bare pool. It is enough for all writers and ring workers.
 const bareConns = 16
