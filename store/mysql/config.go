@@ -35,27 +35,23 @@ func DefaultConfig() Config {
 	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall, DialTimeout: 3 * time.Second}
 }
 
-// Validate returns the first rule that the configuration breaks.
+// Validate returns every rule that the configuration breaks, joined, or nil.
 func (c Config) Validate() error {
-	switch {
-	case c.URL == "":
-		return errors.New("mysql: the database URL is empty")
-	case c.Shards < 0 || c.Shards > clock.MaxShards:
-		return fmt.Errorf("mysql: shards must be from 1 to %d, or 0", clock.MaxShards)
-	case c.Conns < 1:
-		return errors.New("mysql: conns must be at least 1: an answer looks up the key of its alarm there")
-	case c.ReadConns < 2:
-		return errors.New("mysql: read conns must be at least 2: a list must not hold up the read of one alarm")
-	case c.WriteConns < 2:
-		return errors.New("mysql: write conns must be at least 2: a write that waits for a locked row must not stop the others")
-	case c.RingConns < 1:
-		return errors.New("mysql: ring conns must be at least 1: a claim holds a connection until it is settled")
-	case c.UpkeepConns < 1:
-		return errors.New("mysql: upkeep conns must be at least 1: without loading nothing rings")
-	case c.Timeout <= 0 || c.DialTimeout <= 0:
-		return errors.New("mysql: timeouts must be longer than 0")
+	var broken []error
+	rule := func(holds bool, format string, args ...any) {
+		if !holds {
+			broken = append(broken, fmt.Errorf("mysql: "+format, args...))
+		}
 	}
-	return nil
+	rule(c.URL != "", "the database URL is empty")
+	rule(c.Shards >= 0 && c.Shards <= clock.MaxShards, "shards must be from 1 to %d, or 0", clock.MaxShards)
+	rule(c.Conns >= 1, "conns must be at least 1: an answer looks up the key of its alarm there")
+	rule(c.ReadConns >= 2, "read conns must be at least 2: a list must not hold up the read of one alarm")
+	rule(c.WriteConns >= 2, "write conns must be at least 2: a write that waits for a locked row must not stop the others")
+	rule(c.RingConns >= 1, "ring conns must be at least 1: a claim holds a connection until it is settled")
+	rule(c.UpkeepConns >= 1, "upkeep conns must be at least 1: without loading nothing rings")
+	rule(c.Timeout > 0 && c.DialTimeout > 0, "timeouts must be longer than 0")
+	return errors.Join(broken...)
 }
 
 // errURL does not quote the URL, because any part of it that could not be parsed may contain the password.

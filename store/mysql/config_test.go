@@ -63,6 +63,15 @@ func TestValidateNamesTheBrokenSetting(t *testing.T) {
 	}
 }
 
+func TestValidateNamesAllBrokenSettings(t *testing.T) {
+	err := Config{Shards: -1}.Validate()
+	for _, reason := range []string{"URL", "shards", "conns must", "read conns", "write conns", "ring conns", "upkeep conns", "timeouts"} {
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("the error does not name %q: %v", reason, err)
+		}
+	}
+}
+
 func TestOldServersAndSmallPacketsAreRefused(t *testing.T) {
 	for version, want := range map[string]struct {
 		name  string

@@ -58,27 +58,23 @@ type Deps struct {
 	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
 }
 
-// Validate returns the first rule that the configuration breaks.
+// Validate returns every rule that the configuration breaks, joined, or nil.
 func (c Config) Validate() error {
-	switch {
-	case c.URL == "":
-		return errors.New("postgresql: the database URL is empty")
-	case c.Shards < 0 || c.Shards > clock.MaxShards:
-		return fmt.Errorf("postgresql: shards must be from 1 to %d, or 0", clock.MaxShards)
-	case c.Conns < 2:
-		return errors.New("postgresql: conns must be at least 2: a write that waits for a locked row must not stop the others")
-	case c.ReadConns < 2:
-		return errors.New("postgresql: read conns must be at least 2: a list must not hold up the read of one alarm")
-	case c.RingConns < 1:
-		return errors.New("postgresql: ring conns must be at least 1: a claim holds a connection until it is settled")
-	case c.UpkeepConns < 1:
-		return errors.New("postgresql: upkeep conns must be at least 1: without loading nothing rings")
-	case c.Timeout <= 0 || c.DialTimeout <= 0 || c.PingTimeout <= 0:
-		return errors.New("postgresql: timeouts must be longer than 0")
-	case c.PingTimeout > c.Timeout:
-		return errors.New("postgresql: the ping timeout must not be longer than the timeout of the call that pings")
+	var broken []error
+	rule := func(holds bool, format string, args ...any) {
+		if !holds {
+			broken = append(broken, fmt.Errorf("postgresql: "+format, args...))
+		}
 	}
-	return nil
+	rule(c.URL != "", "the database URL is empty")
+	rule(c.Shards >= 0 && c.Shards <= clock.MaxShards, "shards must be from 1 to %d, or 0", clock.MaxShards)
+	rule(c.Conns >= 2, "conns must be at least 2: a write that waits for a locked row must not stop the others")
+	rule(c.ReadConns >= 2, "read conns must be at least 2: a list must not hold up the read of one alarm")
+	rule(c.RingConns >= 1, "ring conns must be at least 1: a claim holds a connection until it is settled")
+	rule(c.UpkeepConns >= 1, "upkeep conns must be at least 1: without loading nothing rings")
+	rule(c.Timeout > 0 && c.DialTimeout > 0 && c.PingTimeout > 0, "timeouts must be longer than 0")
+	rule(c.PingTimeout <= c.Timeout, "the ping timeout must not be longer than the timeout of the call that pings")
+	return errors.Join(broken...)
 }
 
 // pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them.

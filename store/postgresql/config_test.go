@@ -44,6 +44,15 @@ func TestValidateNamesTheBrokenSetting(t *testing.T) {
 	}
 }
 
+func TestValidateNamesAllBrokenSettings(t *testing.T) {
+	err := Config{Shards: -1, PingTimeout: 1}.Validate()
+	for _, reason := range []string{"URL", "shards", "conns must", "read conns", "ring conns", "upkeep conns", "timeouts", "ping timeout"} {
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("the error does not name %q: %v", reason, err)
+		}
+	}
+}
+
 // TestShardCountIsFixedOnce: the first migration fixes the shard count. Later configurations cannot change it.
 func TestShardCountIsFixedOnce(t *testing.T) {
 	u := newURL(t)

@@ -38,22 +38,20 @@ type Deps struct {
 	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
 }
 
-// Validate returns the first rule that the configuration breaks.
+// Validate returns every rule that the configuration breaks, joined, or nil.
 func (c Config) Validate() error {
 	_, err := c.path()
-	switch {
-	case err != nil:
-		return err
-	case c.Shards < 0 || c.Shards > maxShards:
-		return fmt.Errorf("sqlite: shards must be from 1 to %d, or 0: the due scan reads all shards in one statement", maxShards)
-	case c.Readers < 1:
-		return errors.New("sqlite: readers must be at least 1: the writer's connection only writes")
-	case c.ReadConns < 2:
-		return errors.New("sqlite: read conns must be at least 2: a list must not hold up the read of one alarm")
-	case c.Timeout <= 0:
-		return errors.New("sqlite: the timeout must be longer than 0")
+	broken := []error{err}
+	rule := func(holds bool, format string, args ...any) {
+		if !holds {
+			broken = append(broken, fmt.Errorf("sqlite: "+format, args...))
+		}
 	}
-	return nil
+	rule(c.Shards >= 0 && c.Shards <= maxShards, "shards must be from 1 to %d, or 0: the due scan reads all shards in one statement", maxShards)
+	rule(c.Readers >= 1, "readers must be at least 1: the writer's connection only writes")
+	rule(c.ReadConns >= 2, "read conns must be at least 2: a list must not hold up the read of one alarm")
+	rule(c.Timeout > 0, "the timeout must be longer than 0")
+	return errors.Join(broken...)
 }
 
 // path returns the file that the URL names. It is the literal text after the scheme, without the "//" before an absolute path.

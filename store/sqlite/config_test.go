@@ -62,6 +62,15 @@ func TestValidateRefusesBrokenSettings(t *testing.T) {
 	}
 }
 
+func TestValidateNamesAllBrokenSettings(t *testing.T) {
+	err := Config{Shards: -1}.Validate()
+	for _, reason := range []string{"URL", "shards", "readers", "read conns", "timeout"} {
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("the error does not name %q: %v", reason, err)
+		}
+	}
+}
+
 // FuzzURLOpensThatFile opens the file that a URL names. The opened file has that name, and is never a database in memory.
 func FuzzURLOpensThatFile(f *testing.F) {
 	for _, url := range []string{"clockd.db", "a%20b", "a b+c&d=e", "file:x", "%3fmode=memory", "é\u00a0", ":memory", "x;y", `q"'\`} {
