@@ -95,7 +95,10 @@ func (localTime) Time(context.Context) (int64, error) { return time.Now().UnixMi
 
 func localTimebase(tb testing.TB) *Timebase {
 	tb.Helper()
-	t := NewTimebase(TimebaseConfig{Interval: time.Hour, MaxAge: 3 * time.Hour}, localTime{}, quiet())
+	t, err := NewTimebase(TimebaseConfig{Interval: time.Minute, MaxAge: 3 * time.Hour}, TimebaseDeps{Source: localTime{}})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if err := t.Sample(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}

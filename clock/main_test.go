@@ -1,7 +1,6 @@
 package clock
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 	_ "time/tzdata" // has Oslo, even if the machine has no time zones
@@ -19,7 +18,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+// newTestTimebase returns a Timebase with the default configuration.
+func newTestTimebase(tb testing.TB, deps TimebaseDeps) *Timebase {
+	tb.Helper()
+	timebase, err := NewTimebase(DefaultTimebaseConfig(), deps)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return timebase
+}
 
 func testContent() Content {
 	return Content{

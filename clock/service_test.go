@@ -68,7 +68,7 @@ func TestSubmitChecksTheLatestRingAgainstADelay(t *testing.T) {
 }
 
 func TestSubmitNeedsTheTimeForADelay(t *testing.T) {
-	tb := NewTimebase(DefaultTimebaseConfig(), nil, quiet())
+	tb := newTestTimebase(t, TimebaseDeps{})
 	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: newModelStore(), Time: tb})
 	if err != nil {
 		t.Fatal(err)

@@ -85,9 +85,21 @@ const (
 	slewPPM = 153_847
 )
 
+// TimebaseDeps are the dependencies of a Timebase.
+type TimebaseDeps struct {
+	Source TimeSource
+	Log    *slog.Logger // nil: no log
+}
+
 // NewTimebase returns a Timebase. Its time is unknown until Run or Sample has taken a sample.
-func NewTimebase(cfg TimebaseConfig, source TimeSource, log *slog.Logger) *Timebase {
-	return &Timebase{cfg: cfg, source: source, log: log}
+func NewTimebase(cfg TimebaseConfig, deps TimebaseDeps) (*Timebase, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Timebase{cfg: cfg, source: deps.Source, log: deps.Log}, nil
 }
 
 // Run takes samples until ctx ends. It repeats a failed sample soon.

@@ -76,7 +76,7 @@ func inBubble(t *testing.T, f func(t *testing.T, c *remoteClock, tb *Timebase)) 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newRemoteClock()
-		tb := NewTimebase(DefaultTimebaseConfig(), c, quiet())
+		tb := newTestTimebase(t, TimebaseDeps{Source: c})
 		var run sync.WaitGroup
 		run.Go(func() {
 			if err := tb.Run(ctx); err != nil {
@@ -228,14 +228,14 @@ func TestTimebaseGivesUpOnASampleWithoutAnswer(t *testing.T) {
 }
 
 func TestTimebaseViewKnowsNothingAtFirst(t *testing.T) {
-	tb := NewTimebase(DefaultTimebaseConfig(), newRemoteClock(), slog.New(slog.DiscardHandler))
+	tb := newTestTimebase(t, TimebaseDeps{Source: newRemoteClock()})
 	if v, err := tb.View(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
 
 func TestTimebaseKnowsNothingAtFirst(t *testing.T) {
-	tb := NewTimebase(DefaultTimebaseConfig(), nil, quiet())
+	tb := newTestTimebase(t, TimebaseDeps{})
 	var e *Error
 	if now, err := tb.Now(); now != NoInstant || !errors.As(err, &e) || e.Kind != ErrUnavailable || e.Code != CodeUnavailable || e.RetryAfter <= 0 {
 		t.Errorf("got %s, %v", now, err)
@@ -337,7 +337,7 @@ func TestFloorOfASlewedClockIsNeverAhead(t *testing.T) {
 func TestOnlyAStepBackIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, c := &strings.Builder{}, newRemoteClock()
-		tb := NewTimebase(DefaultTimebaseConfig(), c, slog.New(slog.NewTextHandler(log, nil)))
+		tb := newTestTimebase(t, TimebaseDeps{Source: c, Log: slog.New(slog.NewTextHandler(log, nil))})
 		ctx, stop := context.WithCancel(t.Context())
 		var run sync.WaitGroup
 		run.Go(func() { _ = tb.Run(ctx) })
@@ -363,7 +363,16 @@ func TestOnlyAStepBackIsLogged(t *testing.T) {
 }
 
 func TestFloorIsUnknownAtFirst(t *testing.T) {
-	if now, err := NewTimebase(DefaultTimebaseConfig(), nil, quiet()).Floor(); now != NoInstant || !errors.Is(err, ErrUnavailable) {
+	if now, err := newTestTimebase(t, TimebaseDeps{}).Floor(); now != NoInstant || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %s, %v", now, err)
+	}
+}
+
+func TestNewTimebaseRefusesABrokenConfiguration(t *testing.T) {
+	_, err := NewTimebase(TimebaseConfig{Interval: time.Hour}, TimebaseDeps{})
+	for _, reason := range []string{"interval must be", "max age must be"} {
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("the error does not name %q: %v", reason, err)
+		}
 	}
 }

@@ -320,10 +320,12 @@ func (c *cluster) join() *clusterNode {
 	c.count++
 	p := &clusterNode{cluster: c, name: fmt.Sprintf("%c%d", "cab"[c.count%3], c.count), openClaims: map[*nodeSettler]bool{}}
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	p.time = clock.NewTimebase(clock.DefaultTimebaseConfig(), nodeDB{p}, log)
+	var err error
+	if p.time, err = clock.NewTimebase(clock.DefaultTimebaseConfig(), clock.TimebaseDeps{Source: nodeDB{p}, Log: log}); err != nil {
+		c.t.Fatalf("%v", err)
+	}
 	cfg := lease.DefaultConfig()
 	cfg.Name, cfg.Incarnation = p.name, p.name
-	var err error
 	if p.keeper, err = lease.New(cfg, lease.Deps{
 		Leaser: nodeDB{p}, Time: p.time, Address: func() string { return "" }, Log: log, Registerer: reg,
 	}); err != nil {

@@ -46,8 +46,8 @@ func (c RetentionConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// DatabaseClock returns a lower bound of the database's clock.
-type DatabaseClock interface {
+// Time is a lower bound of the database's clock.
+type Time interface {
 	Now() (clock.Instant, error)
 }
 
@@ -55,23 +55,31 @@ type DatabaseClock interface {
 type Retention struct {
 	cfg     RetentionConfig
 	purger  Purger
-	now     DatabaseClock
+	time    Time
 	log     *slog.Logger
 	deleted prometheus.Counter
 	errors  prometheus.Counter
 }
 
+// RetentionDeps are the dependencies of a Retention.
+type RetentionDeps struct {
+	Purger     Purger
+	Time       Time
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
 // NewRetention returns a Retention that deletes nothing before Run.
-func NewRetention(cfg RetentionConfig, p Purger, now DatabaseClock, log *slog.Logger, reg prometheus.Registerer) (*Retention, error) {
+func NewRetention(cfg RetentionConfig, deps RetentionDeps) (*Retention, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	r := &Retention{
-		cfg: cfg, purger: p, now: now, log: log,
+		cfg: cfg, purger: deps.Purger, time: deps.Time, log: deps.Log,
 		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purged_alarms_total", Help: "Alarms deleted after their retention."}),
 		errors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purge_errors_total", Help: "Purges that failed."}),
 	}
-	reg.MustRegister(r.deleted, r.errors)
+	deps.Registerer.MustRegister(r.deleted, r.errors)
 	return r, nil
 }
 
@@ -99,7 +107,7 @@ func (r *Retention) Run(ctx context.Context) error {
 }
 
 func (r *Retention) purge(ctx context.Context) (int, error) {
-	now, err := r.now.Now()
+	now, err := r.time.Now()
 	if err != nil {
 		return 0, nil //nolint:nilerr // the database is away; callers that need it report it
 	}

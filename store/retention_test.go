@@ -33,7 +33,9 @@ func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {
 		cfg := DefaultRetentionConfig()
 		cfg.Keep = keep
 		var asked recordedPurge
-		r, err := NewRetention(cfg, &asked, fixedClock(1_000_000), slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		r, err := NewRetention(cfg, RetentionDeps{
+			Purger: &asked, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

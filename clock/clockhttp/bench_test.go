@@ -102,7 +102,10 @@ func BenchmarkRequest(b *testing.B) {
 // benchServer returns a server with a real clock.Service on a costlessStore.
 func benchServer(b *testing.B) *Server {
 	b.Helper()
-	tb := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Hour, MaxAge: 3 * time.Hour}, newMemoryStore(), quiet())
+	tb, err := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Minute, MaxAge: 3 * time.Hour}, clock.TimebaseDeps{Source: newMemoryStore()})
+	if err != nil {
+		b.Fatal(err)
+	}
 	if err := tb.Sample(b.Context()); err != nil {
 		b.Fatal(err)
 	}

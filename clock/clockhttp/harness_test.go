@@ -66,7 +66,10 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 
 func startService(t testing.TB, su *setup) *clock.Service {
 	t.Helper()
-	tb := clock.NewTimebase(clock.DefaultTimebaseConfig(), su.store, quiet())
+	tb, err := clock.NewTimebase(clock.DefaultTimebaseConfig(), clock.TimebaseDeps{Source: su.store})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := tb.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}

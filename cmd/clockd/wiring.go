@@ -108,10 +108,12 @@ func newRegistry() *prometheus.Registry {
 
 func newDraining() *atomic.Bool { return new(atomic.Bool) }
 
-func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) *clock.Timebase {
-	tb := clock.NewTimebase(clock.DefaultTimebaseConfig(), st, log)
-	registerTimeMetrics(reg, tb)
-	return tb
+func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*clock.Timebase, error) {
+	tb, err := clock.NewTimebase(clock.DefaultTimebaseConfig(), clock.TimebaseDeps{Source: st, Log: log})
+	if err == nil {
+		registerTimeMetrics(reg, tb)
+	}
+	return tb, err
 }
 
 // newReads returns the reads that loaders use.
@@ -165,7 +167,7 @@ func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, s
 }
 
 func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase) (*store.Retention, error) {
-	return store.NewRetention(cfg.retention, st, tb, log, reg)
+	return store.NewRetention(cfg.retention, store.RetentionDeps{Purger: st, Time: tb, Log: log, Registerer: reg})
 }
 
 func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership) *preload.Overdue {
