@@ -30,7 +30,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*targ
 		streams := stream.New()
 		return &targets{routes: []*ring.Route{streamRoute(streams)}, streams: streams, name: "the stream"}, nil
 	}
-	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Logger: log, Registerer: reg})
+	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}

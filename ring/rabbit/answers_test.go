@@ -106,7 +106,7 @@ func runAnswers(tb testing.TB, cfg Config, to Answerer, out *bytes.Buffer, chang
 	if out != nil {
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})
 	}
-	s, err := New(cfg, Deps{Logger: slog.New(handler)})
+	s, err := New(cfg, Deps{Log: slog.New(handler)})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // Config holds the settings of a Session.
@@ -83,9 +84,6 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // maxExchange is the longest exchange name, in bytes. Names of queues add ".answers" or ".<application>" and have at most 255 bytes.
 const maxExchange = 127
 
-// applicationName is clockd's own rule for the names of applications.
-var applicationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // Validate returns every rule that the configuration breaks, joined, or nil. It never quotes the URL.
 func (c Config) Validate() error {
 	var broken []error
@@ -105,7 +103,7 @@ func (c Config) Validate() error {
 	rule(c.Exchange != "", "the exchange needs a name: an empty one is the broker's default exchange, which routes by queue name")
 	rule(len(c.Exchange) <= maxExchange, "the exchange's name has %d bytes, at most %d are allowed", len(c.Exchange), maxExchange)
 	for _, application := range c.DeclareQueues {
-		rule(applicationName.MatchString(application), "%q is no application's name, so no queue can be declared for it", application)
+		rule(clock.ValidateApplication(application) == nil, "%q is no application's name, so no queue can be declared for it", application)
 	}
 	rule(c.Heartbeat >= time.Second, "heartbeat %s is below 1s, the protocol's unit", c.Heartbeat)
 	rule(c.DialTimeout > 0, "the dial timeout must be positive: a silent broker would hold a worker for ever")

@@ -71,7 +71,7 @@ func TestPasswordIsNeverShown(t *testing.T) {
 			fmt.Fprintf(&out, "%v %+v %s %v\n", cfg, cfg, cfg, cfg.LogValue())
 			log := slog.New(slog.NewJSONHandler(&out, nil))
 			log.Info("configured", "rabbit", cfg)
-			s, err := New(cfg, Deps{Logger: log})
+			s, err := New(cfg, Deps{Log: log})
 			if good := err == nil; good != accepted[name] {
 				t.Errorf("accepted: %v", good)
 			}

@@ -233,7 +233,7 @@ func (b *broker) config() Config {
 // run starts a session that ends with the test.
 func run(tb testing.TB, cfg Config) *Session {
 	tb.Helper()
-	s, err := New(cfg, Deps{Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		tb.Fatal(err)
 	}

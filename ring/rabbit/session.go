@@ -12,9 +12,9 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// Deps holds the dependencies of a Session. With a nil Logger nothing is logged, with a nil Registerer metrics are not registered.
+// Deps holds the dependencies of a Session. With a nil Log nothing is logged, with a nil Registerer metrics are not registered.
 type Deps struct {
-	Logger     *slog.Logger
+	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
@@ -51,7 +51,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := deps.Logger
+	log := deps.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}

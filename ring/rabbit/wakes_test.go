@@ -23,7 +23,7 @@ type listener struct {
 // listen starts a listener. It runs until the end of the test, or until stop is called.
 func listen(tb testing.TB, cfg Config) (l *listener, stop func()) {
 	tb.Helper()
-	s, err := New(cfg, Deps{Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		tb.Fatal(err)
 	}
