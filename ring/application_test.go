@@ -29,7 +29,7 @@ func (absentees) Lane() Lane               { return nil }
 func newQuarantine(target Target) *quarantine {
 	h, c := NewHeap(1, 10_000), &crew{Route: &Route{Target: target}, usable: true}
 	return &quarantine{
-		cfg: DefaultConfig(), heap: h, crewOf: func(string) *crew { return c }, logger: slog.New(slog.DiscardHandler),
+		cfg: DefaultConfig(), heap: h, crewOf: func(string) *crew { return c }, log: slog.New(slog.DiscardHandler),
 		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
 	}
 }
@@ -240,7 +240,7 @@ func TestQuarantineIsBounded(t *testing.T) {
 func testQuarantineIsBounded(t *testing.T) {
 	target, lines := absentees{}, &countingHandler{}
 	q := newQuarantine(target)
-	q.logger = slog.New(lines)
+	q.log = slog.New(lines)
 	now := time.Now()
 	id := int64(0)
 	for i := range maxQuarantined + 1000 {

@@ -2,9 +2,10 @@ package ring
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/clock"
 )
 
 // Config says how rings are claimed and delivered.
@@ -14,7 +15,7 @@ type Config struct {
 	BatchBytes   int           // most payload bytes in a batch; default 4 MiB
 	WriteTimeout time.Duration // time from the claim's begin after which no byte of a ring is written; default 1s
 	ReplyTimeout time.Duration // time from the claim's begin after which a ring without a reply is in doubt; default 2s
-	Lease        time.Duration // lifetime of a two-phase claim; default 10s
+	Lease        time.Duration // lifetime of a two-phase claim; default clock.ClaimLease
 	Probe        time.Duration // time between two probes of a held application; default 1s
 }
 
@@ -22,7 +23,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Workers: 3, BatchRows: 300, BatchBytes: 4 << 20,
-		WriteTimeout: time.Second, ReplyTimeout: 2 * time.Second, Lease: 10 * time.Second, Probe: time.Second,
+		WriteTimeout: time.Second, ReplyTimeout: 2 * time.Second, Lease: clock.ClaimLease, Probe: time.Second,
 	}
 }
 
@@ -38,7 +39,7 @@ func (c Config) Validate() error {
 	check(c.BatchRows >= 1 && c.BatchRows <= 5000, "ring batch rows must be from 1 to 5000")
 	check(c.BatchBytes >= 64<<10, "ring batch bytes must be at least 64 KiB")
 	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout, "the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
-	check(c.ReplyTimeout < store.SilentTransaction, "the reply timeout must be below 5s, because the database then ends the idle transaction of a claim")
+	check(c.ReplyTimeout < clock.IdleInTransaction, fmt.Sprintf("the reply timeout must be below %s, because the database then ends the idle transaction of a claim", clock.IdleInTransaction))
 	check(c.ReplyTimeout < c.Lease/2, "the reply timeout must be below half of the lease, to leave time to write the outcome")
 	check(c.Probe >= 100*time.Millisecond, "the probe interval must be at least 100ms")
 	return errors.Join(errs...)

@@ -37,7 +37,7 @@ type quarantine struct {
 	cfg     Config
 	heap    *Heap
 	crewOf  func(application string) *crew // crew of an application's route
-	logger  *slog.Logger
+	log     *slog.Logger
 	metrics *metrics
 
 	applications map[unique.Handle[string]]*application // applications in quarantine
@@ -229,7 +229,7 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Ti
 		if a = q.add(name, suspect, now); a == nil {
 			return
 		}
-		q.log(slog.LevelWarn, "application put in quarantine", "application", name.Value(), "reason", t.reason)
+		q.logEvent(slog.LevelWarn, "application put in quarantine", "application", name.Value(), "reason", t.reason)
 	}
 	a.lastActive = now
 	before, reason := a.health, a.reason
@@ -240,7 +240,7 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Ti
 	case recovered:
 		q.release(a)
 	case before != held && a.health == held:
-		q.log(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value(), "reason", a.reason)
+		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value(), "reason", a.reason)
 		a.health = before
 		q.changeHealth(a, held)
 	case a.reason != reason:
@@ -250,7 +250,7 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Ti
 
 // release makes an application healthy. Its parked and missing alarms may ring at once.
 func (q *quarantine) release(a *application) {
-	q.log(slog.LevelInfo, "application left quarantine", "application", a.name.Value(), "was", a.health.String())
+	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value(), "was", a.health.String())
 	q.forget(a)
 }
 
@@ -265,8 +265,8 @@ func (q *quarantine) forget(a *application) {
 	a.parked = nil
 }
 
-// log logs an event of one application. It drops lines beyond the limit, because thousands of applications may have one.
-func (q *quarantine) log(level slog.Level, message string, attributes ...any) {
+// logEvent logs an event of one application. It drops lines beyond the limit, because thousands of applications may have one.
+func (q *quarantine) logEvent(level slog.Level, message string, attributes ...any) {
 	dropped, ok := q.logLimit.take(time.Now())
 	if !ok {
 		return
@@ -274,7 +274,7 @@ func (q *quarantine) log(level slog.Level, message string, attributes ...any) {
 	if dropped > 0 {
 		attributes = append(attributes, "lines_dropped", dropped)
 	}
-	q.logger.Log(context.Background(), level, message, attributes...) //nolint:sloglint // the callers' messages are constants
+	q.log.Log(context.Background(), level, message, attributes...) //nolint:sloglint // the callers' messages are constants
 }
 
 // Quarantined returns a sample of the applications in quarantine, at most maxShown, and the number of all of them. It is as fresh as

@@ -229,9 +229,9 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 // finish ends a claim with end. A held transaction has one try. A committed claim is tried again while its lease lasts. ctx must
 // outlive the stop of the process.
 func (w *worker) finish(ctx context.Context, d *delivery, end func(context.Context) error) error {
-	deadline := d.began.Add(store.SilentTransaction)
+	deadline := d.began.Add(clock.IdleInTransaction)
 	if d.committed {
-		deadline = d.began.Add(max(w.loop.cfg.Lease, store.SilentTransaction))
+		deadline = d.began.Add(max(w.loop.cfg.Lease, clock.IdleInTransaction))
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

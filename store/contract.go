@@ -82,9 +82,6 @@ type Loader interface {
 	Due(ctx context.Context, q DueQuery) (DuePage, error)
 }
 
-// SilentTransaction is clock.IdleInTransaction.
-const SilentTransaction = clock.IdleInTransaction
-
 // ClaimRequest names the alarms that a claim takes for one round of rings.
 type ClaimRequest struct {
 	IDs      []int64       // alarms to take, at least 1; in any order, no id twice
