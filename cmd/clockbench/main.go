@@ -1,4 +1,3 @@
-// Command clockbench measures a clockd on a database and a broker, beside the most that both can do. Package bench says how.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Package gcpace paces the garbage collector of clockd and of the server that clockbench compares it with.
 package gcpace
 
 import (

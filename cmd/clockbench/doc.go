@@ -1,0 +1,16 @@
+// Command clockbench measures a clockd on a database and a broker. Beside each figure it measures the most that the database and the broker
+// can do. Package bench has the stages and says how it measures.
+//
+// This package has the command line only. The hidden first argument "http" starts the server that package bench compares single requests
+// with.
+//
+// # Invariants
+//
+//  1. clockbench reaches the measured clockd by HTTP and AMQP alone.
+//  2. The process removes all that it made, also after an error or an interrupt.
+//
+// # Failures
+//
+//	command line cannot be used  all faults in one error, exit 2, nothing is measured  a person
+//	a stage fails                the error names the stage, exit 1                     a person
+package main

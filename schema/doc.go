@@ -1,0 +1,13 @@
+// Package schema embeds the migrations of each engine, for goose. The files of an engine are NNNNN_name.sql in the engine's directory.
+//
+// # Invariants
+//
+//  1. Migrations are append-only. A released file never changes, and a change of the schema is a new file.
+//  2. The header of each new file says whether old builds, which do not know the file, may run beside new builds: "-- side by side: yes,
+//     because ..." or "-- side by side: no, because ...". After "no", the first statement is "UPDATE build_level SET oldest = N"
+//     (store.BuildLevel).
+//  3. A killed migration on MySQL can go on. MySQL commits each change of the schema by itself, so some changes stay behind. Package
+//     store/mysql therefore looks up in the schema whether a statement has run. It can do so for CREATE TABLE, ALTER TABLE, CREATE VIEW
+//     and DROP VIEW. It repeats UPDATE, DELETE and INSERT IGNORE: write them so that a repetition changes nothing. It refuses all other
+//     statements.
+package schema
