@@ -63,12 +63,12 @@ func (p schemaProbe) remaining(ctx context.Context, statement string) (string, e
 
 // remainingTable returns the statement, or "" if the table exists. A table of that name without clockd's columns is errForeignTable.
 func (p schemaProbe) remainingTable(ctx context.Context, statement, table, definition string) (string, error) {
-	has, err := p.names(ctx, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ?", table)
-	if err != nil || len(has) == 0 {
+	has, err := p.tableOf(ctx, table)
+	if err != nil || len(has.columns) == 0 {
 		return statement, err
 	}
 	for _, m := range column.FindAllStringSubmatch(definition, -1) {
-		if !slices.Contains(notColumn, m[1]) && !slices.Contains(has, m[1]) {
+		if !slices.Contains(notColumn, m[1]) && !slices.Contains(has.columns, m[1]) {
 			return "", fmt.Errorf("table %s has no column %s: %w", table, m[1], errForeignTable)
 		}
 	}
@@ -146,29 +146,62 @@ func (p schemaProbe) isDropped(ctx context.Context, table, key string, all []str
 }
 
 func (p schemaProbe) hasColumn(ctx context.Context, table, column string) (bool, error) {
-	has, err := p.names(ctx, `SELECT column_name FROM information_schema.columns
-		WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ?`, table, column)
-	return len(has) > 0, err
+	has, err := p.tableOf(ctx, table)
+	return slices.Contains(has.columns, column), err
 }
 
 // keyColumns returns the columns of an index in order; nil if there is no such index.
 func (p schemaProbe) keyColumns(ctx context.Context, table, key string) ([]string, error) {
-	return p.names(ctx, `SELECT column_name FROM information_schema.statistics
-		WHERE table_schema = DATABASE() AND table_name = ? AND index_name = ? ORDER BY seq_in_index`, table, key)
+	has, err := p.tableOf(ctx, table)
+	return has.keys[key], err
 }
 
-func (p schemaProbe) names(ctx context.Context, query string, args ...any) (names []string, err error) {
-	rows, err := p.db.QueryContext(ctx, query, args...)
+// tableDefinition is what SHOW CREATE TABLE says of a table; zero if there is no such table.
+type tableDefinition struct {
+	columns []string            // in order
+	keys    map[string][]string // columns of each index in order, by the index's name; without the primary key
+}
+
+// Lines of SHOW CREATE TABLE.
+var (
+	columnLine = regexp.MustCompile("(?m)^  `([^`]+)` ")
+	keyLine    = regexp.MustCompile("(?m)^  (?:UNIQUE )?KEY `([^`]+)` \\(([^)]+)\\)")
+)
+
+// tableOf reads the definition of a table. It does not ask information_schema, whose queries crashed MariaDB 10.11 under load
+// (signal 11 in ha_maria::drop_table).
+func (p schemaProbe) tableOf(ctx context.Context, table string) (tableDefinition, error) {
+	text, err := p.showCreate(ctx, table)
+	if err != nil || text == "" {
+		return tableDefinition{}, err
+	}
+	d := tableDefinition{keys: map[string][]string{}}
+	for _, m := range columnLine.FindAllStringSubmatch(text, -1) {
+		d.columns = append(d.columns, m[1])
+	}
+	for _, m := range keyLine.FindAllStringSubmatch(text, -1) {
+		d.keys[m[1]] = strings.Split(strings.ReplaceAll(m[2], "`", ""), ",")
+	}
+	return d, nil
+}
+
+// showCreate returns the text of SHOW CREATE TABLE, "" if there is no such table. A view of that name is errForeignTable.
+func (p schemaProbe) showCreate(ctx context.Context, table string) (text string, err error) {
+	rows, err := p.db.QueryContext(ctx, "SHOW CREATE TABLE "+table)
+	if hasNumber(err, errNoSuchTable) {
+		return "", nil
+	}
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("read the definition of table %s: %w", table, err)
 	}
 	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
+	columns, err := rows.Columns()
+	if err == nil && len(columns) != 2 {
+		return "", fmt.Errorf("%s is a view: %w", table, errForeignTable)
 	}
-	return names, rows.Err()
+	var name string
+	for err == nil && rows.Next() {
+		err = rows.Scan(&name, &text)
+	}
+	return text, errors.Join(err, rows.Err())
 }
