@@ -17,8 +17,8 @@ func wantFate(t *testing.T, r *Ring, o Outcome, want RingRow) {
 	}
 }
 
-// changed returns a copy of the row after change.
-func (r RingRow) changed(change func(r *RingRow)) RingRow {
+// changedRow returns a copy of the row after change.
+func changedRow(r RingRow, change func(r *RingRow)) RingRow {
 	change(&r)
 	return r
 }
@@ -47,7 +47,7 @@ func TestFailedRingIsTriedAgainUpToTheLimit(t *testing.T) {
 		r := testRing()
 		o := Outcome{Kind: kind, Reason: "because"}
 		f := FateOf(r, o, fateNow)
-		want := r.Before.changed(func(row *RingRow) {
+		want := changedRow(r.Before, func(row *RingRow) {
 			row.RetryTimes, row.LastError, row.UpdateTime, row.NextTryTime = 5, "because", fateNow, f.NextTryTime
 		})
 		wantFate(t, r, o, want)
@@ -76,7 +76,7 @@ func TestFailureBeyondTheLimitIsDead(t *testing.T) {
 func TestDoubtfulAndUnsentRingsAreDueAtOnceAndNotCounted(t *testing.T) {
 	for kind, inDoubt := range map[OutcomeKind]bool{Doubtful: true, Unsent: false, Untaken: false} {
 		r := testRing()
-		wantFate(t, r, Outcome{Kind: kind}, r.Before.changed(func(row *RingRow) {
+		wantFate(t, r, Outcome{Kind: kind}, changedRow(r.Before, func(row *RingRow) {
 			row.NextTryTime, row.UpdateTime, row.InDoubt = fateNow, fateNow, inDoubt
 		}))
 	}
@@ -146,11 +146,11 @@ func TestUnsentRepetitionLeavesTheRingUnacknowledged(t *testing.T) {
 func TestAlarmWithoutARingLeftIsDead(t *testing.T) {
 	r := testRing()
 	r.Before.State = Ringing
-	dead := r.Before.changed(func(row *RingRow) {
+	dead := changedRow(r.Before, func(row *RingRow) {
 		row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Dead, NoInstant, fateNow, fateNow
 	})
-	wantFate(t, r, Outcome{Kind: Unacknowledged}, dead.changed(func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
-	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"}, dead.changed(func(row *RingRow) { row.LastError = "column x" }))
+	wantFate(t, r, Outcome{Kind: Unacknowledged}, changedRow(dead, func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
+	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"}, changedRow(dead, func(row *RingRow) { row.LastError = "column x" }))
 }
 
 func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
@@ -174,7 +174,7 @@ func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
 		r.Before.LastError = c.lastError
 		c.change(&r.Before)
 		t.Run(c.name, func(t *testing.T) {
-			wantFate(t, r, Outcome{Kind: TooLate}, r.Before.changed(func(row *RingRow) {
+			wantFate(t, r, Outcome{Kind: TooLate}, changedRow(r.Before, func(row *RingRow) {
 				row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Expired, NoInstant, fateNow, fateNow
 				row.LastError, row.InDoubt = c.want, r.InDoubt()
 			}))
