@@ -36,12 +36,3 @@ func CheckBuild(oldest int64) error {
 	}
 	return nil
 }
-
-// CheckVersion compares the version of the database's schema with the newest migration of this build. A newer schema is no error:
-// CheckBuild tells whether this build may work on it.
-func CheckVersion(schemaVersion, buildVersion int64) error {
-	if schemaVersion < buildVersion {
-		return fmt.Errorf("the schema has version %d, this build needs %d: run clockd migrate", schemaVersion, buildVersion)
-	}
-	return nil
-}

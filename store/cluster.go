@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -60,59 +59,6 @@ type Leaser interface {
 	// Leave frees all shards of the incarnation and deletes its node row. An unknown incarnation is no error.
 	Leave(ctx context.Context, incarnation string) error
 }
-
-// ClusterRow is a row of the statement that reads a Cluster. Shard tells its kind. -2: the oldest build level, in Epoch. -1: a node,
-// whose name is in Owner. From 0 on: a lease, in the first five columns only. The row types of each engine's generated code convert to
-// it.
-type ClusterRow struct {
-	Shard        int64
-	Incarnation  string
-	Owner        string
-	Epoch        int64
-	Expires      int64
-	Address      string
-	Version      string
-	Started      int64
-	Applications string
-	Lacks        string
-}
-
-// buildLevelShard is the value of Shard in the row that holds the oldest build level.
-const buildLevelShard = -2
-
-// Add adds a row to the list of its kind. Rows must come in the order of Shard and Incarnation.
-func (c *Cluster) Add(r ClusterRow) {
-	if r.Shard == buildLevelShard {
-		c.OldestBuild = r.Epoch
-		return
-	}
-	if r.Shard >= 0 {
-		c.Leases = append(c.Leases, Lease{
-			Shard: int(r.Shard), Owner: r.Owner, Incarnation: r.Incarnation, Epoch: r.Epoch, Expires: clock.Instant(r.Expires),
-		})
-		return
-	}
-	n := Node{
-		Incarnation: r.Incarnation, Name: r.Owner, Address: r.Address, Version: r.Version,
-		Started: clock.Instant(r.Started), Expires: clock.Instant(r.Expires),
-	}
-	n.Applications, n.Lacks = columnLines(r.Applications), columnLines(r.Lacks)
-	c.Nodes = append(c.Nodes, n)
-}
-
-// columnLines returns the lines of a column, nil for an empty column.
-func columnLines(column string) []string {
-	if column == "" {
-		return nil
-	}
-	return strings.Split(column, "\n")
-}
-
-// ApplicationLines returns the node's applications in the form of the column applications.
-func (n *Node) ApplicationLines() string { return strings.Join(n.Applications, "\n") }
-
-// LackLines returns the node's missing abilities in the form of the column lacks.
-func (n *Node) LackLines() string { return strings.Join(n.Lacks, "\n") }
 
 // Notifier passes short messages between the nodes of one database. A Store whose engine can do so implements it. Messages may be lost,
 // and two equal messages may arrive as one.

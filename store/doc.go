@@ -1,6 +1,6 @@
-// Package store is the storage contract: small interfaces that say what clockd needs from a database. It also holds the plan of a
-// write, which all engines share. Each engine has an adapter below this package: mysql, postgresql, sqlite. The conformance suite
-// storetest runs against every adapter and has the last word about the contract.
+// Package store is the storage contract: small interfaces that say what clockd needs from a database. Package store/engine implements
+// it once, above a driver for each engine: store/mysql, store/postgresql, store/sqlite. The conformance suite storetest runs against every
+// engine and has the last word about the contract.
 //
 // # Invariants
 //

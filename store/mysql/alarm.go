@@ -3,24 +3,13 @@ package mysql
 import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// alarmOf converts a row to an alarm of package clock.
-func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
-	r := store.Row(row)
-	return r.Alarm()
-}
-
+// alarmsOf converts rows to alarms of package clock.
 func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
-	alarms := make([]clock.Alarm, len(rows))
-	for i, row := range rows {
-		var err error
-		if alarms[i], err = alarmOf(row); err != nil {
-			return nil, err
-		}
-	}
-	return alarms, nil
+	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) store.Row { return store.Row(r) })
 }
 
 // briefAlarmsOf returns the fields that decide a cancel. All other fields are zero.
@@ -36,17 +25,6 @@ func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) ([]clock.Alarm, error) {
 		}
 	}
 	return alarms, nil
-}
-
-func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
-	attempts := make([]clock.Attempt, len(rows))
-	for i, r := range rows {
-		attempts[i] = clock.Attempt{
-			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
-			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
-		}
-	}
-	return attempts
 }
 
 // null returns an instant as the argument of a nullable column: nil for NoInstant.

@@ -21,7 +21,7 @@ func BenchmarkBare(b *testing.B) {
 	}
 	b.Run("insert 500", func(b *testing.B) {
 		for b.Loop() {
-			bareInsert(b, s, fresh(500))
+			bareInsert(b, s.d, fresh(500))
 		}
 		b.ReportMetric(float64(500*b.N)/b.Elapsed().Seconds(), "rows/s")
 	})
@@ -36,7 +36,7 @@ func BenchmarkBare(b *testing.B) {
 			b.StopTimer()
 			ids := write(b, s, clock.Create, fresh(300))
 			b.StartTimer()
-			bareClaim(b, s, ids)
+			bareClaim(b, s.d, ids)
 		}
 		b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "rows/s")
 	})
@@ -53,28 +53,28 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-func bareInsert(b *testing.B, s *Store, ops []clock.Op) {
+func bareInsert(b *testing.B, d *Driver, ops []clock.Op) {
 	b.Helper()
 	args := make([]any, 0, 18*len(ops))
 	for _, op := range ops {
 		d := op.Decide(nil, t0)
 		args = appendInserted(args, &d.Alarm)
 	}
-	_, err := s.db.ExecContext(context.Background(), dbsqlc.InsertAlarms+strings.Repeat(alarmTuple.next, len(ops)-1), args...)
+	_, err := d.db.ExecContext(context.Background(), dbsqlc.InsertAlarms+strings.Repeat(alarmTuple.next, len(ops)-1), args...)
 	ok(b, err, "insert")
 }
 
 // bareClaim runs the conditional UPDATE, and the SELECT of the rows that it took, in one transaction.
-func bareClaim(b *testing.B, s *Store, ids []int64) {
+func bareClaim(b *testing.B, d *Driver, ids []int64) {
 	b.Helper()
 	ctx := context.Background()
-	t, err := s.begin(ctx, s.rings)
+	t, err := d.begin(ctx, d.rings)
 	ok(b, err, "begin")
-	_, err = s.q.TakeAlarms(ctx, lastRepeated{t, []any{""}}, dbsqlc.TakeAlarmsParams{
+	_, err = d.q.TakeAlarms(ctx, lastRepeated{t, []any{""}}, dbsqlc.TakeAlarmsParams{
 		Now: int64(t0), ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: []int64{0},
 	})
 	ok(b, err, "take")
-	rows, err := s.q.ListPayloads(ctx, t, ids)
+	rows, err := d.q.ListPayloads(ctx, t, ids)
 	ok(b, err, "list")
 	if len(rows) != len(ids) {
 		b.Fatalf("%d taken of %d", len(rows), len(ids))

@@ -23,9 +23,9 @@ type cutter struct {
 }
 
 // openThroughCutter returns a cutter, and a store that reaches the database of s through it.
-func openThroughCutter(t *testing.T, s *Store, reachesServer bool) (*cutter, *Store) {
+func openThroughCutter(t *testing.T, s *opened, reachesServer bool) (*cutter, *opened) {
 	t.Helper()
-	u, err := url.Parse(s.cfg.URL)
+	u, err := url.Parse(s.d.cfg.URL)
 	ok(t, err, "parse the URL")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err, "listen")
@@ -149,7 +149,7 @@ func TestOnlyNewestAttemptsAreKept(t *testing.T) {
 		claimAndSettle(t, s, ids, clock.Returned)
 	}
 	var n int
-	ok(t, s.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ring_attempt").Scan(&n), "count attempts")
+	ok(t, s.d.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ring_attempt").Scan(&n), "count attempts")
 	if n != 3*clock.MaxAttempts {
 		t.Errorf("%d attempts of 3 alarms are kept", n)
 	}

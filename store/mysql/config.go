@@ -11,11 +11,15 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
 // its leases.
 const leaseConns = 2
+
+// Deps are the dependencies of a store.
+type Deps = engine.Deps
 
 // Config says where the database is and how the store uses it.
 type Config struct {

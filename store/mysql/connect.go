@@ -13,7 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // The statements that every connection begins with.
@@ -75,7 +75,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 // which of the variables exist.
 const readOnlyVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only')"
 
-// writable returns store.ErrReadOnly if the server refuses writes.
+// writable returns engine.ErrReadOnly if the server refuses writes.
 func writable(ctx context.Context, conn driver.Conn) error {
 	session, ok := conn.(driver.QueryerContext)
 	if !ok {
@@ -93,7 +93,7 @@ func writable(ctx context.Context, conn driver.Conn) error {
 		case err != nil:
 			return fmt.Errorf("check whether the server is read-only: %w", err)
 		case !slices.Contains([]string{"OFF", "0"}, fmt.Sprintf("%s", row[1])):
-			return fmt.Errorf("%w: %s is %s", store.ErrReadOnly, row[0], row[1])
+			return fmt.Errorf("%w: %s is %s", engine.ErrReadOnly, row[0], row[1])
 		}
 	}
 }

@@ -2,40 +2,34 @@ package mysql
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// Due reads the due index of all shards in one statement (ListDue). With application names it takes two: the first finds the end of the page
-// (ListDueEnd), the second reads it (ListDueOnly, ListDueExcept).
-func (s *Store) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	rows, err := s.due(ctx, s.upkeep, &q)
-	if err != nil {
-		return store.DuePage{}, s.mapError("read due alarms", err)
-	}
-	return store.NewDuePage(q, rows), nil
+// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept).
+func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
+	return d.due(ctx, d.upkeep, q)
 }
 
-// due reads the alarms that q asks for. A read with application names moves q.Until forward.
-func (s *Store) due(ctx context.Context, db dbsqlc.DBTX, q *store.DueQuery) ([]store.Due, error) {
-	if !q.Filtered() {
-		return unpackEntries(s.q.ListDue(ctx, dueBulk(db, dueOfShard, q, nil, q.Limit), dbsqlc.ListDueParams{}))
-	}
-	ends, err := unpackEntries(s.q.ListDueEnd(ctx, dueBulk(db, dueEndOfShard, q, nil, q.ScanLimit), dbsqlc.ListDueEndParams{}))
-	if err != nil {
-		return nil, err
-	}
-	q.EndBefore(ends)
-	if len(q.Only) > 0 {
+func (d *Driver) due(ctx context.Context, db dbsqlc.DBTX, q *store.DueQuery) ([]store.Due, error) {
+	switch {
+	case len(q.Only) > 0:
 		b := dueBulk(db, dueOnlyOfShard.named(len(q.Only)), q, q.Only, q.Limit)
-		return unpackEntries(s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: q.Only}))
+		return unpackEntries(d.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: q.Only}))
+	case len(q.Except) > 0:
+		b := dueBulk(db, dueExceptOfShard.named(len(q.Except)), q, q.Except, q.Limit)
+		return unpackEntries(d.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: q.Except}))
+	default:
+		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, dueOfShard, q, nil, q.Limit), dbsqlc.ListDueParams{}))
 	}
-	b := dueBulk(db, dueExceptOfShard.named(len(q.Except)), q, q.Except, q.Limit)
-	return unpackEntries(s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: q.Except}))
+}
+
+// ReadDueEnds finds the end of a page with application names (ListDueEnd).
+func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
+	return unpackEntries(d.q.ListDueEnd(ctx, dueBulk(d.upkeep, dueEndOfShard, q, nil, q.ScanLimit), dbsqlc.ListDueEndParams{}))
 }
 
 // unpackEntries unpacks the rows of ListDue and its variants.
@@ -75,20 +69,18 @@ func dueArgs(q *store.DueQuery, applications []string, last int) []any {
 	return args
 }
 
-// Overdue counts the due alarms in the due index (CountDue), and finds the oldest (ListOldest).
-func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
+// CountDue counts the due alarms in the due index (CountDue), and finds the oldest (ListOldest).
+func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	o := store.Overdue{Oldest: clock.NoInstant}
 	numbers := idsOf(shards, func(n *int) int64 { return int64(*n) })
-	count, err := s.q.CountDue(ctx, s.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
+	count, err := d.q.CountDue(ctx, d.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
 	if err != nil || count == 0 {
-		return o, s.mapError("count overdue alarms", err)
+		return o, err
 	}
-	b := bulk{DBTX: s.upkeep, part: oldestOfShard, rows: len(shards), args: oldestArgs(numbers, now)}
-	oldest, err := s.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
+	b := bulk{DBTX: d.upkeep, part: oldestOfShard, rows: len(shards), args: oldestArgs(numbers, now)}
+	oldest, err := d.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
 	if err != nil {
-		return o, s.mapError("find the oldest overdue alarm", err)
+		return o, fmt.Errorf("find the oldest: %w", err)
 	}
 	for _, r := range oldest {
 		if t := store.FromNull(r); o.Oldest == clock.NoInstant || t < o.Oldest {

@@ -6,27 +6,26 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
-// durabilityVariables reads the settings that Durability judges, as sessions that write have them. Not every server has each of them:
+// durabilityVariables reads the settings that ReadDurability judges, as sessions that write have them. Not every server has each of them:
 // MariaDB calls the isolation tx_isolation before 11.1.
 const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
 'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only')`
 
-// Durability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions.
-func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	v, err := s.variables(ctx, durabilityVariables)
+// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions.
+func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
+	v, err := d.variables(ctx, durabilityVariables)
 	if err != nil {
-		return nil, s.mapError("read how durable commits are", err)
+		return nil, err
 	}
 	return judgeVariables(v), nil
 }
 
 // variables returns the rows of a SHOW VARIABLES by name, in lower case.
-func (s *Store) variables(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, query)
+func (d *Driver) variables(ctx context.Context, query string) (map[string]string, error) {
+	rows, err := d.db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +46,13 @@ func judgeVariables(v map[string]string) []store.Finding {
 	var found []store.Finding
 	if flush, has := v["innodb_flush_log_at_trx_commit"]; has {
 		// 3 exists on MariaDB only: the log is synced with each group commit
-		found = append(found, store.SettingFinding("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
+		found = append(found, engine.SettingFinding("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
 			"a commit is on disk before the server confirms it",
 			"confirmed commits of about the last second are lost when the server or its machine dies: set it to 1"))
 	}
 	if isOn(v["log_bin"]) {
 		sync := v["sync_binlog"]
-		found = append(found, store.SettingFinding("sync_binlog", sync, sync == "1",
+		found = append(found, engine.SettingFinding("sync_binlog", sync, sync == "1",
 			"a commit is in the synced binary log before the server confirms it",
 			fmt.Sprintf("the binary log is not synced with each commit (%s): after the machine dies, replicas may have other commits than the primary: set it to 1", sync)))
 	} else {
@@ -61,7 +60,7 @@ func judgeVariables(v map[string]string) []store.Finding {
 			Detail: "the server has no binary log, and so no replicas: data that its disk loses is lost"})
 	}
 	if double, has := v["innodb_doublewrite"]; has {
-		found = append(found, store.SettingFinding("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
+		found = append(found, engine.SettingFinding("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
 			"after a crash of the machine, half-written pages are repaired",
 			"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"))
 	}
@@ -69,7 +68,7 @@ func judgeVariables(v map[string]string) []store.Finding {
 	if level == "" {
 		level = v["tx_isolation"]
 	}
-	return append(found, store.IsolationFinding(level))
+	return append(found, engine.IsolationFinding(level))
 }
 
 func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }

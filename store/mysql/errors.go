@@ -2,14 +2,11 @@ package mysql
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // Numbers of the server errors that the store treats specially.
@@ -23,58 +20,36 @@ const (
 	errRolledBackByPlugin = 3101 // a conflict at COMMIT in group replication
 )
 
-// mapError wraps err with the failed operation and gives it a kind of package clock.
-func mapError(doing string, err error) error {
-	if err == nil {
-		return nil
+// Classify returns the class of an error.
+func (d *Driver) Classify(err error) engine.Class { return classify(err) }
+
+// DropConnections does nothing: the driver gives up a connection whose server has become read-only (rejectReadOnly).
+func (d *Driver) DropConnections() {}
+
+// classify returns the class of an error. A lock timeout rolls back only the statement; the caller then rolls back the transaction.
+func classify(err error) engine.Class {
+	m, is := errors.AsType[*mysql.MySQLError](err)
+	switch {
+	case errors.Is(err, errUnknownStatement), errors.Is(err, errForeignTable):
+		return engine.Refused
+	case !is:
+		return engine.Unavailable
+	case m.Number == errDeadlock:
+		return engine.Deadlock
+	case m.Number == errLockTimeout:
+		return engine.LockTimeout
+	case m.Number == errRolledBackByPlugin:
+		return engine.Serialization
+	case slices.Contains(passing, m.Number):
+		return engine.Unavailable
 	}
-	if _, mapped := errors.AsType[*clock.Error](err); mapped {
-		return err
-	}
-	err = fmt.Errorf("mysql: %s: %w", doing, err)
-	if errors.Is(err, store.ErrReadOnly) {
-		return &clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
-			Detail: "the database is read-only: the URL leads to a replica, or the primary was changed",
-		}
-	}
-	return clock.Unavailable(err)
+	return engine.Refused
 }
 
 // passing are the server errors that pass without an operator: the server stops, is full of connections, ended the session or the
-// statement, waited for a lock, is a replica, or does not know the user or the database yet.
+// statement, is a replica, or does not know the user or the database yet.
 var passing = []uint16{
-	1040, 1203, 1053, 1927, 1317, 3169, errLockTimeout, errDeadlock, errRolledBackByPlugin, 1290, 1792, 1836, 1044, 1045, 1049,
-}
-
-// migrationError maps the error of a migration. A refusal that would only come again is not mapped to ErrUnavailable.
-func (s *Store) migrationError(err error) error {
-	if m, refused := errors.AsType[*mysql.MySQLError](err); refused && !slices.Contains(passing, m.Number) ||
-		errors.Is(err, errUnknownStatement) || errors.Is(err, errForeignTable) {
-		return fmt.Errorf("mysql: migrate: %w", err)
-	}
-	return s.mapError("migrate", err)
-}
-
-// mapError maps err as the function mapError does, and counts it.
-func (s *Store) mapError(doing string, err error) error {
-	return s.metrics.CountError(mapError(doing, err))
-}
-
-// replayReason names a definite rollback that may succeed when repeated; "" for every other error. A lock timeout rolls back only the
-// statement; the caller has then rolled back the transaction.
-func replayReason(err error) string {
-	switch {
-	case errors.Is(err, clock.ErrUnconfirmed):
-		return ""
-	case hasNumber(err, errDeadlock):
-		return store.ReplayDeadlock
-	case hasNumber(err, errLockTimeout):
-		return store.ReplayLockTimeout
-	case hasNumber(err, errRolledBackByPlugin):
-		return store.ReplaySerialization
-	}
-	return ""
+	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 1044, 1045, 1049,
 }
 
 // definite reports whether a COMMIT that failed with err certainly rolled back.

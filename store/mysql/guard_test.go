@@ -13,12 +13,13 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions.
 func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	s := migrated(t)
-	for i, p := range s.pools() {
+	for i, p := range s.d.pools() {
 		var idle, write, lock int
 		var mode string
 		ok(t, p.QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout, @@net_write_timeout, @@innodb_lock_wait_timeout, @@sql_mode").
@@ -35,7 +36,7 @@ func TestWriteAndRingSessionsHoldNoIdleTransaction(t *testing.T) {
 	s := migrated(t)
 	look := func(when string) {
 		t.Helper()
-		for name, pool := range map[string]*sql.DB{"writes": s.writes, "rings": s.rings} {
+		for name, pool := range map[string]*sql.DB{"writes": s.d.writes, "rings": s.d.rings} {
 			pool.SetMaxOpenConns(1)
 			var autocommit, open int
 			ok(t, pool.QueryRowContext(t.Context(), "SELECT @@autocommit, @@in_transaction").Scan(&autocommit, &open), when)
@@ -97,7 +98,7 @@ func TestReadOnlyAndLessDurableServersAreNoticed(t *testing.T) {
 	exec := func(statements ...string) {
 		t.Helper()
 		for _, statement := range statements {
-			_, err := admin.db.ExecContext(t.Context(), statement)
+			_, err := admin.d.db.ExecContext(t.Context(), statement)
 			ok(t, err, statement)
 		}
 	}
@@ -124,12 +125,12 @@ func TestReadOnlyAndLessDurableServersAreNoticed(t *testing.T) {
 		t.Errorf("write on a connection that became read-only: %v", err)
 	}
 	_, err = s.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: setsOf("during", 1, t0, nil)})
-	if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, store.ErrReadOnly) {
+	if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) {
 		t.Errorf("write on a new connection: %v", err)
 	}
-	for _, late := range []*Store{openStore(t, u.String()), openStore(t, root)} {
+	for _, late := range []*opened{openStore(t, u.String()), openStore(t, root)} {
 		err := late.Check(t.Context())
-		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
+		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
 			t.Errorf("check of a replica: %v", err)
 		}
 	}

@@ -80,7 +80,7 @@ func TestNullColumnIsUnreadable(t *testing.T) {
 		"ALTER TABLE alarm MODIFY retry_times INT NULL",
 		fmt.Sprintf("UPDATE alarm SET retry_times = NULL WHERE id = %d", ids[0]),
 	} {
-		_, err := s.upkeep.ExecContext(t.Context(), statement)
+		_, err := s.d.upkeep.ExecContext(t.Context(), statement)
 		ok(t, err, statement)
 	}
 	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: t0, ClaimID: "c", MaxBytes: 1})
@@ -91,7 +91,7 @@ func TestNullColumnIsUnreadable(t *testing.T) {
 	ok(t, c.Settler.Release(t.Context()), "release")
 	var state int
 	var reason string
-	row := s.upkeep.QueryRowContext(t.Context(), "SELECT state, last_error FROM alarm WHERE id = ?", ids[0])
+	row := s.d.upkeep.QueryRowContext(t.Context(), "SELECT state, last_error FROM alarm WHERE id = ?", ids[0])
 	ok(t, row.Scan(&state, &reason), "read the row")
 	if state != int(clock.Dead) || !strings.Contains(reason, "NULL") {
 		t.Errorf("state %d, %q", state, reason)

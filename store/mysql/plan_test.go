@@ -182,7 +182,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 // checkPlans asserts the plans, and counts the entries that the statements really read.
 func checkPlans(t *testing.T, db *storetest.Database) {
 	ctx := t.Context()
-	s := db.Open(t).(*Store)
+	s := db.Open(t).(*opened).d
 	_, err := db.SQL.ExecContext(ctx, "ANALYZE TABLE alarm")
 	ok(t, err, "analyze")
 	rows, err := db.SQL.QueryContext(ctx, "SELECT id, business_id FROM alarm WHERE state = 1 ORDER BY id LIMIT 300")
@@ -213,13 +213,13 @@ func TestSmallTableIsReadByIndex(t *testing.T) {
 	ops := setsOf("small", 6, t0, nil)
 	ids := write(t, s, clock.Create, ops)
 	write(t, s, clock.Disarm, cancelsOf(ops[3:]))
-	_, err := s.db.ExecContext(t.Context(), "ANALYZE TABLE alarm")
+	_, err := s.d.db.ExecContext(t.Context(), "ANALYZE TABLE alarm")
 	ok(t, err, "analyze")
 	keys := []clock.Key{ops[0].Key(), ops[1].Key(), ops[5].Key()}
 	for n := 2; n <= 6; n++ {
 		for _, h := range hotStatements(ids[:n], keys) {
 			if !h.only { // reading an index locks nothing
-				t.Run(fmt.Sprint(h.name, " ", n), func(t *testing.T) { h.check(t, s) })
+				t.Run(fmt.Sprint(h.name, " ", n), func(t *testing.T) { h.check(t, s.d) })
 			}
 		}
 	}

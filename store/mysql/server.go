@@ -49,14 +49,14 @@ func (s server) check() error {
 	}
 	var v [2]int
 	if _, err := fmt.Sscanf(s.version, "%d.%d", &v[0], &v[1]); err != nil {
-		return fmt.Errorf("mysql: the server's version %q cannot be read", s.version)
+		return fmt.Errorf("the server's version %q cannot be read", s.version)
 	}
 	if v[0] < least[0] || v[0] == least[0] && v[1] < least[1] {
-		return fmt.Errorf("mysql: the server is %s; clockd needs at least MariaDB %d.%d or MySQL %d.%d", s, minMariaDB[0], minMariaDB[1],
+		return fmt.Errorf("the server is %s; clockd needs at least MariaDB %d.%d or MySQL %d.%d", s, minMariaDB[0], minMariaDB[1],
 			minMySQL[0], minMySQL[1])
 	}
 	if s.maxPacket < minPacket {
-		return fmt.Errorf("mysql: the server's max_allowed_packet is %d; clockd needs at least %d", s.maxPacket, minPacket)
+		return fmt.Errorf("the server's max_allowed_packet is %d; clockd needs at least %d", s.maxPacket, minPacket)
 	}
 	return nil
 }

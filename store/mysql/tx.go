@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -20,13 +21,13 @@ type tx struct{ *sql.Conn }
 
 // begin opens a transaction. Sessions in the pools of writes and of rings do not commit by themselves, so there the first statement begins
 // the transaction, which saves a round trip. begin skips connections that died in the pool.
-func (s *Store) begin(ctx context.Context, db *sql.DB) (*tx, error) {
+func (d *Driver) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	for tries := 1; ; tries++ {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("get a connection: %w", err)
 		}
-		if db == s.writes || db == s.rings {
+		if db == d.writes || db == d.rings {
 			return &tx{conn}, nil
 		}
 		_, err = conn.ExecContext(ctx, "START TRANSACTION")
@@ -85,22 +86,13 @@ func (t *tx) rollback(ctx context.Context) {
 // discard closes the connection, which would otherwise return to its pool.
 func (t *tx) discard() { _ = t.Raw(func(any) error { return driver.ErrBadConn }) }
 
-// transact runs try in a transaction and commits. It does so again after a definite rollback; first tells try whether this is the first run.
-// The error has a kind of package clock.
-func (s *Store) transact(ctx context.Context, db *sql.DB, doing string, try func(t *tx, first bool) error) error {
-	first := true
-	err := s.metrics.Replay(ctx, replayReason, func() error {
-		t, err := s.begin(ctx, db)
-		if err != nil {
-			return err
-		}
-		err = try(t, first)
-		first = false
-		if err != nil {
-			t.rollback(ctx)
-			return err
-		}
-		return t.commit(ctx)
-	})
-	return s.mapError(doing, err)
+// Commit commits and ends the transaction, as commit does.
+func (t *tx) Commit(ctx context.Context) error { return t.commit(ctx) }
+
+// Rollback rolls back and ends the transaction, as rollback does.
+func (t *tx) Rollback(ctx context.Context) { t.rollback(ctx) }
+
+// inTx runs do in a transaction of the pool and commits. After an error of do it rolls back.
+func (d *Driver) inTx(ctx context.Context, db *sql.DB, do func(t *tx) error) error {
+	return engine.InTx(ctx, func(ctx context.Context) (*tx, error) { return d.begin(ctx, db) }, do)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -18,8 +19,8 @@ type updateKey struct {
 
 // Update rewrites the rows. Cancels take one statement for each state and generation (CancelAlarms). Sets take one for each state
 // (RewriteAlarms). Answers, kicks and discards take one for each state and ring_no (AmendAlarms).
-func (w *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
-	groups := make(map[updateKey][]store.Change)
+func (w *writeTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
+	groups := make(map[updateKey][]engine.Change)
 	for _, c := range changes {
 		k := updateKeyOf(&c)
 		groups[k] = append(groups[k], c)
@@ -32,13 +33,13 @@ func (w *writeTx) Update(ctx context.Context, changes []store.Change) (int, erro
 		}
 		changed += n
 	}
-	if attempts := store.ChangeAttempts(changes); len(attempts) > 0 {
-		return changed, w.s.addAttempts(ctx, w.tx, attempts)
+	if attempts := engine.ChangeAttempts(changes); len(attempts) > 0 {
+		return changed, w.d.addAttempts(ctx, w.tx, attempts)
 	}
 	return changed, nil
 }
 
-func updateKeyOf(c *store.Change) updateKey {
+func updateKeyOf(c *engine.Change) updateKey {
 	switch {
 	case c.New.Generation != c.Old.Generation:
 		return updateKey{kind: clock.Replace, state: c.Old.State}
@@ -49,7 +50,7 @@ func updateKeyOf(c *store.Change) updateKey {
 	}
 }
 
-func (w *writeTx) update(ctx context.Context, k updateKey, group []store.Change) (int, error) {
+func (w *writeTx) update(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
 	switch k.kind {
 	case clock.Disarm:
 		return w.cancel(ctx, k, group)
@@ -60,15 +61,15 @@ func (w *writeTx) update(ctx context.Context, k updateKey, group []store.Change)
 	}
 }
 
-func (w *writeTx) cancel(ctx context.Context, k updateKey, group []store.Change) (int, error) {
-	n, err := w.s.q.CancelAlarms(ctx, w.tx, dbsqlc.CancelAlarmsParams{
+func (w *writeTx) cancel(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
+	n, err := w.d.q.CancelAlarms(ctx, w.tx, dbsqlc.CancelAlarmsParams{
 		Now: int64(group[0].New.UpdateTime), Generation: k.generation, OldState: int64(k.state),
-		Ids: idsOf(group, func(c *store.Change) int64 { return c.Old.ID }), Build: store.BuildLevel(),
+		Ids: idsOf(group, func(c *engine.Change) int64 { return c.Old.ID }), Build: store.BuildLevel(),
 	})
 	return int(n), err
 }
 
-func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []store.Change) (int, error) {
+func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
 	changed := 0
 	size := func(i int) int { return sizeOf(group[i].New) }
 	err := chunks(len(group), w.server.maxStatement(), size, func(from, to int) error {
@@ -77,22 +78,22 @@ func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []store.Change
 			args = appendRewritten(args, c.New)
 		}
 		args = append(args, int64(k.state), store.BuildLevel())
-		n, err := w.s.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, part: rewriteRow, rows: to - from, args: args}, dbsqlc.RewriteAlarmsParams{})
+		n, err := w.d.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, part: rewriteRow, rows: to - from, args: args}, dbsqlc.RewriteAlarmsParams{})
 		changed += int(n)
 		return err
 	})
 	return changed, err
 }
 
-func (w *writeTx) amend(ctx context.Context, k updateKey, group []store.Change) (int, error) {
+func (w *writeTx) amend(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
 	changed := 0
-	err := w.s.inChunks(len(group), func(from, to int) error {
+	err := w.d.inChunks(len(group), func(from, to int) error {
 		args := make([]any, 0, (to-from)*15+3)
 		for _, c := range group[from:to] {
 			args = appendAmended(args, c.New)
 		}
 		args = append(args, int64(k.state), int64(k.ringNo), store.BuildLevel())
-		n, err := w.s.q.AmendAlarms(ctx, bulk{DBTX: w.tx, part: amendRow, rows: to - from, args: args}, dbsqlc.AmendAlarmsParams{})
+		n, err := w.d.q.AmendAlarms(ctx, bulk{DBTX: w.tx, part: amendRow, rows: to - from, args: args}, dbsqlc.AmendAlarmsParams{})
 		changed += int(n)
 		return err
 	})

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
@@ -24,9 +24,9 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		read(&old)
 		changed := old
 		changed.Answer = clock.Ack
-		tx, err := s.begin(t.Context(), s.writes)
+		tx, err := s.d.begin(t.Context(), s.d.writes)
 		ok(t, err, "begin")
-		n, err := (&writeTx{tx: tx, s: s, server: s.known()}).Update(t.Context(), []store.Change{{Old: &old, New: &changed}})
+		n, err := (&writeTx{tx: tx, d: s.d, server: s.d.known()}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
 		tx.rollback(t.Context())
 		ok(t, err, "update")
 		if (n == 1) != (name == "nothing") {

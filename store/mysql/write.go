@@ -11,25 +11,18 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// Write applies the ops in one transaction, which store.Write plans.
-func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []clock.Decision, err error) {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.LockWait)
-		defer cancel()
+// BeginWrite begins the transaction of one group.
+func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.WriteTx, error) {
+	t, err := d.begin(ctx, d.writes)
+	if err != nil {
+		return nil, err
 	}
-	server, shards := s.known(), s.ShardCount()
-	tries := 0
-	err = s.transact(ctx, s.writes, "write", func(t *tx, first bool) (err error) {
-		w := &writeTx{tx: t, s: s, server: server, first: first, inParts: r.LockWait > 0 || tries >= wholeGroupTries(server)}
-		tries++
-		decisions, err = store.Write(ctx, w, r, shards)
-		return err
-	})
-	return decisions, err
+	server := d.known()
+	return &writeTx{tx: t, d: d, server: server, first: try.Number == 0, inParts: try.Wait > 0 || try.Number >= wholeGroupTries(server)}, nil
 }
 
 // wholeGroupTries returns how often a group is tried as a whole before it is inserted in parts. If another transaction holds a key, it may be
@@ -76,12 +69,12 @@ func (o *optimisticInsert) learn(refused bool) {
 	o.skip = o.penalty
 }
 
-var _ store.WriteTx = (*writeTx)(nil)
+var _ engine.WriteTx = (*writeTx)(nil)
 
 // writeTx is the write transaction of one group.
 type writeTx struct {
 	*tx
-	s       *Store
+	d       *Driver
 	server  server
 	first   bool // not a replay
 	inParts bool // insert absent rows in parts, so that a locked key delays no other key
@@ -90,8 +83,8 @@ type writeTx struct {
 // Insert adds all rows or none, with one statement, or with several if the rows are too large for one. Keys that may exist are tried only on
 // MariaDB, which can refuse a locked key without waiting.
 func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
-	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.s.insert.allow()) {
-		return nil, store.ErrKeyExists
+	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.d.insert.allow()) {
+		return nil, engine.ErrKeyExists
 	}
 	if absent && w.inParts {
 		return w.insertByHalves(ctx, rows)
@@ -111,13 +104,13 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	})
 	refused := keyTaken(err)
 	if !absent {
-		w.s.insert.learn(refused)
+		w.d.insert.learn(refused)
 	}
 	switch {
 	case refused && len(ids) > 0:
 		return nil, store.ErrReplay // an earlier statement has inserted its rows
 	case refused:
-		return nil, store.ErrKeyExists
+		return nil, engine.ErrKeyExists
 	}
 	return ids, err
 }
@@ -128,7 +121,7 @@ func (w *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]in
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int { return sizeOf(rows[i]) }
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
-		inserted, err := store.InsertByHalves(rows[from:to], func(part []*clock.Alarm) ([]int64, bool, error) { return w.insertPart(ctx, part) })
+		inserted, err := engine.InsertByHalves(rows[from:to], func(part []*clock.Alarm) ([]int64, bool, error) { return w.insertPart(ctx, part) })
 		ids = append(ids, inserted...)
 		return err
 	})
@@ -163,7 +156,7 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 			keys[i] = a.Key
 		}
 		b := bulk{DBTX: w.tx, part: keyPair, rows: len(keys), args: keyArgs(keys)}
-		if _, err := w.s.q.LockAlarmsAtOnce(ctx, b); err != nil {
+		if _, err := w.d.q.LockAlarmsAtOnce(ctx, b); err != nil {
 			return 0, err
 		}
 	}
@@ -184,7 +177,7 @@ func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, e
 	if w.server.maria {
 		b.prefix = lockWait(0)
 	}
-	result, err := w.s.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
+	result, err := w.d.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
 	if hasNumber(err, errNull) { // only the guarded value can be NULL
 		return 0, fmt.Errorf("%w: %w", store.ErrOldBuild, err)
 	}
@@ -234,20 +227,20 @@ func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 		}
 	}
 	if briefly {
-		return readKeys(ctx, w, keys, "", w.s.q.LockAlarmsBriefly, briefAlarmsOf)
+		return readKeys(ctx, w, keys, "", w.d.q.LockAlarmsBriefly, briefAlarmsOf)
 	}
-	return w.readKeys(ctx, keys, "", w.s.q.LockAlarms)
+	return w.readKeys(ctx, keys, "", w.d.q.LockAlarms)
 }
 
 // lockWaiting locks the rows of the keys, and waits for locked rows for so many seconds. The server counts whole seconds.
 func (w *writeTx) lockWaiting(ctx context.Context, keys []clock.Key, seconds int) ([]clock.Alarm, error) {
 	if w.server.maria {
-		return w.readKeys(ctx, keys, lockWait(seconds), w.s.q.LockAlarmsWaiting)
+		return w.readKeys(ctx, keys, lockWait(seconds), w.d.q.LockAlarmsWaiting)
 	}
 	if err := w.setLockWait(ctx, seconds); err != nil {
 		return nil, err
 	}
-	rows, err := w.readKeys(ctx, keys, "", w.s.q.LockAlarmsWaiting)
+	rows, err := w.readKeys(ctx, keys, "", w.d.q.LockAlarmsWaiting)
 	if reset := w.setLockWait(context.WithoutCancel(ctx), 1); reset != nil {
 		w.discard()
 	}
@@ -262,7 +255,7 @@ func (w *writeTx) setLockWait(ctx context.Context, seconds int) error {
 
 // Read returns the last committed rows of the keys, without locking (ReadAlarms).
 func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
-	return w.readKeys(ctx, keys, "", w.s.q.ReadAlarms)
+	return w.readKeys(ctx, keys, "", w.d.q.ReadAlarms)
 }
 
 // readRows is a generated method that reads the rows of key pairs.
@@ -298,4 +291,9 @@ func keyArgs(keys []clock.Key) []any {
 		args = append(args, k.Application, k.BusinessID)
 	}
 	return args
+}
+
+// Delete deletes an alarm (DeleteAlarm).
+func (w *writeTx) Delete(ctx context.Context, id int64) (int64, error) {
+	return w.d.q.DeleteAlarm(ctx, w.tx, id)
 }

@@ -37,7 +37,7 @@ func cancelsOf(ops []clock.Op) []clock.Op {
 }
 
 // write writes the ops, requires the verdict want of each, and returns the alarm ids.
-func write(tb testing.TB, s *Store, want clock.Verdict, ops []clock.Op) []int64 {
+func write(tb testing.TB, s *opened, want clock.Verdict, ops []clock.Op) []int64 {
 	tb.Helper()
 	decisions, err := s.Write(context.Background(), clock.WriteRequest{Now: t0, Ops: ops})
 	ok(tb, err, "write")
@@ -57,7 +57,7 @@ func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	s := migrated(t)
 	write(t, s, clock.Create, setsOf("held", 1, t0, nil))
 	ctx := t.Context()
-	holder, err := s.begin(ctx, s.rings)
+	holder, err := s.d.begin(ctx, s.d.rings)
 	ok(t, err, "begin")
 	defer holder.rollback(ctx)
 	_, err = holder.ExecContext(ctx, "SELECT id FROM alarm WHERE application = 'shop' AND business_id = 'held-00000' FOR UPDATE")
@@ -80,17 +80,20 @@ func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 // one statement. A group that the server would refuse as a single statement is cut in three. Its keys are locked and read first, because the
 // group before it was refused.
 func TestGroupIsCutByItsEscapedSize(t *testing.T) {
-	s := migrated(t)
-	s.cfg.Timeout = time.Minute // 16 MiB a statement take more than the usual seconds on a machine that others use
+	cfg := DefaultConfig()
+	cfg.URL = newURL(t)
+	cfg.Timeout = time.Minute // 16 MiB a statement take more than the usual seconds on a machine that others use
+	s := openWith(t, cfg, nil)
+	s.prepare(t)
 	body := bytes.Repeat([]byte{'\''}, clock.DefaultMaxPayload)
-	for _, p := range s.pools() {
+	for _, p := range s.d.pools() {
 		p.SetMaxOpenConns(1)
 	}
-	for _, c := range []struct{ sets, statements int }{{64, 2}, {s.known().maxPacket / len(body) * 3 / 4, 6}} {
+	for _, c := range []struct{ sets, statements int }{{64, 2}, {s.d.known().maxPacket / len(body) * 3 / 4, 6}} {
 		ops := setsOf(fmt.Sprint("quotes-", c.sets), c.sets, t0, body)
 		before := questions(t, s)
 		ids := write(t, s, clock.Create, ops)
-		if n := questions(t, s) - before - len(s.pools()); n != c.statements {
+		if n := questions(t, s) - before - len(s.d.pools()); n != c.statements {
 			t.Errorf("%d sets took %d statements, want %d", c.sets, n, c.statements)
 		}
 		write(t, s, clock.Replace, setsOf(fmt.Sprint("quotes-", c.sets), c.sets, t0+1, body))
@@ -106,7 +109,7 @@ func TestGroupIsCutByItsEscapedSize(t *testing.T) {
 // TestGroupOfManyStatementsMeetsAnExistingKey has an existing key in the last of several INSERTs. The sets before it are created once.
 func TestGroupOfManyStatementsMeetsAnExistingKey(t *testing.T) {
 	s := migrated(t)
-	s.server.maxPacket = minPacket
+	s.d.server.maxPacket = minPacket
 	body := make([]byte, clock.DefaultMaxPayload)
 	write(t, s, clock.Create, setsOf("last", 1, t0, body))
 	ops := append(setsOf("new", 30, t0, body), setsOf("last", 1, t0, body)...)
@@ -149,7 +152,7 @@ func TestRefusedInsertsLengthenThePause(t *testing.T) {
 // TestCommonCallsTakeFewRoundTrips counts the statements of the common calls.
 func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	s := migrated(t)
-	for _, p := range s.pools() {
+	for _, p := range s.d.pools() {
 		p.SetMaxOpenConns(1)
 	}
 	new500 := setsOf("s", 500, t0, []byte("x"))
@@ -171,7 +174,7 @@ func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 		{"300 rings confirmed", 3, ring(clock.Confirmed)},
 		{"200 cancels", 3, func() { write(t, s, clock.Disarm, cancelsOf(moved[300:])) }},
 		{"purge of 500", 6, func() {
-			n, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 1000)
+			n, err := s.Purge(t.Context(), clock.MaxInstant, clock.MaxInstant, 500)
 			if ok(t, err, "purge"); n != 500 {
 				t.Errorf("%d purged", n)
 			}
@@ -179,17 +182,17 @@ func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	} {
 		before := questions(t, s)
 		c.do()
-		if n := questions(t, s) - before - len(s.pools()); n != c.want { // reading the counters takes one statement in each pool
+		if n := questions(t, s) - before - len(s.d.pools()); n != c.want { // reading the counters takes one statement in each pool
 			t.Errorf("%s take %d statements, want %d", c.name, n, c.want)
 		}
 	}
 }
 
 // questions returns how many statements the pools have sent. Each pool must have one connection.
-func questions(t *testing.T, s *Store) int {
+func questions(t *testing.T, s *opened) int {
 	t.Helper()
 	sum := 0
-	for _, p := range s.pools() {
+	for _, p := range s.d.pools() {
 		var name string
 		var n int
 		ok(t, p.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n), "count statements")
@@ -198,7 +201,7 @@ func questions(t *testing.T, s *Store) int {
 	return sum
 }
 
-func claimAndSettle(tb testing.TB, s *Store, ids []int64, kind clock.OutcomeKind) {
+func claimAndSettle(tb testing.TB, s *opened, ids []int64, kind clock.OutcomeKind) {
 	tb.Helper()
 	now := t0 + 1_000_000
 	c, err := s.Claim(context.Background(), store.ClaimRequest{IDs: ids, Now: now, ClaimID: "c", MaxBytes: 1 << 30})
@@ -217,11 +220,11 @@ func claimAndSettle(tb testing.TB, s *Store, ids []int64, kind clock.OutcomeKind
 // time zones.
 func TestTimeIgnoresTheSessionTimeZone(t *testing.T) {
 	s := migrated(t)
-	s.leases.SetMaxOpenConns(1)
+	s.d.leases.SetMaxOpenConns(1)
 	for _, zone := range []string{"SYSTEM", "+02:00", "-08:00"} {
 		for _, at := range []string{"1774746000.000000", "1792890000.000001", "1792893599.999999", "1792893600.000000", "2147483647.0"} {
 			for _, statement := range []string{"SET time_zone = '" + zone + "'", "SET timestamp = " + at} {
-				_, err := s.leases.ExecContext(t.Context(), statement)
+				_, err := s.d.leases.ExecContext(t.Context(), statement)
 				ok(t, err, statement)
 			}
 			var want float64
@@ -243,7 +246,7 @@ func TestSmallTableDoesNotWaitForAHeldClaim(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		for _, table := range []string{"alarm", "ring_attempt"} {
 			for _, statement := range []string{"DELETE FROM ", "ANALYZE TABLE "} {
-				_, err := s.db.ExecContext(t.Context(), statement+table)
+				_, err := s.d.db.ExecContext(t.Context(), statement+table)
 				ok(t, err, statement)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -14,35 +15,18 @@ func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
 	return r.Alarm()
 }
 
+// alarmsOf converts rows to alarms of package clock.
 func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
-	alarms := make([]clock.Alarm, len(rows))
-	for i, row := range rows {
-		var err error
-		if alarms[i], err = alarmOf(row); err != nil {
-			return nil, err
-		}
-	}
-	return alarms, nil
+	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) store.Row { return store.Row(r) })
 }
 
 // cancelledAlarms returns the rows that a cancel at now has stopped.
 func cancelledAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant) []clock.Alarm {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
-		alarms[i] = store.CancelledAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
+		alarms[i] = engine.CancelledAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
 	}
 	return alarms
-}
-
-func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
-	attempts := make([]clock.Attempt, len(rows))
-	for i, r := range rows {
-		attempts[i] = clock.Attempt{
-			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
-			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
-		}
-	}
-	return attempts
 }
 
 // bytesOf returns the payload as the argument of a column that is NOT NULL: never nil.

@@ -16,7 +16,7 @@ const bareNow = 1_800_000_000_000
 // BenchmarkBare measures bare statements for the same work as BenchmarkStore. Compare figures of one run only.
 func BenchmarkBare(b *testing.B) {
 	s := migrated(b)
-	conn, err := s.rings.Acquire(b.Context())
+	conn, err := s.d.rings.Acquire(b.Context())
 	ok(b, err, "acquire")
 	defer conn.Release()
 	b.Run("upsert 500", func(b *testing.B) { bareInsert(b, conn.Conn(), "") })

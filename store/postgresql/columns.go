@@ -3,6 +3,7 @@ package postgresql
 import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -41,8 +42,8 @@ func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 }
 
 // rewriteParams turns changes into arrays of columns.
-func rewriteParams(changes []store.Change) dbsqlc.RewriteAlarmsParams {
-	type row = store.Change
+func rewriteParams(changes []engine.Change) dbsqlc.RewriteAlarmsParams {
+	type row = engine.Change
 	return dbsqlc.RewriteAlarmsParams{
 		Ids:            column(changes, func(c *row) int64 { return c.Old.ID }),
 		OldGenerations: column(changes, func(c *row) int64 { return c.Old.Generation }),
@@ -73,8 +74,8 @@ func rewriteParams(changes []store.Change) dbsqlc.RewriteAlarmsParams {
 }
 
 // amendParams turns changes into arrays of columns.
-func amendParams(changes []store.Change) dbsqlc.AmendAlarmsParams {
-	type row = store.Change
+func amendParams(changes []engine.Change) dbsqlc.AmendAlarmsParams {
+	type row = engine.Change
 	return dbsqlc.AmendAlarmsParams{
 		Ids:            column(changes, func(c *row) int64 { return c.Old.ID }),
 		OldGenerations: column(changes, func(c *row) int64 { return c.Old.Generation }),

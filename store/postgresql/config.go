@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strconv"
 	"time"
@@ -12,10 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
@@ -52,11 +50,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Deps are the dependencies of a Store.
-type Deps struct {
-	Log        *slog.Logger          // nil: no log
-	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
-}
+// Deps are the dependencies of a store.
+type Deps = engine.Deps
 
 // Validate returns every rule that the configuration breaks, joined, or nil.
 func (c Config) Validate() error {
@@ -105,12 +100,12 @@ func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, er
 	return p, nil
 }
 
-// writable returns store.ErrReadOnly if the server refuses writes: a standby, or a server with read-only transactions by default. If the URL
+// writable returns engine.ErrReadOnly if the server refuses writes: a standby, or a server with read-only transactions by default. If the URL
 // has several hosts, pgx then tries the next host.
 func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	results, err := conn.Exec(ctx, "SHOW transaction_read_only").ReadAll()
 	if err == nil && len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) == "on" {
-		err = store.ErrReadOnly
+		err = engine.ErrReadOnly
 	}
 	return err
 }
@@ -161,7 +156,7 @@ func ringSettings() map[string]string {
 func readSettings() map[string]string {
 	s := sessionSettings()
 	s["application_name"] = "clockd read"
-	s["statement_timeout"] = millis(store.ReadLimit)
+	s["statement_timeout"] = millis(engine.ReadLimit)
 	return s
 }
 

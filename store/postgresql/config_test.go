@@ -56,13 +56,10 @@ func TestValidateNamesAllBrokenSettings(t *testing.T) {
 // TestShardCountIsFixedOnce: the first migration fixes the shard count. Later configurations cannot change it.
 func TestShardCountIsFixedOnce(t *testing.T) {
 	u := newURL(t)
-	with := func(shards int) *Store {
+	with := func(shards int) *opened {
 		cfg := DefaultConfig()
 		cfg.URL, cfg.Shards = u, shards
-		s, err := New(cfg, Deps{})
-		ok(t, err, "new store")
-		t.Cleanup(func() { _ = s.Close() })
-		return s
+		return openWith(t, cfg, Deps{})
 	}
 	ok(t, with(7).Migrate(t.Context()), "migrate")
 	ok(t, with(9).Migrate(t.Context()), "migrate an up-to-date database")

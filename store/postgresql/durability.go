@@ -4,30 +4,29 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
-// Durability judges the settings of a session that writes (ReadDurability).
-func (s *Store) Durability(ctx context.Context) ([]store.Finding, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	v, err := s.q.ReadDurability(ctx, s.pool)
+// ReadDurability judges the settings of a session that writes (ReadDurability).
+func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
+	v, err := d.q.ReadDurability(ctx, d.pool)
 	if err != nil {
-		return nil, s.mapError("read how durable commits are", err)
+		return nil, err
 	}
 	return []store.Finding{
-		store.SettingFinding("fsync", v.Fsync, v.Fsync == "on", "written data reaches the disk",
+		engine.SettingFinding("fsync", v.Fsync, v.Fsync == "on", "written data reaches the disk",
 			"the whole database may be lost when the server's machine dies: set it to on"),
 		synchronousCommitFinding(v.SynchronousCommit),
-		store.SettingFinding("full_page_writes", v.FullPageWrites, v.FullPageWrites == "on",
+		engine.SettingFinding("full_page_writes", v.FullPageWrites, v.FullPageWrites == "on",
 			"after a crash of the machine, half-written pages are repaired",
 			"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"),
 		standbyFinding(v.SynchronousStandbyNames, v.SynchronousCommit),
-		store.IsolationFinding(v.Isolation),
+		engine.IsolationFinding(v.Isolation),
 	}, nil
 }
 
 func synchronousCommitFinding(value string) store.Finding {
-	return store.SettingFinding("synchronous_commit", value, value != "off", "a commit is on the server's disk before the server confirms it",
+	return engine.SettingFinding("synchronous_commit", value, value != "off", "a commit is on the server's disk before the server confirms it",
 		"confirmed commits of about the last second are lost when the server dies: set it to on for this role or database")
 }
 

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // SQLSTATE codes that the store treats specially.
@@ -34,58 +33,39 @@ var (
 	errClosed = errors.New("the connection was closed before COMMIT")
 )
 
-// mapError wraps err with the failed operation, gives it a kind of package clock, and counts it.
-func (s *Store) mapError(doing string, err error) error {
-	if err == nil {
-		return nil
+// Classify returns the class of an error.
+func (d *Driver) Classify(err error) engine.Class { return classify(err) }
+
+// DropConnections closes the connections of all pools, because connections to a former primary stay read-only.
+func (d *Driver) DropConnections() {
+	for _, p := range d.pools() {
+		p.Reset()
 	}
-	if _, mapped := errors.AsType[*clock.Error](err); mapped {
-		return s.metrics.CountError(err)
-	}
-	if hasCode(err, codeReadOnly) {
-		for _, p := range s.pools() {
-			p.Reset() // connections to a former primary stay read-only
-		}
-		err = fmt.Errorf("%w: %w", store.ErrReadOnly, err)
-	}
-	err = fmt.Errorf("postgresql: %s: %w", doing, err)
-	if errors.Is(err, store.ErrReadOnly) {
-		return s.metrics.CountError(&clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
-			Detail: "the database is read-only: the URL leads to a standby, or the primary was changed",
-		})
-	}
-	return s.metrics.CountError(clock.Unavailable(err))
+}
+
+// classes are the classes of the errors that may succeed when repeated, or that mean a read-only server.
+var classes = map[string]engine.Class{
+	codeSerialization: engine.Serialization, codeDeadlock: engine.Deadlock, codeLockNotAvailable: engine.LockTimeout,
+	codeKeyExists: engine.KeyExists, codeNotSupported: engine.Migrated, codeReadOnly: engine.ReadOnly,
 }
 
 // passing are the classes of server errors that may pass without an operator: a broken connection, a user or database that is not known yet,
 // a replica, a rollback, too few resources, a lock, an operator's intervention, a fault outside PostgreSQL.
 var passing = []string{"08", "28", "3D", "25", "40", "53", "55", "57", "58"}
 
-// migrationError maps the error of a migration. A refusal that would only come again is not mapped to ErrUnavailable.
-func (s *Store) migrationError(err error) error {
-	if p, refused := errors.AsType[*pgconn.PgError](err); refused && !slices.Contains(passing, p.Code[:2]) {
-		return fmt.Errorf("postgresql: migrate: %w", err)
+// classify returns the class of an error.
+func classify(err error) engine.Class {
+	p, answered := errors.AsType[*pgconn.PgError](err)
+	if !answered {
+		return engine.Unavailable
 	}
-	return s.mapError("migrate", err)
-}
-
-// replayReason names a definite rollback that may succeed when repeated: a deadlock, a serialization failure, a key that was locked for
-// lockWait or inserted meanwhile, or a statement whose table a migration changed. It returns "" for every other error.
-func replayReason(err error) string {
-	switch {
-	case hasCode(err, codeSerialization):
-		return store.ReplaySerialization
-	case hasCode(err, codeDeadlock):
-		return store.ReplayDeadlock
-	case hasCode(err, codeLockNotAvailable):
-		return store.ReplayLockTimeout
-	case hasCode(err, codeKeyExists):
-		return store.ReplayKeyExists
-	case hasCode(err, codeNotSupported):
-		return store.ReplayMigrated
+	if class, known := classes[p.Code]; known {
+		return class
 	}
-	return ""
+	if slices.Contains(passing, p.Code[:2]) {
+		return engine.Unavailable
+	}
+	return engine.Refused
 }
 
 // commitError maps the error of a COMMIT that was sent, or of a pipeline that ends with it. The outcome is unconfirmed, unless the server
@@ -114,11 +94,4 @@ func hasCode(err error, codes ...string) bool {
 		}
 	}
 	return false
-}
-
-func unknownAlarm(k clock.Key) error {
-	return &clock.Error{
-		Kind: clock.ErrNotFound, Code: clock.CodeUnknownAlarm,
-		Detail: fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID),
-	}
 }

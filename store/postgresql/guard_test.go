@@ -11,6 +11,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions.
@@ -21,7 +22,7 @@ func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 		"5s 8000 4 2 2 30s 0 read committed", "5s 8000 4 2 2 16s 0 read committed",
 	} {
 		var got string
-		ok(t, s.pools()[i].QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),
+		ok(t, s.d.pools()[i].QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),
 			current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),
 			current_setting('tcp_keepalives_count'), current_setting('statement_timeout'), current_setting('lock_timeout'),
 			current_setting('transaction_isolation'))`).Scan(&got), "read the settings")
@@ -32,11 +33,11 @@ func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 }
 
 // alterDatabase changes a default setting of new sessions in the store's database.
-func alterDatabase(t *testing.T, s *Store, setting string) {
+func alterDatabase(t *testing.T, s *opened, setting string) {
 	t.Helper()
 	var name string
-	ok(t, s.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
-	_, err := s.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET "+setting)
+	ok(t, s.d.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
+	_, err := s.d.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET "+setting)
 	ok(t, err, "alter the database")
 }
 
@@ -47,7 +48,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 	alterDatabase(t, admin, "default_transaction_read_only = on")
 	s := openStore(t, u)
 	for what, err := range map[string]error{"check": s.Check(t.Context()), "migrate": s.Migrate(t.Context())} {
-		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
+		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -58,7 +59,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 	s := migrated(t)
 	for range 2 { // the second round meets new connections
-		for _, p := range s.pools() {
+		for _, p := range s.d.pools() {
 			conn, err := p.Acquire(t.Context())
 			ok(t, err, "acquire")
 			_, err = conn.Exec(t.Context(), "SET default_transaction_read_only = on")
@@ -66,7 +67,7 @@ func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 			conn.Release()
 		}
 		_, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
-		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, store.ErrReadOnly) {
+		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) {
 			t.Fatalf("write: %v", err)
 		}
 		ok(t, s.Attend(t.Context(), store.Node{Incarnation: "i", Expires: testNow}, 0), "attend on a new connection")
@@ -78,7 +79,7 @@ func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 func TestUnsafeSettingsAreFound(t *testing.T) {
 	s := migrated(t)
 	alterDatabase(t, s, "synchronous_commit = off")
-	s.pool.Reset()
+	s.d.pool.Reset()
 	found, err := s.Durability(t.Context())
 	ok(t, err, "durability")
 	for _, f := range found {
@@ -105,15 +106,13 @@ func TestReplaysAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	cfg := DefaultConfig()
 	cfg.URL = u
-	s, err := New(cfg, Deps{Registerer: reg})
-	ok(t, err, "new store")
-	t.Cleanup(func() { _ = s.Close() })
+	s := openWith(t, cfg, Deps{Registerer: reg})
 	ok(t, s.Check(t.Context()), "check")
-	other, err := begin(t.Context(), s.pool, 0)
+	other, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer other.close(t.Context())
 	row := setOp("a").Decide(nil, testNow).Alarm
-	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+	_, err = (&writeTx{tx: other, q: s.d.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
 	write(t, s, []clock.Op{setOp("a")}, clock.Locked)
 	ended, end := context.WithTimeout(t.Context(), 0)

@@ -3,20 +3,16 @@ package postgresql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 
-	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/schema"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // Migrations returns the migration files of this engine, in the root directory.
@@ -28,31 +24,16 @@ func Migrations() fs.FS {
 	return sub
 }
 
-// Migrate applies the missing migrations under an advisory lock, and makes the shards of a new database. It has no deadline of its own,
-// except for reaching the server. Each migration is one transaction. The end of ctx takes effect between two statements.
-func (s *Store) Migrate(ctx context.Context) error {
-	db, err := s.openForMigration()
+// Migrations returns the migration files of this engine.
+func (d *Driver) Migrations() fs.FS { return Migrations() }
+
+// OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction.
+func (d *Driver) OpenMigration(context.Context) (*engine.MigrationSession, error) {
+	pool, err := d.cfg.pool(1, migrateSettings())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	migrations, err := store.ReadMigrations(Migrations())
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, nil, goose.WithDisableGlobalRegistry(true),
-		goose.WithSessionLocker(store.NewStoppableLock(ctx, migrateLock{s.log})), store.TransactionalMigrations(ctx, migrations, s.log))
-	if err != nil {
-		return fmt.Errorf("postgresql: read the migrations: %w", err)
-	}
-	applied, err := p.Up(context.WithoutCancel(ctx))
-	if err != nil {
-		return s.migrationError(err)
-	}
-	for _, m := range applied {
-		s.log.Info("schema migrated", "version", m.Source.Version, "took", m.Duration.Round(time.Millisecond))
-	}
-	return s.mapError("make shards", s.makeShards(ctx))
+	return &engine.MigrationSession{Dialect: goose.DialectPostgres, DB: stdlib.OpenDB(*pool.ConnConfig), Lock: migrateLock{d.log}}, nil
 }
 
 // migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the migrations. If the process
@@ -81,96 +62,35 @@ func (l migrateLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// openForMigration returns a database handle without the timeouts of the pools.
-func (s *Store) openForMigration() (*sql.DB, error) {
-	pool, err := s.cfg.pool(1, migrateSettings())
-	if err != nil {
-		return nil, err
-	}
-	return stdlib.OpenDB(*pool.ConnConfig), nil
+// MakeShards inserts the shards of a new database (LockShards, InsertShards). An existing shard count stays.
+func (d *Driver) MakeShards(ctx context.Context, count int) error {
+	return engine.InTx(ctx, func(ctx context.Context) (*tx, error) { return begin(ctx, d.upkeep, d.cfg.Timeout) }, func(t *tx) error {
+		if err := d.q.LockShards(ctx, t); err != nil {
+			return err
+		}
+		return d.q.InsertShards(ctx, t, int64(count))
+	})
 }
 
-// makeShards inserts the shards of a new database. An existing shard count stays.
-func (s *Store) makeShards(ctx context.Context) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	t, err := begin(ctx, s.upkeep, s.cfg.Timeout)
-	if err != nil {
-		return err
-	}
-	defer t.close(ctx)
-	if err := s.q.LockShards(ctx, t); err != nil {
-		return err
-	}
-	shards := s.cfg.Shards
-	if shards == 0 {
-		shards = clock.DefaultShards
-	}
-	if err := s.q.InsertShards(ctx, t, int64(shards)); err != nil {
-		return err
-	}
-	return t.commit(ctx)
+// Identify reads the server's version (ReadVersion).
+func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
+	version, err := d.q.ReadVersion(ctx, d.upkeep)
+	return engine.Server{Name: "postgresql " + version}, err
 }
 
-// Check compares the schema's version with this build's, and reads the shard count and the server's version.
-func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	if err := s.checkSchema(ctx); err != nil {
-		return err
-	}
-	shards, err := s.q.CountShards(ctx, s.upkeep)
-	if err != nil {
-		return s.mapError("count the shards", err)
-	}
-	version, err := s.q.ReadVersion(ctx, s.upkeep)
-	if err != nil {
-		return s.mapError("read the version", err)
-	}
-	switch {
-	case shards == 0:
-		return errors.New("postgresql: the database has no shards: run clockd migrate")
-	case s.cfg.Shards != 0 && int64(s.cfg.Shards) != shards:
-		return fmt.Errorf("postgresql: the configuration says %d shards, but the database was made with %d: the count cannot be changed",
-			s.cfg.Shards, shards)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shards, s.engine = int(shards), "postgresql "+version
-	return nil
-}
-
-func (s *Store) checkSchema(ctx context.Context) error {
-	db := stdlib.OpenDBFromPool(s.upkeep)
+// ReadSchemaVersion reads the version of the newest applied migration.
+func (d *Driver) ReadSchemaVersion(ctx context.Context) (int64, error) {
+	db := stdlib.OpenDBFromPool(d.upkeep)
 	defer func() { _ = db.Close() }()
-	migrations, err := store.ReadMigrations(Migrations())
-	if err != nil {
-		return err
-	}
-	want := migrations[len(migrations)-1].Version
-	versions, err := database.NewStore(database.DialectPostgres, goose.DefaultTablename)
-	if err != nil {
-		return fmt.Errorf("postgresql: %w", err)
-	}
-	has, err := versions.GetLatestVersion(ctx, db)
-	switch {
-	case errors.Is(err, database.ErrVersionNotFound) || hasCode(err, codeUndefinedTable):
-		has = 0
-	case err != nil:
-		return s.mapError("read the schema's version", err)
-	}
-	if err := store.CheckVersion(has, want); err != nil {
-		return fmt.Errorf("postgresql: %w", err)
-	}
-	oldest, err := s.q.ReadOldestBuild(ctx, s.upkeep)
-	if err != nil {
-		return s.mapError("read the build level", err)
-	}
-	if err := store.CheckBuild(oldest); err != nil {
-		return fmt.Errorf("postgresql: %w", err)
-	}
-	if has > want {
-		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known", want)
-	}
-	return nil
+	return engine.SchemaVersion(ctx, goose.DialectPostgres, db, func(err error) bool { return hasCode(err, codeUndefinedTable) })
+}
+
+// ReadOldestBuild reads the oldest build level that may work on the database (ReadOldestBuild).
+func (d *Driver) ReadOldestBuild(ctx context.Context) (int64, error) {
+	return d.q.ReadOldestBuild(ctx, d.upkeep)
+}
+
+// CountShards counts the shards (CountShards).
+func (d *Driver) CountShards(ctx context.Context) (int64, error) {
+	return d.q.CountShards(ctx, d.upkeep)
 }

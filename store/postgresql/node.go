@@ -2,105 +2,91 @@ package postgresql
 
 import (
 	"context"
-	"slices"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// Cluster reads nodes and leases in one statement (ListCluster).
-func (s *Store) Cluster(ctx context.Context) (store.Cluster, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	rows, err := s.q.ListCluster(ctx, s.leases)
-	if err != nil {
-		return store.Cluster{}, s.mapError("read the cluster", err)
-	}
-	var c store.Cluster
-	for _, r := range rows {
-		c.Add(store.ClusterRow(r))
-	}
-	return c, nil
+// ReadCluster reads nodes and leases in one statement (ListCluster).
+func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
+	rows, err := d.q.ListCluster(ctx, d.leases)
+	return column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
-// Attend writes the node's row and renews its leases, in two round trips (UpsertNode, RenewLeases, ForgetNodes).
-func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
-	return s.transact(ctx, "attend", func(ctx context.Context, t *tx) error {
-		err := s.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
-			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-			Started: int64(n.Started), Expires: int64(n.Expires), Applications: n.ApplicationLines(), Lacks: n.LackLines(),
-		})
-		if err != nil {
-			return err
-		}
-		var p pipeline
-		if err := s.q.RenewLeases(ctx, &p, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()}); err != nil {
-			return err
-		}
-		if err := s.q.ForgetNodes(ctx, &p, int64(forget)); err != nil {
-			return err
-		}
-		return t.send(ctx, &p)
-	})
+// clusterTx is a transaction on nodes and leases. Its first statement travels with BEGIN. Later statements without results travel with
+// COMMIT.
+type clusterTx struct {
+	*tx
+	q       *dbsqlc.Queries
+	waiting pipeline // statements to be sent with COMMIT
 }
 
-// Take gives the node the free ones among the shards (TakeShards).
-func (s *Store) Take(ctx context.Context, n store.Node, now clock.Instant, shards []int) (taken []int, err error) {
-	err = s.transact(ctx, "take shards", func(ctx context.Context, t *tx) error {
-		rows, err := s.q.TakeShards(ctx, t, dbsqlc.TakeShardsParams{
-			Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Now: int64(now), Shards: shardsOf(shards),
-		})
-		if err != nil {
-			return err
-		}
-		taken = column(rows, func(shard *int64) int { return int(*shard) })
-		slices.Sort(taken)
-		return t.commit(ctx)
-	})
+// exec returns where to run a statement without a result. If the first statement fails because the connection is gone, certainly nothing
+// was committed: so it must not travel with COMMIT.
+func (t *clusterTx) exec() dbsqlc.DBTX {
+	if !t.begun {
+		return t.tx
+	}
+	return &t.waiting
+}
+
+// BeginCluster begins a transaction on nodes and leases. Its statements wait at most upkeepLockWait for a lock.
+func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
+	t, err := begin(ctx, d.leases, upkeepLockWait)
 	if err != nil {
 		return nil, err
 	}
-	return taken, nil
+	return &clusterTx{tx: t, q: d.q}, nil
 }
 
-// Yield frees the shards (YieldShards).
-func (s *Store) Yield(ctx context.Context, incarnation string, shards []int) error {
-	return s.transact(ctx, "yield shards", func(ctx context.Context, t *tx) error {
-		err := s.q.YieldShards(ctx, t, dbsqlc.YieldShardsParams{Shards: shardsOf(shards), Incarnation: incarnation})
-		if err != nil {
-			return err
-		}
-		return t.commit(ctx)
+// UpsertNode writes the node's row (UpsertNode).
+func (t *clusterTx) UpsertNode(ctx context.Context, n *store.Node) error {
+	return t.q.UpsertNode(ctx, t.exec(), dbsqlc.UpsertNodeParams{
+		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
+		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
 	})
 }
 
-// Leave forgets the node (DeleteNode, YieldAllShards).
-func (s *Store) Leave(ctx context.Context, incarnation string) error {
-	return s.transact(ctx, "leave", func(ctx context.Context, t *tx) error {
-		if err := s.q.DeleteNode(ctx, t, incarnation); err != nil {
-			return err
-		}
-		var p pipeline
-		if err := s.q.YieldAllShards(ctx, &p, incarnation); err != nil {
-			return err
-		}
-		return t.send(ctx, &p)
-	})
+// RenewLeases extends the node's leases (RenewLeases).
+func (t *clusterTx) RenewLeases(ctx context.Context, n *store.Node) error {
+	return t.q.RenewLeases(ctx, t.exec(), dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()})
 }
 
-// transact runs try in a transaction, and again after a definite rollback. try must commit. Statements wait at most upkeepLockWait for a
-// lock.
-func (s *Store) transact(ctx context.Context, doing string, try func(ctx context.Context, t *tx) error) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	err := s.metrics.Replay(ctx, replayReason, func() error {
-		t, err := begin(ctx, s.leases, upkeepLockWait)
-		if err != nil {
-			return err
-		}
-		defer t.close(ctx)
-		return try(ctx, t)
+// ForgetNodes deletes nodes that expired before the instant (ForgetNodes).
+func (t *clusterTx) ForgetNodes(ctx context.Context, before clock.Instant) error {
+	return t.q.ForgetNodes(ctx, t.exec(), int64(before))
+}
+
+// TakeShards gives the node the free ones among the shards (TakeShards).
+func (t *clusterTx) TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error) {
+	rows, err := t.q.TakeShards(ctx, t.tx, dbsqlc.TakeShardsParams{
+		Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Now: int64(now), Shards: shardsOf(shards),
 	})
-	return s.mapError(doing, err)
+	return column(rows, func(shard *int64) int { return int(*shard) }), err
+}
+
+// YieldShards frees the shards (YieldShards).
+func (t *clusterTx) YieldShards(ctx context.Context, incarnation string, shards []int) error {
+	return t.q.YieldShards(ctx, t.exec(), dbsqlc.YieldShardsParams{Shards: shardsOf(shards), Incarnation: incarnation})
+}
+
+// YieldAllShards frees all shards of the incarnation (YieldAllShards).
+func (t *clusterTx) YieldAllShards(ctx context.Context, incarnation string) error {
+	return t.q.YieldAllShards(ctx, t.exec(), incarnation)
+}
+
+// DeleteNode deletes the node's row (DeleteNode).
+func (t *clusterTx) DeleteNode(ctx context.Context, incarnation string) error {
+	return t.q.DeleteNode(ctx, t.exec(), incarnation)
+}
+
+// Commit sends the collected statements and commits.
+func (t *clusterTx) Commit(ctx context.Context) error {
+	if len(t.waiting.QueuedQueries) == 0 {
+		return t.tx.Commit(ctx)
+	}
+	defer t.close(ctx)
+	return t.send(ctx, &t.waiting)
 }

@@ -20,7 +20,7 @@ type listener struct {
 	stop   context.CancelFunc
 }
 
-func listen(t *testing.T, s *Store) *listener {
+func listen(t *testing.T, s *opened) *listener {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	e := &listener{bodies: make(chan string, 100), ended: make(chan error, 1), stop: stop}
@@ -82,7 +82,7 @@ func TestNotificationsReachEveryListenerInOrder(t *testing.T) {
 func TestNotificationsStayInTheirSchema(t *testing.T) {
 	u := newURL(t)
 	first := openStore(t, u)
-	_, err := first.pool.Exec(t.Context(), "CREATE SCHEMA "+strings.Repeat("s", 63))
+	_, err := first.d.pool.Exec(t.Context(), "CREATE SCHEMA "+strings.Repeat("s", 63))
 	ok(t, err, "create a schema")
 	parsed, err := url.Parse(u)
 	ok(t, err, "parse the URL")
@@ -90,7 +90,7 @@ func TestNotificationsStayInTheirSchema(t *testing.T) {
 	q.Set("search_path", strings.Repeat("s", 63))
 	parsed.RawQuery = q.Encode()
 	second := openStore(t, parsed.String())
-	for _, s := range []*Store{first, second} {
+	for _, s := range []*opened{first, second} {
 		ok(t, s.Migrate(t.Context()), "migrate")
 		ok(t, s.Check(t.Context()), "check")
 	}
@@ -105,7 +105,7 @@ func TestNotificationsStayInTheirSchema(t *testing.T) {
 func TestListenEndsWithItsConnection(t *testing.T) {
 	s := migrated(t)
 	a := listen(t, s)
-	_, err := s.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")
+	_, err := s.d.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")
 	ok(t, err, "kill")
 	if err := a.end(t); !errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("listen: %v", err)

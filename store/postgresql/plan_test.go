@@ -73,7 +73,7 @@ func hotStatements(due string) []hotStatement {
 // checkPlans asserts the plans that a store's sessions get: custom plans, made for the arguments, and generic plans.
 func checkPlans(t *testing.T, db *storetest.Database) {
 	ctx := t.Context()
-	s := db.Open(t).(*Store)
+	s := db.Open(t).(*opened)
 	// without FREEZE and INDEX_CLEANUP, VACUUM may skip busy pages, and may leave a few dead rows and their index entries for later; an
 	// index-only scan would then fetch rows by chance
 	_, err := db.SQL.ExecContext(ctx, "VACUUM (FREEZE, ANALYZE, INDEX_CLEANUP ON) alarm")
@@ -97,7 +97,7 @@ func checkPlans(t *testing.T, db *storetest.Database) {
 func TestStatementsPreparedOnAnEmptyTableUseIndexes(t *testing.T) {
 	ctx := t.Context()
 	s := migrated(t)
-	_, err := s.pool.Exec(ctx, "ALTER TABLE alarm SET (autovacuum_enabled = off)")
+	_, err := s.d.pool.Exec(ctx, "ALTER TABLE alarm SET (autovacuum_enabled = off)")
 	ok(t, err, "keep the planner ignorant")
 	conn := connect(t, s)
 	_, err = conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan")
@@ -111,11 +111,11 @@ func TestStatementsPreparedOnAnEmptyTableUseIndexes(t *testing.T) {
 	const fill = `INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at,
 		next_try_time, finished_at, max_rings, priority, create_time, update_time)
 		SELECT 'plan', 's' || $1::smallint || '-' || n, n % 64, $1, 1, '', 0, '', 1, $2::bigint, $3::bigint, 10, 0, 1, 1 FROM generate_series(1, $4::integer) n`
-	_, err = s.pool.Exec(ctx, fill, 1, 1, nil, 1000)
+	_, err = s.d.pool.Exec(ctx, fill, 1, 1, nil, 1000)
 	ok(t, err, "fill")
-	_, err = s.pool.Exec(ctx, fill, 6, nil, 1, 30_000)
+	_, err = s.d.pool.Exec(ctx, fill, 6, nil, 1, 30_000)
 	ok(t, err, "fill")
-	_, err = s.pool.Exec(ctx, `INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
+	_, err = s.d.pool.Exec(ctx, `INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error)
 		SELECT a.id, 1, 1, '', 1, 2, '' FROM alarm a CROSS JOIN generate_series(1, 21) WHERE a.state = 1`)
 	ok(t, err, "fill")
 	for i, h := range hotStatements(dueIDs(t, s)) {
@@ -125,18 +125,18 @@ func TestStatementsPreparedOnAnEmptyTableUseIndexes(t *testing.T) {
 }
 
 // dueIDs returns the ids of 300 due rows as an SQL array.
-func dueIDs(t *testing.T, s *Store) string {
+func dueIDs(t *testing.T, s *opened) string {
 	t.Helper()
 	var due string
 	const ids = "SELECT quote_literal(array_agg(id)::text) FROM (SELECT id FROM alarm WHERE state = 1 ORDER BY id LIMIT 300) d"
-	ok(t, s.pool.QueryRow(t.Context(), ids).Scan(&due), "read ids")
+	ok(t, s.d.pool.QueryRow(t.Context(), ids).Scan(&due), "read ids")
 	return due
 }
 
 // connect returns a connection with the settings of the store's sessions.
-func connect(t *testing.T, s *Store) *pgx.Conn {
+func connect(t *testing.T, s *opened) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
+	conn, err := pgx.ConnectConfig(t.Context(), s.d.pool.Config().ConnConfig)
 	ok(t, err, "connect")
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn

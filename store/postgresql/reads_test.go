@@ -12,17 +12,17 @@ func TestCancelledReadEndsAtTheServer(t *testing.T) {
 	s := migrated(t)
 	count := func(where string) (n int) {
 		t.Helper()
-		ok(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd read' AND "+where).
+		ok(t, s.d.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd read' AND "+where).
 			Scan(&n), "count sessions")
 		return n
 	}
 	const endless = "state = 'active' AND query LIKE 'SELECT pg_sleep%'"
-	for range 2 * s.cfg.ReadConns {
+	for range 2 * s.d.cfg.ReadConns {
 		ctx, cut := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := s.reads.Exec(ctx, "SELECT pg_sleep(600)")
-			ended <- withReason(ctx, err)
+			_, err := s.d.reads.Exec(ctx, "SELECT pg_sleep(600)")
+			ended <- s.MapError(ctx, "sleep", err)
 		}()
 		for count(endless) == 0 {
 			if len(ended) > 0 {
@@ -41,7 +41,7 @@ func TestCancelledReadEndsAtTheServer(t *testing.T) {
 		t.Errorf("%d read sessions, want only the first session", n)
 	}
 	var limit string
-	ok(t, s.reads.QueryRow(t.Context(), "SHOW statement_timeout").Scan(&limit), "read the limit")
+	ok(t, s.d.reads.QueryRow(t.Context(), "SHOW statement_timeout").Scan(&limit), "read the limit")
 	if limit != "16s" {
 		t.Errorf("a statement of a read may last %s, want 16s", limit)
 	}

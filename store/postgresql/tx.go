@@ -231,3 +231,12 @@ func (t *tx) close(ctx context.Context) {
 	t.conn.Release()
 	t.conn = nil
 }
+
+// Commit commits and returns the connection to its pool.
+func (t *tx) Commit(ctx context.Context) error {
+	defer t.close(ctx)
+	return t.commit(ctx)
+}
+
+// Rollback rolls back and returns the connection to its pool.
+func (t *tx) Rollback(ctx context.Context) { t.close(ctx) }

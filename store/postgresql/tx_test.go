@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 const testNow clock.Instant = 1_800_000_000_000
@@ -28,7 +29,7 @@ func cancelOp(id string) clock.Op {
 }
 
 // write applies the ops, and requires the verdicts want for the first ones.
-func write(t *testing.T, s *Store, ops []clock.Op, want ...clock.Verdict) []clock.Decision {
+func write(t *testing.T, s *opened, ops []clock.Op, want ...clock.Verdict) []clock.Decision {
 	t.Helper()
 	decisions, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: ops})
 	ok(t, err, "write")
@@ -40,7 +41,7 @@ func write(t *testing.T, s *Store, ops []clock.Op, want ...clock.Verdict) []cloc
 	return decisions
 }
 
-func claimed(t *testing.T, s *Store, ids ...int64) *store.Claim {
+func claimed(t *testing.T, s *opened, ids ...int64) *store.Claim {
 	t.Helper()
 	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20})
 	ok(t, err, "claim")
@@ -146,11 +147,11 @@ func TestInsertDoesNotWaitForAClaimedRow(t *testing.T) {
 	defer func() { _ = c.Settler.Release(t.Context()) }()
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	tx, err := begin(ctx, s.pool, time.Minute)
+	tx, err := begin(ctx, s.d.pool, time.Minute)
 	ok(t, err, "begin")
 	defer tx.close(ctx)
 	held, fresh := setOp("held").Decide(nil, testNow).Alarm, setOp("fresh").Decide(nil, testNow).Alarm
-	ids, err := (&writeTx{tx: tx, q: s.q}).Insert(ctx, []*clock.Alarm{&held, &fresh}, false)
+	ids, err := (&writeTx{tx: tx, q: s.d.q}).Insert(ctx, []*clock.Alarm{&held, &fresh}, false)
 	ok(t, err, "insert")
 	if ids[0] != 0 || ids[1] == 0 {
 		t.Fatalf("ids %d", ids)
@@ -171,17 +172,17 @@ func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 	for i, op := range ops {
 		keys[i] = op.Key()
 	}
-	locker, err := begin(ctx, s.pool, 0)
+	locker, err := begin(ctx, s.d.pool, 0)
 	ok(t, err, "begin")
 	defer locker.close(ctx)
-	locked, err := (&writeTx{tx: locker, q: s.q}).Lock(ctx, keys[1:2], 0, false)
+	locked, err := (&writeTx{tx: locker, q: s.d.q}).Lock(ctx, keys[1:2], 0, false)
 	if ok(t, err, "lock"); len(locked) != 1 {
 		t.Fatalf("%d rows locked", len(locked))
 	}
-	tx, err := begin(ctx, s.pool, time.Minute)
+	tx, err := begin(ctx, s.d.pool, time.Minute)
 	ok(t, err, "begin")
 	defer tx.close(ctx)
-	stopped, err := (&writeTx{tx: tx, q: s.q}).Cancel(ctx, keys, testNow, false)
+	stopped, err := (&writeTx{tx: tx, q: s.d.q}).Cancel(ctx, keys, testNow, false)
 	ok(t, err, "cancel")
 	if len(stopped) != 1 || stopped[0].Key != keys[2] || stopped[0].State != clock.Cancelled {
 		t.Fatalf("stopped %v", stopped)
@@ -193,17 +194,17 @@ func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	s := migrated(t)
 	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create, clock.Create)
-	locker, err := begin(t.Context(), s.pool, 0)
+	locker, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer locker.close(t.Context())
-	locked, err := (&writeTx{tx: locker, q: s.q}).Lock(t.Context(), []clock.Key{setOp("locked").Key()}, 0, false)
+	locked, err := (&writeTx{tx: locker, q: s.d.q}).Lock(t.Context(), []clock.Key{setOp("locked").Key()}, 0, false)
 	if ok(t, err, "lock"); len(locked) != 1 {
 		t.Fatalf("%d rows locked", len(locked))
 	}
 	for free, lease := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
-		tx, err := begin(t.Context(), s.rings, time.Minute)
+		tx, err := begin(t.Context(), s.d.rings, time.Minute)
 		ok(t, err, "begin")
-		c := &claim{s: s, t: tx, request: store.ClaimRequest{
+		c := &claim{s: s.d, t: tx, request: store.ClaimRequest{
 			IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Lease: lease,
 		}}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
@@ -222,11 +223,11 @@ func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	for name, commits := range map[string]bool{"rolls back": false, "commits": true} {
 		t.Run(name, func(t *testing.T) {
 			s := migrated(t)
-			other, err := begin(t.Context(), s.pool, 0)
+			other, err := begin(t.Context(), s.d.pool, 0)
 			ok(t, err, "begin")
 			defer other.close(t.Context())
 			row := setOp("b").Decide(nil, testNow).Alarm
-			_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+			_, err = (&writeTx{tx: other, q: s.d.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 			ok(t, err, "insert")
 			ended := make(chan error, 1)
 			go func() {
@@ -264,26 +265,26 @@ func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 func TestKeyCommittedDuringInsertIsReplayed(t *testing.T) {
 	s := migrated(t)
 	row := setOp("a").Decide(nil, testNow).Alarm
-	other, err := begin(t.Context(), s.pool, 0)
+	other, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer other.close(t.Context())
-	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+	_, err = (&writeTx{tx: other, q: s.d.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
 	inserted := make(chan error, 1)
 	go func() {
-		tx, err := begin(t.Context(), s.pool, time.Minute)
+		tx, err := begin(t.Context(), s.d.pool, time.Minute)
 		if err == nil {
-			_, err = (&writeTx{tx: tx, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+			_, err = (&writeTx{tx: tx, q: s.d.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 			tx.close(t.Context())
 		}
 		inserted <- err
 	}()
 	for waiting := false; !waiting; {
 		const look = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-		ok(t, s.upkeep.QueryRow(t.Context(), look).Scan(&waiting), "see whether the insert waits")
+		ok(t, s.d.upkeep.QueryRow(t.Context(), look).Scan(&waiting), "see whether the insert waits")
 	}
 	ok(t, other.commit(t.Context()), "commit")
-	if err := <-inserted; replayReason(err) != store.ReplayKeyExists {
+	if err := <-inserted; classify(err) != engine.KeyExists {
 		t.Fatalf("insert: %v", err)
 	}
 	write(t, s, []clock.Op{setOp("a")}, clock.Keep)
@@ -293,11 +294,11 @@ func TestKeyCommittedDuringInsertIsReplayed(t *testing.T) {
 // fails.
 func TestOpOnAnUncommittedKeyWaitsApart(t *testing.T) {
 	s := migrated(t)
-	other, err := begin(t.Context(), s.pool, 0)
+	other, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer other.close(t.Context())
 	row := setOp("a").Decide(nil, testNow).Alarm
-	_, err = (&writeTx{tx: other, q: s.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
+	_, err = (&writeTx{tx: other, q: s.d.q}).Insert(t.Context(), []*clock.Alarm{&row}, false)
 	ok(t, err, "insert")
 	write(t, s, []clock.Op{setOp("a")}, clock.Locked)
 }
@@ -329,7 +330,7 @@ func TestOnlyNewestAttemptsAreKept(t *testing.T) {
 		ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Doubtful)), "settle")
 	}
 	var n int
-	ok(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM ring_attempt").Scan(&n), "count")
+	ok(t, s.d.pool.QueryRow(t.Context(), "SELECT count(*) FROM ring_attempt").Scan(&n), "count")
 	if n != clock.MaxAttempts {
 		t.Errorf("%d attempts are kept", n)
 	}
@@ -342,15 +343,15 @@ func TestStoreRecoversFromFailover(t *testing.T) {
 	s := openChecked(t, u)
 	admin := openChecked(t, u)
 	var name string
-	ok(t, admin.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
-	_, err := admin.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
+	ok(t, admin.d.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
+	_, err := admin.d.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on")
 	ok(t, err, "make it read-only")
-	s.pool.Reset()
+	s.d.pool.Reset()
 	_, err = s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{setOp("a")}})
 	if !errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), "read-only") {
 		t.Fatalf("write: %v", err)
 	}
-	_, err = admin.pool.Exec(t.Context(), "ALTER DATABASE "+name+" RESET default_transaction_read_only")
+	_, err = admin.d.pool.Exec(t.Context(), "ALTER DATABASE "+name+" RESET default_transaction_read_only")
 	ok(t, err, "make it writable")
 	write(t, s, []clock.Op{setOp("a")}, clock.Create) // on a new connection
 }
@@ -359,15 +360,15 @@ func TestStoreRecoversFromFailover(t *testing.T) {
 func TestStatementsAndTransactionsAreReadCommitted(t *testing.T) {
 	s := migrated(t)
 	var name, level string
-	ok(t, s.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
-	_, err := s.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'serializable'")
+	ok(t, s.d.pool.QueryRow(t.Context(), "SELECT current_database()").Scan(&name), "read the name")
+	_, err := s.d.pool.Exec(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'serializable'")
 	ok(t, err, "alter the default")
-	s.pool.Reset()
-	ok(t, s.pool.QueryRow(t.Context(), "SHOW transaction_isolation").Scan(&level), "show")
+	s.d.pool.Reset()
+	ok(t, s.d.pool.QueryRow(t.Context(), "SHOW transaction_isolation").Scan(&level), "show")
 	if level != "read committed" {
 		t.Errorf("a single statement runs %s", level)
 	}
-	tx, err := begin(t.Context(), s.pool, 0)
+	tx, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer tx.close(t.Context())
 	_, err = tx.Exec(t.Context(), "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE")

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
@@ -26,9 +26,9 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		read(&old)
 		changed := old
 		changed.Answer = clock.Ack
-		tx, err := begin(t.Context(), s.pool, 0)
+		tx, err := begin(t.Context(), s.d.pool, 0)
 		ok(t, err, "begin")
-		n, err := (&writeTx{tx: tx, q: s.q}).Update(t.Context(), []store.Change{{Old: &old, New: &changed}})
+		n, err := (&writeTx{tx: tx, q: s.d.q}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
 		tx.close(t.Context())
 		ok(t, err, "update")
 		if (n == 1) != (name == "nothing") {

@@ -7,44 +7,19 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-var _ store.WriteTx = (*writeTx)(nil)
+var _ engine.WriteTx = (*writeTx)(nil)
 
-// Write applies the ops in one transaction, which store.Write plans.
-func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.cfg.Timeout+r.LockWait)
-		defer cancel()
-	}
-	var decisions []clock.Decision
-	lockFirst := false
-	err := s.metrics.Replay(ctx, replayReason, func() (err error) {
-		decisions, err = s.write(ctx, r, lockFirst)
-		lockFirst = lockFirst || hasCode(err, codeLockNotAvailable)
-		return err
-	})
-	if err != nil {
-		return nil, s.mapError("write", err)
-	}
-	return decisions, nil
-}
-
-// write runs one try of Write.
-func (s *Store) write(ctx context.Context, r clock.WriteRequest, lockFirst bool) ([]clock.Decision, error) {
-	t, err := beginGuarded(ctx, s.pool, max(lockWait, r.LockWait))
+// BeginWrite begins the transaction of one group.
+func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.WriteTx, error) {
+	t, err := beginGuarded(ctx, d.pool, max(lockWait, try.Wait))
 	if err != nil {
 		return nil, err
 	}
-	defer t.close(ctx)
-	decisions, err := store.Write(ctx, &writeTx{tx: t, q: s.q, lockFirst: lockFirst, wait: r.LockWait}, r, s.ShardCount())
-	if err != nil {
-		return nil, err
-	}
-	return decisions, t.commit(ctx)
+	return &writeTx{tx: t, q: d.q, lockFirst: try.LockFirst, wait: try.Wait}, nil
 }
 
 // writeTx is the write transaction of one group.
@@ -59,7 +34,7 @@ type writeTx struct {
 // transaction ends.
 func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if t.lockFirst && !absent {
-		return nil, store.ErrKeyExists
+		return nil, engine.ErrKeyExists
 	}
 	if absent && (t.lockFirst || t.wait > 0) {
 		return t.insertByHalves(ctx, rows)
@@ -86,7 +61,7 @@ func (t *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]in
 			return nil, err
 		}
 	}
-	return store.InsertByHalves(rows, func(part []*clock.Alarm) ([]int64, bool, error) { return t.insertPart(ctx, part) })
+	return engine.InsertByHalves(rows, func(part []*clock.Alarm) ([]int64, bool, error) { return t.insertPart(ctx, part) })
 }
 
 func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []int64, refused bool, err error) {
@@ -210,8 +185,8 @@ func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 
 // Update rewrites the rows and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). Other rows keep the
 // content of their set (AmendAlarms).
-func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, error) {
-	var rewrites, amends []store.Change
+func (t *writeTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
+	var rewrites, amends []engine.Change
 	for _, c := range changes {
 		if c.New.Generation != c.Old.Generation {
 			rewrites = append(rewrites, c)
@@ -231,7 +206,12 @@ func (t *writeTx) Update(ctx context.Context, changes []store.Change) (int, erro
 			return 0, err
 		}
 	}
-	return int(rewritten + amended), addAttempts(ctx, t.q, t, store.ChangeAttempts(amends))
+	return int(rewritten + amended), addAttempts(ctx, t.q, t, engine.ChangeAttempts(amends))
+}
+
+// Delete deletes an alarm (DeleteAlarm).
+func (t *writeTx) Delete(ctx context.Context, id int64) (int64, error) {
+	return t.q.DeleteAlarm(ctx, t, id)
 }
 
 // keyColumns returns the sorted keys as two columns.

@@ -8,23 +8,6 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// alarmOf converts a row to an alarm of package clock.
-func alarmOf(r dbsqlc.Alarm) (clock.Alarm, error) {
-	row := store.Row(r)
-	return row.Alarm()
-}
-
-func attemptsOf(rows []dbsqlc.RingAttempt) []clock.Attempt {
-	attempts := make([]clock.Attempt, len(rows))
-	for i, r := range rows {
-		attempts[i] = clock.Attempt{
-			Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
-			Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
-		}
-	}
-	return attempts
-}
-
 func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 	return dbsqlc.InsertAlarmsParams{
 		Application: a.Application, BusinessID: a.BusinessID, Shard: int64(a.Shard), State: int64(a.State), Generation: a.Generation,

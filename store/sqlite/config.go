@@ -3,15 +3,13 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // maxShards is the largest shard count. A due scan has one subselect for each shard, and SQLite allows 500 in one statement.
@@ -32,11 +30,8 @@ type Config struct {
 // DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config { return Config{Readers: 4, ReadConns: 4, Timeout: clock.DatabaseCall} }
 
-// Deps are the dependencies of a Store.
-type Deps struct {
-	Log        *slog.Logger          // nil: no log
-	Registerer prometheus.Registerer // registry of the store's metrics; nil: they are not registered
-}
+// Deps are the dependencies of a store.
+type Deps = engine.Deps
 
 // Validate returns every rule that the configuration breaks, joined, or nil.
 func (c Config) Validate() error {

@@ -13,7 +13,7 @@ func TestLostSyncIsFound(t *testing.T) {
 		}
 	}
 	for pragma, unsafe := range map[string]string{"synchronous = NORMAL": "synchronous", "synchronous = FULL": ""} {
-		if _, err := s.writer.ExecContext(t.Context(), "PRAGMA "+pragma); err != nil {
+		if _, err := s.d.writer.ExecContext(t.Context(), "PRAGMA "+pragma); err != nil {
 			t.Fatal(err)
 		}
 		found, err := s.Durability(t.Context())

@@ -10,34 +10,24 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/clockd/clockd/clock"
+
+	"github.com/clockd/clockd/store/engine"
 )
 
 // primaryCode is the mask of the primary result code within an extended result code.
 const primaryCode = 0xff
 
-// mapError wraps err with the failed operation, gives it a kind of package clock, and counts it. It adds the error of an ended ctx, because
-// the error of an interrupted statement does not name it.
-func (s *Store) mapError(ctx context.Context, doing string, err error) error {
-	if err == nil {
-		return nil
+// Classify returns the class of an error. No error is a definite rollback that a repetition would avoid: a transaction holds the file's lock.
+func (d *Driver) Classify(err error) engine.Class {
+	failed, is := errors.AsType[*sqlite.Error](err)
+	if is && !hasCode(failed, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_INTERRUPT) || errors.Is(err, errNoFile) {
+		return engine.Refused
 	}
-	if _, mapped := errors.AsType[*clock.Error](err); mapped {
-		return s.metrics.CountError(err)
-	}
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		err = errors.Join(ended, err)
-	}
-	return s.metrics.CountError(clock.Unavailable(fmt.Errorf("sqlite: %s: %s: %w", s.path, doing, err)))
+	return engine.Unavailable
 }
 
-// migrationError maps the error of a migration. A refusal that would only come again is not mapped to ErrUnavailable.
-func (s *Store) migrationError(ctx context.Context, err error) error {
-	failed, refused := errors.AsType[*sqlite.Error](err)
-	if refused && !hasCode(failed, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_INTERRUPT) {
-		return fmt.Errorf("sqlite: %s: migrate: %w", s.path, err)
-	}
-	return s.mapError(ctx, "migrate", err)
-}
+// DropConnections does nothing: a file has no other server.
+func (d *Driver) DropConnections() {}
 
 // commitError maps the error of a COMMIT. The outcome is unconfirmed, unless certainly nothing was committed.
 func commitError(ctx context.Context, err error) error {
@@ -54,11 +44,4 @@ func commitError(ctx context.Context, err error) error {
 func hasCode(err error, codes ...int) bool {
 	failed, is := errors.AsType[*sqlite.Error](err)
 	return is && slices.Contains(codes, failed.Code()&primaryCode)
-}
-
-func unknownAlarm(k clock.Key) error {
-	return &clock.Error{
-		Kind: clock.ErrNotFound, Code: clock.CodeUnknownAlarm,
-		Detail: fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID),
-	}
 }

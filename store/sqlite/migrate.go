@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/schema"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // lockPoll is the interval at which a waiting process tries to take the migration lock.
@@ -29,46 +27,37 @@ func migrations() fs.FS {
 	return files
 }
 
-// Migrate brings the schema up to date and fixes the shard count of a new database, under the lock of a file beside the database. Each
-// migration is a transaction. The end of ctx takes effect between two statements.
-func (s *Store) Migrate(ctx context.Context) error {
-	unlock, err := s.lockMigration(ctx)
+// Migrations returns the migration files of this engine.
+func (d *Driver) Migrations() fs.FS { return migrations() }
+
+// errNoFile reports that the database file could not be made although the lock's file could.
+var errNoFile = errors.New("create the database file")
+
+// OpenMigration takes the lock of a file beside the database and makes the database's file. Each migration is a transaction.
+func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, error) {
+	unlock, err := d.lockMigration(ctx)
 	if err != nil {
-		return s.mapError(ctx, "lock for a migration", err)
+		return nil, fmt.Errorf("lock for a migration: %w", err)
 	}
-	defer unlock()
-	if err := create(s.path); err != nil {
-		return err
+	if err := create(d.path); err != nil {
+		unlock()
+		return nil, err
 	}
-	db, err := open(s.path, migratePragmas, 1)
+	db, err := open(d.path, migratePragmas, 1)
 	if err != nil {
-		return err
+		unlock()
+		return nil, err
 	}
-	defer func() { _ = db.Close() }()
-	all, err := store.ReadMigrations(migrations())
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithDisableGlobalRegistry(true),
-		store.TransactionalMigrations(ctx, all, s.log))
-	if err != nil {
-		return fmt.Errorf("sqlite: read the migrations: %w", err)
-	}
-	results, err := provider.Up(context.WithoutCancel(ctx))
-	if err != nil {
-		return s.migrationError(ctx, err)
-	}
-	for _, r := range results {
-		s.log.Info("schema migrated", "version", r.Source.Version, "took", r.Duration.Round(time.Millisecond))
-	}
-	shards := make([]int, s.cfg.Shards)
-	if len(shards) == 0 {
-		shards = make([]int, clock.DefaultShards)
-	}
+	return &engine.MigrationSession{Dialect: goose.DialectSQLite3, DB: db, Unlock: unlock}, nil
+}
+
+// MakeShards inserts the shards of a new database (InsertShards).
+func (d *Driver) MakeShards(ctx context.Context, count int) error {
+	shards := make([]int, count)
 	for i := range shards {
 		shards[i] = i
 	}
-	return s.mapError(ctx, "fix the shard count", s.q.InsertShards(ctx, db, jsonNumbers(shards)))
+	return engine.InTx(ctx, d.begin, func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(shards)) })
 }
 
 // create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives its other files (-wal,
@@ -76,14 +65,14 @@ func (s *Store) Migrate(ctx context.Context) error {
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("sqlite: create the database file: %w", err)
+		return fmt.Errorf("%w: %w", errNoFile, err)
 	}
 	return f.Close()
 }
 
 // lockMigration waits until no other process migrates, and takes the lock. The lock's file stays, because deleting it would be a race.
-func (s *Store) lockMigration(ctx context.Context) (unlock func(), err error) {
-	f, err := os.OpenFile(s.path+".migrate-lock", os.O_CREATE|os.O_RDWR, 0o600)
+func (d *Driver) lockMigration(ctx context.Context) (unlock func(), err error) {
+	f, err := os.OpenFile(d.path+".migrate-lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -106,69 +95,23 @@ func (s *Store) lockMigration(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// Check compares the schema's version with this build's. It also reads the shard count and SQLite's version.
-func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	if err := s.checkSchema(ctx); err != nil {
-		return err
-	}
-	shards, err := s.q.CountShards(ctx, s.reader)
-	if err != nil {
-		return s.mapError(ctx, "count the shards", err)
-	}
-	if s.cfg.Shards != 0 && int64(s.cfg.Shards) != shards {
-		return fmt.Errorf("sqlite: the database has %d shards, fixed when it was first migrated, not the configured %d", shards, s.cfg.Shards)
-	}
-	if shards == 0 {
-		return errors.New("sqlite: the shard count is not fixed yet: migrate the database")
-	}
-	version, err := s.q.ReadVersion(ctx, s.reader)
-	if err != nil {
-		return s.mapError(ctx, "read the version", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shards, s.engine = int(shards), "sqlite "+version
-	return nil
+// Identify reads SQLite's version (ReadVersion).
+func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
+	version, err := d.q.ReadVersion(ctx, d.reader)
+	return engine.Server{Name: "sqlite " + version}, err
 }
 
-// checkSchema returns an error if this build cannot work with the schema.
-func (s *Store) checkSchema(ctx context.Context) error {
-	all, err := store.ReadMigrations(migrations())
-	if err != nil {
-		return err
-	}
-	need := all[len(all)-1].Version
-	has, err := s.schemaVersion(ctx)
-	if err != nil {
-		return s.mapError(ctx, "read the schema's version", err)
-	}
-	if err := store.CheckVersion(has, need); err != nil {
-		return fmt.Errorf("sqlite: %w", err)
-	}
-	oldest, err := s.q.ReadOldestBuild(ctx, s.reader)
-	if err != nil {
-		return s.mapError(ctx, "read the build level", err)
-	}
-	if err := store.CheckBuild(oldest); err != nil {
-		return fmt.Errorf("sqlite: %w", err)
-	}
-	if has > need {
-		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known", need)
-	}
-	return nil
+// ReadSchemaVersion reads the version of the newest applied migration.
+func (d *Driver) ReadSchemaVersion(ctx context.Context) (int64, error) {
+	return engine.SchemaVersion(ctx, goose.DialectSQLite3, d.reader, func(err error) bool { return hasCode(err, lib.SQLITE_ERROR) })
 }
 
-// schemaVersion returns the version of the newest applied migration; 0 if there is none.
-func (s *Store) schemaVersion(ctx context.Context) (int64, error) {
-	versions, err := database.NewStore(database.DialectSQLite3, goose.DefaultTablename)
-	if err != nil {
-		return 0, err
-	}
-	version, err := versions.GetLatestVersion(ctx, s.reader)
-	if errors.Is(err, database.ErrVersionNotFound) || hasCode(err, lib.SQLITE_ERROR) { // the table does not exist
-		return 0, nil
-	}
-	return version, err
+// ReadOldestBuild reads the oldest build level that may work on the database (ReadOldestBuild).
+func (d *Driver) ReadOldestBuild(ctx context.Context) (int64, error) {
+	return d.q.ReadOldestBuild(ctx, d.reader)
+}
+
+// CountShards counts the shards (CountShards).
+func (d *Driver) CountShards(ctx context.Context) (int64, error) {
+	return d.q.CountShards(ctx, d.reader)
 }

@@ -51,7 +51,7 @@ func TestFourProcessesMigrateOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mode string
-	if err := s.reader.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+	if err := s.d.reader.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
 		t.Fatalf("journal mode %q, %v", mode, err)
 	}
 }
@@ -92,7 +92,7 @@ func TestKilledMigrationContinues(t *testing.T) {
 		if done = err == nil; !done && child.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("after %d kills: %v\n%s", kills, err, out)
 		}
-		if has, err := newStore(t, path).schemaVersion(t.Context()); err != nil {
+		if has, err := newStore(t, path).d.ReadSchemaVersion(t.Context()); err != nil {
 			t.Fatal(err)
 		} else if has != version {
 			version, at = has, 0 // the statements up to this version do not run again
@@ -121,7 +121,7 @@ func schemaOf(t *testing.T, path string) (schema string) {
 func TestMigrationWaitsForTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	first, second := newStore(t, path), newStore(t, path)
-	unlock, err := first.lockMigration(t.Context())
+	unlock, err := first.d.lockMigration(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestShardCountIsFixedOnce(t *testing.T) {
 	for _, c := range []struct {
 		shards int
 		want   string
-	}{{5, ""}, {0, ""}, {64, "has 5 shards"}} {
+	}{{5, ""}, {0, ""}, {64, "was made with 5"}} {
 		cfg.Shards = c.shards
 		s, err := New(cfg, Deps{})
 		if err != nil {

@@ -26,46 +26,42 @@ type writeTx struct {
 	statements map[string]*sql.Stmt
 }
 
-// write runs do in a transaction that holds the file's lock. It commits, or rolls back if do fails.
-func (s *Store) write(ctx context.Context, do func(tx *writeTx) error) error {
-	tx, err := s.begin(ctx)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	defer rollback(tx)
-	if err := do(&writeTx{Tx: tx, q: s.q, ctx: ctx, statements: make(map[string]*sql.Stmt)}); err != nil {
-		return err
-	}
-	return commitError(ctx, tx.Commit())
-}
-
-// guarded is write for transactions that take or change alarms. It fails with store.ErrOldBuild if the database demands a newer build.
-func (s *Store) guarded(ctx context.Context, do func(tx *writeTx) error) error {
-	return s.write(ctx, func(tx *writeTx) error {
-		oldest, err := s.q.ReadOldestBuild(ctx, tx)
-		if err == nil {
-			err = store.CheckBuild(oldest)
-		}
-		if err != nil {
-			return err
-		}
-		return do(tx)
-	})
-}
-
-// begin begins a transaction. It waits for the file's lock, at most busyTimeout.
-func (s *Store) begin(ctx context.Context) (*sql.Tx, error) {
+// begin begins a transaction that holds the file's lock. It waits for the lock, at most busyTimeout.
+func (d *Driver) begin(ctx context.Context) (*writeTx, error) {
 	begun := time.Now()
 	for {
-		tx, err := s.writer.BeginTx(ctx, nil)
+		tx, err := d.writer.BeginTx(ctx, nil)
+		if err == nil {
+			return &writeTx{Tx: tx, q: d.q, ctx: ctx, statements: make(map[string]*sql.Stmt)}, nil
+		}
 		if !hasCode(err, lib.SQLITE_BUSY) || time.Since(begun) > busyTimeout || ctx.Err() != nil {
-			return tx, err
+			return nil, fmt.Errorf("begin: %w", err)
 		}
 	}
 }
 
-// rollback ends a transaction unless it was committed.
-func rollback(tx *sql.Tx) { _ = tx.Rollback() }
+// beginGuarded is begin for transactions that take or change alarms. It fails with store.ErrOldBuild if the database demands a newer build.
+func (d *Driver) beginGuarded(ctx context.Context) (*writeTx, error) {
+	t, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	oldest, err := d.q.ReadOldestBuild(ctx, t)
+	if err == nil {
+		err = store.CheckBuild(oldest)
+	}
+	if err != nil {
+		t.Rollback(ctx)
+		return nil, err
+	}
+	return t, nil
+}
+
+// Commit commits.
+func (t *writeTx) Commit(ctx context.Context) error { return commitError(ctx, t.Tx.Commit()) }
+
+// Rollback ends the transaction unless it was committed.
+func (t *writeTx) Rollback(context.Context) { _ = t.Tx.Rollback() }
 
 // ExecContext runs a prepared statement.
 func (t *writeTx) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {

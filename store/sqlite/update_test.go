@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
@@ -38,8 +38,8 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		changed := old
 		changed.Answer = clock.Ack
 		var n int
-		err := s.write(t.Context(), func(tx *writeTx) (err error) {
-			n, err = (&groupTx{writeTx: tx, s: s}).Update(t.Context(), []store.Change{{Old: &old, New: &changed}})
+		err := s.d.write(t.Context(), func(tx *writeTx) (err error) {
+			n, err = (&groupTx{writeTx: tx, shards: s.ShardCount()}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
 			return errors.Join(err, errUndo)
 		})
 		if !errors.Is(err, errUndo) || (n == 1) != (name == "nothing") {

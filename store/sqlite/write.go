@@ -9,31 +9,26 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-var _ store.WriteTx = (*groupTx)(nil)
+var _ engine.WriteTx = (*groupTx)(nil)
 
-// Write applies the ops in one transaction, which store.Write plans. It never waits for a row, so r.LockWait has no meaning. An op on a row of a
-// two-phase claim gets the verdict Locked at once.
-func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	var decisions []clock.Decision
-	err := s.guarded(ctx, func(tx *writeTx) (err error) {
-		decisions, err = store.Write(ctx, &groupTx{writeTx: tx, s: s}, r, s.ShardCount())
-		return err
-	})
+// BeginWrite begins the transaction of one group. It never waits for a row, so try.Wait has no meaning. An op on a row of a two-phase claim
+// gets the verdict Locked at once.
+func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.WriteTx, error) {
+	t, err := d.beginGuarded(ctx)
 	if err != nil {
-		return nil, s.mapError(ctx, "write", err)
+		return nil, err
 	}
-	return decisions, nil
+	return &groupTx{writeTx: t, shards: try.Shards}, nil
 }
 
 // groupTx is the write transaction of one group.
 type groupTx struct {
 	*writeTx
-	s *Store
+	shards int // shard count of the database
 }
 
 // Insert adds the rows whose keys are new, one by one (InsertAlarms).
@@ -68,7 +63,7 @@ func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 	for _, k := range keys {
 		businessIDs[k.Application] = append(businessIDs[k.Application], k.BusinessID)
 	}
-	stopped, shards := make([]clock.Alarm, 0, len(keys)), t.s.ShardCount()
+	stopped := make([]clock.Alarm, 0, len(keys))
 	for application, ids := range businessIDs {
 		list, err := json.Marshal(ids)
 		if err != nil {
@@ -82,7 +77,7 @@ func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 		}
 		for _, r := range rows {
 			key := clock.Key{Application: application, BusinessID: r.BusinessID}
-			stopped = append(stopped, store.CancelledAlarm(r.ID, key, key.Shard(shards), r.Generation, now))
+			stopped = append(stopped, engine.CancelledAlarm(r.ID, key, key.Shard(t.shards), r.Generation, now))
 		}
 	}
 	return stopped, nil
@@ -92,10 +87,15 @@ func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, briefly bool) ([]clock.Alarm, error) {
 	alarms := make([]clock.Alarm, 0, len(keys))
 	for _, k := range keys {
-		a, err := t.s.get(ctx, t, k)
+		r, err := t.q.GetAlarm(ctx, t, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		row := store.Row(r)
+		a, err := row.Alarm()
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { re
 
 // Update rewrites the rows one by one and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). A cancel
 // changes the columns of a cancel (CancelAlarms). An answer, a kick or a discard changes the other columns except the content (AmendAlarms).
-func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, error) {
+func (t *groupTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	total := 0
 	for _, c := range changes {
 		n, err := t.update(ctx, &c)
@@ -121,10 +121,10 @@ func (t *groupTx) Update(ctx context.Context, changes []store.Change) (int, erro
 		}
 		total += int(n)
 	}
-	return total, t.addAttempts(ctx, store.ChangeAttempts(changes))
+	return total, t.addAttempts(ctx, engine.ChangeAttempts(changes))
 }
 
-func (t *groupTx) update(ctx context.Context, c *store.Change) (int64, error) {
+func (t *groupTx) update(ctx context.Context, c *engine.Change) (int64, error) {
 	switch {
 	case c.New.Generation != c.Old.Generation:
 		return t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
@@ -136,4 +136,9 @@ func (t *groupTx) update(ctx context.Context, c *store.Change) (int64, error) {
 	default:
 		return t.q.AmendAlarms(ctx, t, amendParams(c.Old, c.New))
 	}
+}
+
+// Delete deletes an alarm (DeleteAlarm).
+func (t *groupTx) Delete(ctx context.Context, id int64) (int64, error) {
+	return t.q.DeleteAlarm(ctx, t, id)
 }

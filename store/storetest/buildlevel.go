@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 )
 
 // requireBuildLevel sets the oldest build level that may work on the database. The caller must set it back.
@@ -88,7 +89,7 @@ var sideBySide = regexp.MustCompile(`(?m)^-- side by side: (yes|no), because \S`
 
 // testSideBySide demands that each migration says whether previous builds may work beside it. If they may not, it must raise the level.
 func testSideBySide(t *testing.T, e Engine) {
-	all, err := store.ReadMigrations(e.Migrations)
+	all, err := engine.ReadMigrations(e.Migrations)
 	ok(t, err, "read the migrations")
 	sinceBuildLevel := false
 	for _, m := range all {

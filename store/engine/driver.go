@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"io/fs"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// Driver is what an engine contributes to a Store: its connections, its statements and the meaning of its errors. A method runs one or
+// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error.
+type Driver interface {
+	Errors
+	Schema
+	Reads
+	DueReads
+	Upkeep
+	Cluster
+	Writes
+	Claims
+
+	// Traits describes the engine. The values never change.
+	Traits() Traits
+	// Close ends all connections. It waits for open claims, or leaves their connections to them.
+	Close() error
+}
+
+// Traits describes an engine.
+type Traits struct {
+	Name        string // first words of every error: "mysql", "sqlite: PATH"
+	Replica     string // the engine's word for a server that takes no writes: "replica", "standby"
+	HoldsClaims bool   // a claim may hold a transaction open
+}
+
+// Errors says what errors mean.
+type Errors interface {
+	// Classify returns the class of an error that a method of the driver returned. It judges by type and code, never by text.
+	Classify(err error) Class
+	// DropConnections closes the connections to a server that has become read-only, where the client library does not do that itself.
+	DropConnections()
+}
+
+// Schema reads and changes the schema.
+type Schema interface {
+	// Migrations returns the migration files, NNNNN_name.sql at the root.
+	Migrations() fs.FS
+	// OpenMigration opens a session for Migrate. Its statements may take long. An engine that locks outside the database waits here
+	// for its lock, until ctx ends.
+	OpenMigration(ctx context.Context) (*MigrationSession, error)
+	// MakeShards inserts that many shards into a database without shards, in one transaction. Existing shards stay.
+	MakeShards(ctx context.Context, count int) error
+	// Identify reads which server the driver works with.
+	Identify(ctx context.Context) (Server, error)
+	// ReadSchemaVersion returns the version of the newest applied migration; 0 without one (see SchemaVersion).
+	ReadSchemaVersion(ctx context.Context) (int64, error)
+	// ReadOldestBuild returns the oldest build level that may work on the database.
+	ReadOldestBuild(ctx context.Context) (int64, error)
+	// CountShards returns the number of shards; 0 before MakeShards.
+	CountShards(ctx context.Context) (int64, error)
+	// ReadTime returns the database's clock in microseconds since the epoch.
+	ReadTime(ctx context.Context) (int64, error)
+	// ReadDurability judges the settings that decide how safe commits are, in a fixed order.
+	ReadDurability(ctx context.Context) ([]store.Finding, error)
+}
+
+// Server is the server, or the library, that a driver works with.
+type Server struct {
+	Name  string // engine and version for people, like "mariadb 10.11.19"
+	Unfit error  // why clockd cannot work with it; nil if it can
+}
+
+// MigrationSession runs the migrations of one call of Migrate.
+type MigrationSession struct {
+	Dialect goose.Dialect
+	DB      *sql.DB                         // records the versions; Migrate closes it
+	Lock    lock.SessionLocker              // nil: OpenMigration has taken the lock
+	Unlock  func()                          // gives up the lock of OpenMigration; nil: nothing to do
+	Prepare func(ctx context.Context) error // repairs the table of versions; nil: nothing to do
+
+	// Conn returns the connection of statements that commit by themselves. Nil: each migration is one transaction of DB.
+	Conn      func() Execer
+	Remainder RemainderFunc // with Conn: the part of a statement that a killed migration has left
+}
+
+// Reads are the reads of requests. Their connections are apart from those of all other calls, because they may hang.
+type Reads interface {
+	// ReadAlarm returns the row of the key, or sql.ErrNoRows.
+	ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error)
+	// ReadAttempts returns the newest limit attempts of the alarm, newest first.
+	ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]AttemptRow, error)
+	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
+	ReadList(ctx context.Context, q *ListQuery, take func(*store.Row) bool) error
+	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).
+	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
+}
+
+// ListQuery is a clock.ListQuery with its defaults filled in.
+type ListQuery struct {
+	clock.ListQuery        // States is not empty
+	PrefixEnd       string // smallest string after all business ids with the prefix
+}
+
+// DueReads read the due index alone. They take no locks.
+type DueReads interface {
+	// ReadDue returns the entries that q asks for, at most q.Limit for each shard and in due order within a shard.
+	ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
+	// ReadDueEnds returns of each shard the entry that lies q.ScanLimit entries behind the first; none if the shard has fewer entries.
+	ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
+	// CountDue counts the due alarms up to limit, and finds the oldest.
+	CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error)
+}
+
+// Upkeep ends and deletes alarms. Each method is one transaction. It fails with store.ErrOldBuild, or changes no row, if the database
+// demands a newer build.
+type Upkeep interface {
+	// EndExpired ends those of the alarms that are still due at now and whose latest_ring_at has passed. It skips locked rows.
+	EndExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error)
+	// DeleteFinished deletes finished alarms and their attempts. It skips locked rows.
+	DeleteFinished(ctx context.Context, p Purge) (int, error)
+}
+
+// Purge says which finished alarms to delete.
+type Purge struct {
+	Before  clock.Instant // finished before this instant (exclusive)
+	Settled clock.Instant // also finished before this instant, if the alarm rings at most once and is in doubt
+	Limit   int           // most alarms, at most maxPurge
+	Shards  int           // shard count of the database
+}
+
+// Cluster reads and writes nodes and leases. Its connections are apart from those of reads, which may hang.
+type Cluster interface {
+	// ReadCluster returns the rows of all nodes and leases, by shard and incarnation.
+	ReadCluster(ctx context.Context) ([]ClusterRow, error)
+	// BeginCluster begins a transaction on nodes and leases.
+	BeginCluster(ctx context.Context) (ClusterTx, error)
+}
+
+// ClusterTx is a transaction on nodes and leases. A method without a result may send its statement with the COMMIT.
+type ClusterTx interface {
+	Tx
+	// UpsertNode writes the node's row; Started only into a new row.
+	UpsertNode(ctx context.Context, n *store.Node) error
+	// RenewLeases extends all leases of the incarnation until n.Expires, unless the database demands a newer build.
+	RenewLeases(ctx context.Context, n *store.Node) error
+	// ForgetNodes deletes the nodes that expired before the instant.
+	ForgetNodes(ctx context.Context, before clock.Instant) error
+	// TakeShards gives n the free and expired shards among the given ones. It skips locked rows. The result is in any order.
+	TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error)
+	// YieldShards frees the given shards that the incarnation owns.
+	YieldShards(ctx context.Context, incarnation string, shards []int) error
+	// YieldAllShards frees all shards of the incarnation.
+	YieldAllShards(ctx context.Context, incarnation string) error
+	// DeleteNode deletes the node's row, if there is one.
+	DeleteNode(ctx context.Context, incarnation string) error
+}
+
+// Writes begins the transactions of groups of ops.
+type Writes interface {
+	// BeginWrite begins a transaction. The transaction fails with store.ErrOldBuild if the database demands a newer build.
+	BeginWrite(ctx context.Context, t WriteTry) (WriteTx, error)
+}
+
+// WriteTry describes one try to write a group.
+type WriteTry struct {
+	Wait      time.Duration // time that statements may wait for locked rows; 0: the engine's own short limit
+	Number    int           // tries before this one
+	LockFirst bool          // an earlier try waited in vain for a lock, so this one locks the keys first
+	Shards    int           // shard count of the database
+}
+
+// Claims takes due alarms.
+type Claims interface {
+	store.Claimer
+}
+
+// Tx is an open transaction. Commit or Rollback ends it and gives back its connection.
+type Tx interface {
+	// Commit commits. After an error the transaction has been rolled back, except after clock.ErrUnconfirmed: then its outcome is
+	// unknown.
+	Commit(ctx context.Context) error
+	// Rollback rolls back under a context of its own, because ctx may have ended.
+	Rollback(ctx context.Context)
+}

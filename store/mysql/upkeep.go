@@ -1,0 +1,70 @@
+package mysql
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// EndExpired ends due rows whose latest_ring_at has passed (LockExpired, ExpireAlarms).
+func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64) (ended []store.EndedAlarm, err error) {
+	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
+		rows, err := d.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now), Build: store.BuildLevel()})
+		if err != nil {
+			return err
+		}
+		ended = make([]store.EndedAlarm, len(rows))
+		for i, r := range rows {
+			ring := clock.Ring{Before: clock.RingRow{
+				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt), LastError: r.LastError,
+			}}
+			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, now)
+			ended[i] = store.EndedAlarm{
+				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: fate.State, Reason: fate.LastError,
+			}
+		}
+		n, err := d.expireAlarms(ctx, t, now, idsOf(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
+		if err == nil && int(n) != len(rows) {
+			return store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
+		}
+		return err
+	})
+	return ended, err
+}
+
+// DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf).
+func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
+	b := bulk{DBTX: d.upkeep, part: finishedOfShard, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
+	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
+		free, err := d.q.LockFinished(ctx, t, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: ids, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+		if err != nil || len(free) == 0 {
+			return err
+		}
+		if err := d.q.DeleteAttemptsOf(ctx, t, free); err != nil {
+			return err
+		}
+		n, err := d.q.PurgeAlarms(ctx, t, dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+		deleted = int(n)
+		return err
+	})
+	return deleted, err
+}
+
+// finishedArgs returns the arguments of ListFinished. They begin with a random shard, so that no shard is always the last while the purger is
+// behind. MariaDB reads every shard's rows before it applies the common limit, so a shard gives at most twice its share.
+func finishedArgs(shards int, before clock.Instant, limit int) []any {
+	args := make([]any, 0, 3*shards+1)
+	first, share := rand.IntN(shards), min(limit, max(10, 2*limit/shards))
+	for i := range shards {
+		args = append(args, int64((first+i)%shards), int64(before), int64(share))
+	}
+	return append(args, int64(limit))
+}

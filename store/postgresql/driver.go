@@ -1,0 +1,106 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+var (
+	_ engine.Driver  = (*Driver)(nil)
+	_ engine.Notices = (*Driver)(nil)
+)
+
+// Driver is the engine.Driver of PostgreSQL.
+type Driver struct {
+	cfg     Config
+	log     *slog.Logger
+	calls   *engine.Calls
+	metrics replays
+	q       *dbsqlc.Queries
+	pool    *pgxpool.Pool // requests that write, and keys of answers
+	reads   *pgxpool.Pool // requests that read alarms
+	rings   *pgxpool.Pool // claims only
+	upkeep  *pgxpool.Pool // loading, expiring, purging
+	leases  *pgxpool.Pool // leases and the clock, apart from reads that may hang
+}
+
+// New returns a store that connects at its first use.
+func New(cfg Config, deps Deps) (*engine.NotifyingStore, error) {
+	d, err := newDriver(cfg, deps.Logger())
+	if err != nil {
+		return nil, err
+	}
+	return d.newStore(deps)
+}
+
+// newStore returns the store above the driver, which closes it.
+func (d *Driver) newStore(deps Deps) (*engine.NotifyingStore, error) {
+	s, err := engine.NewNotifying(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.calls, d.metrics = s.Calls, replays{s.Calls}
+	return s, nil
+}
+
+// newDriver returns a driver that connects at its first use.
+func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Driver{cfg: cfg, log: log, q: dbsqlc.New()}
+	for _, p := range []struct {
+		pool     **pgxpool.Pool
+		conns    int
+		settings map[string]string
+	}{
+		{&d.pool, cfg.Conns, sessionSettings()}, {&d.reads, cfg.ReadConns, readSettings()}, {&d.rings, cfg.RingConns, ringSettings()},
+		{&d.upkeep, cfg.UpkeepConns, upkeepSettings()}, {&d.leases, leaseConns, upkeepSettings()},
+	} {
+		c, err := cfg.pool(p.conns, p.settings)
+		if err == nil && p.pool == &d.reads {
+			cancelAtServer(c)
+		}
+		if err == nil {
+			*p.pool, err = pgxpool.NewWithConfig(context.Background(), c)
+		}
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	return d, nil
+}
+
+// Traits describes the engine: a claim may hold a transaction open.
+func (d *Driver) Traits() engine.Traits {
+	return engine.Traits{Name: "postgresql", Replica: "standby", HoldsClaims: true}
+}
+
+// pools returns the open pools.
+func (d *Driver) pools() []*pgxpool.Pool {
+	return slices.DeleteFunc([]*pgxpool.Pool{d.rings, d.leases, d.upkeep, d.pool, d.reads}, func(p *pgxpool.Pool) bool { return p == nil })
+}
+
+// Close closes all connections. It waits for running calls and open claims.
+func (d *Driver) Close() error {
+	for _, p := range d.pools() {
+		p.Close()
+	}
+	return nil
+}
+
+// ReadTime reads the server's clock (ReadTime).
+func (d *Driver) ReadTime(ctx context.Context) (int64, error) { return d.q.ReadTime(ctx, d.leases) }
+
+// cleanupContext returns a context for cleaning up after a failed call. It does not end with the call's context.
+func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+}

@@ -1,0 +1,39 @@
+package postgresql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+// ReadAlarm reads one row (GetAlarm).
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error) {
+	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	return store.Row(row), err
+}
+
+// ReadAttempts reads the newest attempts of an alarm (ListAttempts).
+func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]engine.AttemptRow, error) {
+	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: alarmID, RowLimit: int32(limit)})
+	return column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
+}
+
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
+func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*store.Row) bool) error {
+	rows, err := d.reads.Query(ctx, dbsqlc.ListAlarms, q.Application, q.After, q.Prefix, q.PrefixEnd,
+		column(q.States, func(state *clock.State) int64 { return int64(*state) }), int64(q.DueAfter), int64(q.DueBefore), int32(q.Limit))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return engine.EachRow(ctx, rows, take)
+}
+
+// ReadKeys reads the keys of ids (ListKeys).
+func (d *Driver) ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
+	rows, err := d.q.ListKeys(ctx, d.pool, ids)
+	return engine.KeysByID(rows, func(r dbsqlc.ListKeysRow) engine.KeyRow { return engine.KeyRow(r) }), err
+}

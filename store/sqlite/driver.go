@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+var _ engine.Driver = (*Driver)(nil)
+
+// Driver is the engine.Driver of a SQLite file.
+type Driver struct {
+	cfg    Config
+	calls  *engine.Calls
+	path   string
+	q      *dbsqlc.Queries
+	writer *sql.DB // one connection for all writes
+	reader *sql.DB // loading, leases, keys of answers, and the file's settings
+	reads  *sql.DB // requests that read alarms
+
+	mu       sync.Mutex
+	dueScans map[dueScan]*sql.Stmt // prepared due scans; reader closes them
+}
+
+// New returns a store that opens its file at its first use.
+func New(cfg Config, deps Deps) (*engine.Store, error) {
+	d, err := newDriver(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return d.newStore(deps)
+}
+
+// newStore returns the store above the driver, which closes it.
+func (d *Driver) newStore(deps Deps) (*engine.Store, error) {
+	s, err := engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.calls = s.Calls
+	return s, nil
+}
+
+// newDriver returns a driver that opens its file at its first use.
+func newDriver(cfg Config) (*Driver, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	path, err := cfg.path()
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{cfg: cfg, path: path, q: dbsqlc.New(), dueScans: make(map[dueScan]*sql.Stmt)}
+	if d.writer, err = open(path, writePragmas, 1); err != nil {
+		return nil, err
+	}
+	if d.reader, err = open(path, readPragmas, cfg.Readers); err != nil {
+		_ = d.writer.Close()
+		return nil, err
+	}
+	if d.reads, err = open(path, readPragmas, cfg.ReadConns); err != nil {
+		_, _ = d.reader.Close(), d.writer.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// open returns a pool that keeps up to conns connections to the file.
+func open(path string, pragmas []string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, pragmas))
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// Traits describes the engine. It holds no claims: while a claim held the only writer, no alarm could be set.
+func (d *Driver) Traits() engine.Traits { return engine.Traits{Name: "sqlite: " + d.path} }
+
+// Close closes all connections. It waits for running calls.
+func (d *Driver) Close() error {
+	return errors.Join(d.reads.Close(), d.reader.Close(), d.writer.Close())
+}
+
+// ReadTime reads the machine's clock, to the millisecond (ReadTime).
+func (d *Driver) ReadTime(ctx context.Context) (int64, error) { return d.q.ReadTime(ctx, d.reader) }

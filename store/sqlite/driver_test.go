@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+	"github.com/clockd/clockd/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestStore(t *testing.T) { storetest.Run(t, testedEngine()) }
+
+func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
+
+func testedEngine() storetest.Engine {
+	return storetest.Engine{
+		Dialect:     goose.DialectSQLite3,
+		Migrations:  migrations(),
+		Allocations: 18,
+		New: func(tb testing.TB) *storetest.Database {
+			path := filepath.Join(tb.TempDir(), "clockd test 100%.db")
+			return &storetest.Database{
+				Open: func(tb testing.TB) store.Store { return newStore(tb, path) },
+				Log:  func(tb testing.TB, log *slog.Logger) store.Store { return newLogged(tb, path, log) },
+				SQL:  rawSQL(tb, path),
+			}
+		},
+		Unreachable: func(tb testing.TB) store.Store {
+			return newStore(tb, filepath.Join(tb.TempDir(), "missing", "clockd.db"))
+		},
+		Plans: assertPlans,
+	}
+}
+
+func newStore(tb testing.TB, path string) *opened {
+	tb.Helper()
+	return newLogged(tb, path, nil)
+}
+
+func newLogged(tb testing.TB, path string, log *slog.Logger) *opened {
+	tb.Helper()
+	cfg := DefaultConfig()
+	cfg.URL, cfg.Timeout = scheme+path, time.Minute // a busy machine may take longer than the default
+	d, err := newDriver(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := d.newStore(Deps{Log: log})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return &opened{Store: s, d: d}
+}
+
+// opened is a store and its driver.
+type opened struct {
+	*engine.Store
+	d *Driver
+}
+
+// rawSQL opens the file as another program would.
+func rawSQL(tb testing.TB, path string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(path, "%", "%25")+"?_pragma=busy_timeout(5000)&_pragma=synchronous(OFF)&_pragma=cache_size(-200000)")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// assertPlans asserts that each hot statement searches its index, and that no plan scans the table alarm.
+func assertPlans(t *testing.T, db *storetest.Database) {
+	for _, c := range []struct {
+		name, query string
+		args        []any
+		want        []string // the index searches of the plan, in order
+	}{
+		{"due", dbsqlc.ListDue, []any{1, 2, 2, 0, 0, 3, 4, 4, 0, 0, 5, 6},
+			[]string{"SEARCH alarm USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)"}},
+		{"overdue", dbsqlc.CountDue, []any{"[1,2,3]", 2, 3},
+			[]string{
+				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
+				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
+			}},
+		{"list", dbsqlc.ListAlarms, []any{"plan", "a", "b", "[1]", -1, -1, 10},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
+		{"get", dbsqlc.GetAlarm, []any{"plan", "a"},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
+		{"cancel", dbsqlc.CancelScheduled, []any{1, 1, "plan", `["a","b"]`},
+			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
+		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take", dbsqlc.LeaseAlarms, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"settle", dbsqlc.SettleAlarms, make([]any, 16), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"amend", dbsqlc.AmendAlarms, make([]any, 17), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"expire", dbsqlc.ExpireAlarms, []any{"x", "y", "z", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"purge", dbsqlc.PurgeAlarms, []any{5, 6, 7}, []string{
+			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING INDEX alarm_finished (finished_at<?)",
+		}},
+		{"attempts", dbsqlc.ListAttempts, []any{1, 2}, []string{"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)"}},
+		{"prune", dbsqlc.PruneAttempts, []any{1, 2}, []string{
+			"SEARCH ring_attempt USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH r USING COVERING INDEX ring_attempt_alarm (alarm_id=?)",
+		}},
+	} {
+		var steps []string
+		for _, s := range explain(t, db.SQL, c.query, c.args) {
+			if strings.Contains(s, "VIRTUAL TABLE") { // json_each
+				continue
+			}
+			if strings.Contains(s, "INDEX") || strings.Contains(s, "PRIMARY KEY") || strings.HasPrefix(s, "SCAN a") || strings.Contains(s, "TEMP B-TREE") {
+				steps = append(steps, s)
+			}
+		}
+		if !slices.Equal(steps, c.want) {
+			t.Errorf("plan of %s:\n%s\nwant\n%s", c.name, strings.Join(steps, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// explain returns the steps of a query's plan.
+func explain(t *testing.T, db *sql.DB, query string, args []any) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

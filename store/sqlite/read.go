@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+// ReadAlarm reads one row (GetAlarm).
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error) {
+	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	return store.Row(row), err
+}
+
+// ReadAttempts reads the newest attempts of an alarm (ListAttempts).
+func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]engine.AttemptRow, error) {
+	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: alarmID, RowLimit: int64(limit)})
+	return engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
+}
+
+// ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the context ends
+// (ListAlarms).
+func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*store.Row) bool) error {
+	conn, err := d.reads.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	statement, err := conn.PrepareContext(ctx, dbsqlc.ListAlarms)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = statement.Close() }()
+	p := dbsqlc.ListAlarmsParams{
+		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.PrefixEnd, States: jsonNumbers(q.States),
+		DueAfter: int64(q.DueAfter), DueBefore: int64(q.DueBefore), RowLimit: 1,
+	}
+	for range q.Limit {
+		rows, err := d.q.ListAlarms(ctx, prepared{statement}, p)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		row := store.Row(rows[0])
+		if !take(&row) {
+			return nil
+		}
+		p.Lower = successor(row.BusinessID)
+	}
+	return nil
+}
+
+// ReadKeys reads the keys of ids (ListKeys).
+func (d *Driver) ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
+	rows, err := d.q.ListKeys(ctx, d.reader, jsonNumbers(ids))
+	return engine.KeysByID(rows, func(r dbsqlc.ListKeysRow) engine.KeyRow { return engine.KeyRow(r) }), err
+}
+
+// prepared is a DBTX that always runs its one prepared query. It ignores the query text.
+type prepared struct{ *sql.Stmt }
+
+var _ dbsqlc.DBTX = prepared{}
+
+// ExecContext panics: the statement is a query.
+func (prepared) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	panic("sqlite: a prepared query is executed")
+}
+
+// PrepareContext panics: the statement is already prepared.
+func (prepared) PrepareContext(context.Context, string) (*sql.Stmt, error) {
+	panic("sqlite: a prepared query is prepared")
+}
+
+// QueryContext runs the query.
+func (p prepared) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
+	return p.Stmt.QueryContext(ctx, args...)
+}
+
+// QueryRowContext runs the query.
+func (p prepared) QueryRowContext(ctx context.Context, _ string, args ...any) *sql.Row {
+	return p.Stmt.QueryRowContext(ctx, args...)
+}
+
+// successor returns the smallest string greater than after, by bytes. For "", which is before every id, it returns "".
+func successor(after string) string {
+	if after == "" {
+		return ""
+	}
+	return after + "\x00"
+}
