@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // Limits of replays: how often a rolled back transaction runs again, and the longest wait before it does.
@@ -38,7 +37,7 @@ func (c *Calls) deadlineWith(ctx context.Context, extra time.Duration) (context.
 	return context.WithTimeout(ctx, c.timeout+extra)
 }
 
-// Replay runs try, and runs it again after store.ErrReplay and after a definite rollback. Before each replay it waits for a random time
+// Replay runs try, and runs it again after ErrReplay and after a definite rollback. Before each replay it waits for a random time
 // whose limit doubles. It returns the last error.
 func (c *Calls) Replay(ctx context.Context, try func() error) error {
 	for n := 0; ; n++ {
@@ -66,7 +65,7 @@ func (c *Calls) replayReason(err error) string {
 	switch {
 	case errors.Is(err, clock.ErrUnconfirmed):
 		return ""
-	case errors.Is(err, store.ErrReplay):
+	case errors.Is(err, ErrReplay):
 		return replayRowsChanged
 	}
 	return c.errors.Classify(err).replayReason()

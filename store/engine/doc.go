@@ -24,13 +24,13 @@
 // # Why this shape
 //
 // The alternative is a library of helpers that each adapter calls in its own methods. Then deadlines, replays and error mapping stand in
-// every method of every engine, and a method that forgets one of them compiles. Here a method of a Driver cannot forget them. The
+// every method of every engine, and the compiler does not notice a method without a deadline. Here a method of a Driver needs none. The
 // interfaces are small and grouped by purpose. A new engine implements them, and the suite storetest says whether it is right.
 //
 // # Invariants
 //
 //  1. Every call has a deadline. A context without one gets Config.Timeout; a write that may wait gets that wait on top.
-//  2. A definite rollback is replayed, at most maxReplays times with jitter. So is store.ErrReplay. A COMMIT without a reply is
+//  2. A definite rollback is replayed, at most maxReplays times with jitter. So is ErrReplay. A COMMIT without a reply is
 //     clock.ErrUnconfirmed and is never replayed. Every other failure of the database is clock.ErrUnavailable.
 //  3. Only Driver.Classify judges errors, by type and code, never by text.
 //  4. A transaction that ends in an error is rolled back under a separate context (Tx.Rollback), also after a panic.

@@ -88,14 +88,14 @@ type MigrationSession struct {
 	Remainder RemainderFunc // with Conn: the part of a statement that a killed migration has left
 }
 
-// Reads are the reads of requests. Their connections are apart from those of all other calls, because they may hang.
+// Reads are the reads of requests. They may hang, so they have connections of their own.
 type Reads interface {
 	// ReadAlarm returns the row of the key, or sql.ErrNoRows.
-	ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error)
+	ReadAlarm(ctx context.Context, k clock.Key) (Row, error)
 	// ReadAttempts returns the newest limit attempts of the alarm, newest first.
 	ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]AttemptRow, error)
 	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
-	ReadList(ctx context.Context, q *ListQuery, take func(*store.Row) bool) error
+	ReadList(ctx context.Context, q *ListQuery, take func(*Row) bool) error
 	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).
 	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
 }
@@ -119,7 +119,7 @@ type DueReads interface {
 // Upkeep ends and deletes alarms. Each method is one transaction. It fails with store.ErrOldBuild, or changes no row, if the database
 // demands a newer build.
 type Upkeep interface {
-	// EndExpired ends those of the alarms that are still due at now and whose latest_ring_at has passed. It skips locked rows.
+	// EndExpired ends the named alarms that are still due at now and whose latest_ring_at has passed. It skips locked rows.
 	EndExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error)
 	// DeleteFinished deletes finished alarms and their attempts. It skips locked rows.
 	DeleteFinished(ctx context.Context, p Purge) (int, error)
@@ -133,7 +133,7 @@ type Purge struct {
 	Shards  int           // shard count of the database
 }
 
-// Cluster reads and writes nodes and leases. Its connections are apart from those of reads, which may hang.
+// Cluster reads and writes nodes and leases. Reads may hang, so leases have connections of their own.
 type Cluster interface {
 	// ReadCluster returns the rows of all nodes and leases, by shard and incarnation.
 	ReadCluster(ctx context.Context) ([]ClusterRow, error)

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // deadlocks are the Errors of a driver whose only known error is a deadlock.
@@ -37,7 +36,7 @@ func TestReplaysAndErrorsAreCounted(t *testing.T) {
 	}
 	deadlock, other := errors.New("deadlock"), errors.New("other")
 	calls := &Calls{metrics: m, errors: deadlocks{deadlock}}
-	outcomes := []error{deadlock, fmt.Errorf("written: %w", store.ErrReplay), deadlock, other}
+	outcomes := []error{deadlock, fmt.Errorf("written: %w", ErrReplay), deadlock, other}
 	tries := 0
 	err = calls.Replay(t.Context(), func() error { tries++; return outcomes[tries-1] })
 	if !errors.Is(err, other) || tries != 4 {

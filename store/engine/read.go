@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // MaxKeys is the highest number of ids in one statement of Keys.
@@ -74,7 +73,7 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery, take func(*clock.Al
 			return err
 		}
 		defer release()
-		return s.driver.ReadList(ctx, &ListQuery{ListQuery: q, PrefixEnd: prefixEnd(q.Prefix)}, func(row *store.Row) bool {
+		return s.driver.ReadList(ctx, &ListQuery{ListQuery: q, PrefixEnd: prefixEnd(q.Prefix)}, func(row *Row) bool {
 			a, _ := row.Alarm() // a row that cannot be read is shown with the reason
 			return take(&a)
 		})

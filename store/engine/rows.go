@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // AttemptRow is a row of the table ring_attempt in the order of its columns. The row types of each engine's generated code convert to it.
@@ -45,7 +44,7 @@ func KeysByID[R any](rows []R, convert func(R) KeyRow) map[int64]clock.Key {
 }
 
 // AlarmsOfRows returns the rows as alarms of the domain.
-func AlarmsOfRows[R any](rows []R, convert func(R) store.Row) ([]clock.Alarm, error) {
+func AlarmsOfRows[R any](rows []R, convert func(R) Row) ([]clock.Alarm, error) {
 	alarms := make([]clock.Alarm, len(rows))
 	for i := range rows {
 		row := convert(rows[i])
@@ -74,9 +73,9 @@ type Rows interface {
 }
 
 // EachRow passes the rows to take until take returns false or ctx ends. The caller closes rows.
-func EachRow(ctx context.Context, rows Rows, take func(*store.Row) bool) error {
+func EachRow(ctx context.Context, rows Rows, take func(*Row) bool) error {
 	for rows.Next() {
-		var row store.Row
+		var row Row
 		if err := rows.Scan(row.Fields()...); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func (m *MigrationSession) close() {
 	}
 }
 
-// Check compares the server, the schema's version and the shard count with the needs of this build, and remembers what it has read.
+// Check compares the server, the schema's version and the shard count with the needs of this build, and remembers the shard count and the server's name.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()

@@ -13,6 +13,9 @@ import (
 // ErrKeyExists is the error of WriteTx.Insert on an engine that cannot tell which keys exist. Nothing was inserted.
 var ErrKeyExists = errors.New("a key exists or is locked")
 
+// ErrReplay ends a transaction whose rows changed after it read them. The transaction is rolled back and runs again.
+var ErrReplay = errors.New("rows changed meanwhile")
+
 // UncommittedKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key exists is not known
 // yet. The op gets the verdict clock.Locked.
 const UncommittedKey int64 = -1
@@ -115,7 +118,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 
 // writeGroup applies a group of ops within tx. It handles the common cases first, in one statement each: it
 // inserts sets as if all keys were new, and cancels alarms as if all were scheduled. It then locks, decides and rewrites the remaining
-// rows. The caller commits, or rolls back on an error. After store.ErrReplay it runs the transaction again.
+// rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
 func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
 	w := write{
 		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
@@ -333,13 +336,13 @@ func refuseUnreadable(row *clock.Alarm) clock.Decision {
 func (w *write) writeRows(ctx context.Context, changes []Change, absent []int) error {
 	if err := w.insertNew(ctx, absent, true); err != nil {
 		if errors.Is(err, ErrKeyExists) {
-			return store.ErrReplay
+			return ErrReplay
 		}
 		return err
 	}
 	for _, i := range absent {
 		if w.decisions[i].Verdict == 0 {
-			return store.ErrReplay // another transaction created the alarm after the key was read as absent
+			return ErrReplay // another transaction created the alarm after the key was read as absent
 		}
 	}
 	if len(changes) == 0 {
@@ -347,7 +350,7 @@ func (w *write) writeRows(ctx context.Context, changes []Change, absent []int) e
 	}
 	n, err := w.tx.Update(ctx, changes)
 	if err == nil && n != len(changes) {
-		return store.ErrReplay
+		return ErrReplay
 	}
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 const now clock.Instant = 1_795_000_000_000
@@ -218,14 +217,14 @@ func TestWriteReturnsErrReplayWhenARowChanged(t *testing.T) {
 		m.refusesInsert = refuses
 		m.appears[keyOf("a")] = true
 		r := clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}
-		if _, err := writeGroup(t.Context(), m, r, 64); !errors.Is(err, store.ErrReplay) {
+		if _, err := writeGroup(t.Context(), m, r, 64); !errors.Is(err, ErrReplay) {
 			t.Errorf("a key that appeared: %v", err)
 		}
 	}
 	m := newFakeTx()
 	m.write(t, set("a", 1), set("b", 1))
 	m.rowUnchanged = func(c Change) bool { return c.Old.BusinessID != "b" }
-	if _, err := writeGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 2), set("b", 2)}}, 64); !errors.Is(err, store.ErrReplay) {
+	if _, err := writeGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 2), set("b", 2)}}, 64); !errors.Is(err, ErrReplay) {
 		t.Errorf("a row that changed: %v", err)
 	}
 }

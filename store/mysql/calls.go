@@ -3,12 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
-
-	"github.com/clockd/clockd/store/engine"
 )
-
-// Store is the receiver of the claim's methods, until they move to package engine.
-type Store = Driver
 
 func (d *Driver) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return d.calls.Deadline(ctx)
@@ -30,14 +25,3 @@ func (d *Driver) transact(ctx context.Context, db *sql.DB, doing string, try fun
 	})
 	return d.mapError(doing, err)
 }
-
-// replays lets the claim repeat its transaction.
-type replays struct{ *engine.Calls }
-
-// Replay runs try until it neither fails with a definite rollback nor with store.ErrReplay.
-func (r replays) Replay(ctx context.Context, _ func(error) engine.Class, try func() error) error {
-	return r.Calls.Replay(ctx, try)
-}
-
-// replayReason stands for the class of an error.
-var replayReason = classify

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -17,13 +18,13 @@ const inlineBytes = 4 << 10
 
 // Claim takes due alarms. LockDue passes over locked rows and reads the content of the rings. ListPayloads reads the long payloads.
 // TakeAlarms, LeaseAlarms or TakeOnce decides the claim.
-func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	ctx, cancel := s.deadline(ctx)
+func (d *Driver) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
-	held := &claim{s: s, ClaimRequest: r}
-	err := s.metrics.Replay(ctx, replayReason, func() error { return held.run(ctx) })
+	held := &claim{s: d, ClaimRequest: r}
+	err := d.calls.Replay(ctx, func() error { return held.run(ctx) })
 	if err != nil {
-		return nil, s.mapError("claim", err)
+		return nil, d.mapError("claim", err)
 	}
 	claimed := &store.Claim{Rings: held.rings, Ended: held.ended, Deferred: held.left, AtMostOnce: held.once}
 	if len(held.rings) > 0 {
@@ -35,7 +36,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 // claim is a store.Settler: the rings of one claim, and the transaction of a held claim.
 type claim struct {
 	store.ClaimRequest
-	s     *Store
+	s     *Driver
 	tx    *tx // open transaction with the locks; nil for a two-phase claim
 	rings []clock.Ring
 	ended []store.EndedAlarm
@@ -161,7 +162,7 @@ func readDue(row string) (dueRow, error) {
 		bad := store.Candidate{ID: r.ID, Generation: anyGeneration, Unreadable: "the row cannot be read: a column is NULL"}
 		return dueRow{clock: r.clock, Candidate: bad}, nil
 	}
-	v := store.CheckedColumns{
+	v := engine.CheckedColumns{
 		State: int64(r.State), PayloadKind: int64(r.payloadKind), Delivery: int64(r.Delivery), InDoubt: r.doubt, Generation: r.Generation, RingNo: int64(r.RingNo),
 		RetryTimes: int64(r.RetryTimes), MaxRings: int64(r.MaxRings), AckTimeout: r.ackTimeout, RingAt: r.ringAt, LatestRingAt: r.LatestRingAt,
 		NextTryTime: r.NextTryTime, RungAt: r.RungAt, UpdateTime: r.UpdateTime, PayloadLength: r.PayloadLength, RetryPolicy: r.retryPolicy,
@@ -216,7 +217,7 @@ func unpackDue(row string) (r dueRow, err error) {
 }
 
 // end writes the alarms that ended without a ring, and their attempts (ExpireAlarms, KillAlarms, BuryAlarm).
-func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store.Judgment) error {
+func (d *Driver) end(ctx context.Context, t *tx, now clock.Instant, judged *store.Judgment) error {
 	var expired, dead []int64
 	var unreadable []*store.Ending
 	for i := range judged.Ended {
@@ -229,32 +230,32 @@ func (s *Store) end(ctx context.Context, t *tx, now clock.Instant, judged *store
 			dead = append(dead, e.ID)
 		}
 	}
-	n, err := s.expireAlarms(ctx, t, now, expired)
+	n, err := d.expireAlarms(ctx, t, now, expired)
 	if err == nil && len(dead) > 0 {
 		var m int64
-		m, err = s.q.KillAlarms(ctx, t, dbsqlc.KillAlarmsParams{Now: int64(now), Ids: dead})
+		m, err = d.q.KillAlarms(ctx, t, dbsqlc.KillAlarmsParams{Now: int64(now), Ids: dead})
 		n += m
 	}
 	for i := 0; err == nil && i < len(unreadable); i++ {
 		var m int64
 		e := unreadable[i]
-		m, err = s.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: e.Fate.LastError, Now: int64(now), ID: e.ID, Generation: e.Generation})
+		m, err = d.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: e.Fate.LastError, Now: int64(now), ID: e.ID, Generation: e.Generation})
 		n += m
 	}
 	if err == nil && int(n) != len(judged.Ended) {
-		return store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
+		return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 	}
 	if err != nil || len(judged.Attempts) == 0 {
 		return err
 	}
-	return s.addAttempts(ctx, t, judged.Attempts)
+	return d.addAttempts(ctx, t, judged.Attempts)
 }
 
-func (s *Store) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64) (int64, error) {
+func (d *Driver) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	return s.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{
+	return d.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{
 		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: ids,
 	})
 }
@@ -287,7 +288,7 @@ func (c *claim) write(ctx context.Context, rows []*dueRow) error {
 		})
 	}
 	if err == nil && int(n) != len(rows) {
-		err = store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
+		err = engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 	}
 	return err
 }

@@ -16,19 +16,18 @@ var _ engine.Driver = (*Driver)(nil)
 
 // Driver is the engine.Driver of MySQL and MariaDB.
 type Driver struct {
-	cfg     Config
-	log     *slog.Logger
-	calls   *engine.Calls
-	metrics replays
-	q       *dbsqlc.Queries
-	db      *sql.DB // keys of answers, and the server's settings
-	reads   *sql.DB // requests that read alarms
-	kills   *sql.DB // ends the statements of cancelled reads at the server
-	writes  *sql.DB // requests that write
-	rings   *sql.DB // claims only
-	upkeep  *sql.DB // loading, expiring, purging
-	leases  *sql.DB // leases and the clock, apart from reads that may hang
-	insert  optimisticInsert
+	cfg    Config
+	log    *slog.Logger
+	calls  *engine.Calls
+	q      *dbsqlc.Queries
+	db     *sql.DB // keys of answers, and the server's settings
+	reads  *sql.DB // requests that read alarms
+	kills  *sql.DB // ends the statements of cancelled reads at the server
+	writes *sql.DB // requests that write
+	rings  *sql.DB // claims only
+	upkeep *sql.DB // loading, expiring, purging
+	leases *sql.DB // leases and the clock, apart from reads that may hang
+	insert optimisticInsert
 
 	mu     sync.Mutex
 	server server // as Identify read it; the zero server before
@@ -49,7 +48,7 @@ func (d *Driver) newStore(deps Deps) (*engine.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.calls, d.metrics = s.Calls, replays{s.Calls}
+	d.calls = s.Calls
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -83,7 +84,7 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 		return o, fmt.Errorf("find the oldest: %w", err)
 	}
 	for _, r := range oldest {
-		if t := store.FromNull(r); o.Oldest == clock.NoInstant || t < o.Oldest {
+		if t := engine.FromNull(r); o.Oldest == clock.NoInstant || t < o.Oldest {
 			o.Oldest = t
 		}
 	}

@@ -63,7 +63,7 @@ func (t *clusterTx) TakeShards(ctx context.Context, n *store.Node, now clock.Ins
 		Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: free, Now: int64(now),
 	})
 	if err == nil && wrote != int64(len(free)) { // another node took a shard between the statements, on a server that ignores the lock
-		err = fmt.Errorf("%d of %d shards taken: %w", wrote, len(free), store.ErrReplay)
+		err = fmt.Errorf("%d of %d shards taken: %w", wrote, len(free), engine.ErrReplay)
 	}
 	return engine.Column(free, func(shard *int64) int { return int(*shard) }), err
 }

@@ -18,7 +18,7 @@ import (
 // rows.
 type hotStatement struct {
 	name  string
-	run   func(ctx context.Context, s *Store, db dbsqlc.DBTX) error
+	run   func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error
 	index string // index that reads the table alarm
 	only  bool   // the statement reads the index alone, and fetches no row
 	reads int    // upper bound of the index entries and rows that are read
@@ -40,70 +40,70 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 	all := idsOf(clock.States(), func(state *clock.State) int64 { return int64(*state) })
 	packed := []any{"1 1 1 0 0 0 -1 1 1", "2 1 1 0 0 0 -1 1 1"}
 	return []hotStatement{
-		{"due", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"due", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.due(ctx, db, planDue(shards))
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)}, // two of the three ranges are empty here
-		{"due: except", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"due: except", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			b := dueBulk(db, dueExceptOfShard.named(2), planDue(shards), []string{"nobody", "no one"}, 5)
 			_, err := s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: []string{"nobody", "no one"}})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
-		{"due: only", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"due: only", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			b := dueBulk(db, dueOnlyOfShard.named(2), planDue(shards), []string{"plan", "no one"}, 5)
 			_, err := s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: []string{"plan", "no one"}})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
-		{"due: end", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"due: end", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListDueEnd(ctx, dueBulk(db, dueEndOfShard, planDue(shards), nil, 4), dbsqlc.ListDueEndParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
-		{"overdue", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"overdue", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.CountDue(ctx, db, dbsqlc.CountDueParams{Shards: numbers, Now: planEnd, Limit: 500})
 			return err
 		}, "alarm_due", true, 500 + 65},
-		{"oldest", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"oldest", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, part: oldestOfShard, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
 			return err
 		}, "alarm_due", true, 64},
-		{"claim: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"claim: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockDue(ctx, db, dbsqlc.LockDueParams{Build: 1, Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"claim: take", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"claim: take", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeAlarms(ctx, lastRepeated{db, packed}, dbsqlc.TakeAlarmsParams{
 				Build: 1,
 				Now:   planEnd, ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"claim: take once", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"claim: take once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeOnce(ctx, lastRepeated{db, packed}, dbsqlc.TakeOnceParams{
 				Build:   1,
 				ClaimID: "c", Now: planEnd, Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"settle: lock once", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"settle: lock once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c"})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"claim: payloads", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"claim: payloads", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListPayloads(ctx, db, ids)
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"settle: finish", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"settle: finish", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.FinishAlarms(ctx, db, dbsqlc.FinishAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"claim: lease", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"claim: lease", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LeaseAlarms(ctx, lastRepeated{db, packed}, dbsqlc.LeaseAlarmsParams{
 				Build:    1,
 				ClaimEnd: 1, Now: planEnd, Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"settle", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"settle", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
 				args = appendSettled(args, &store.Settlement{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled, LastError: "x"}})
@@ -111,46 +111,46 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.SettleAlarms(ctx, bulk{DBTX: db, part: settleRow, rows: len(ids), args: args}, dbsqlc.SettleAlarmsParams{})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
-		{"lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
-		{"read", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"read", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ReadAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
-		{"cancel", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"cancel", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.CancelAlarms(ctx, db, dbsqlc.CancelAlarmsParams{Build: 1, Now: 1, Ids: ids, Generation: 1, OldState: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"list", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListAlarms(ctx, db, dbsqlc.ListAlarmsParams{
 				Application: "plan", After: "s6-1000500", Prefix: "s6-1", PrefixEnd: "s6-2", States: all, DueAfter: -1, DueBefore: -1, Limit: 50,
 			})
 			return err
 		}, "alarm_key", false, 51},
-		{"expire: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"expire: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Build: 1, Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"purge: list", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"purge: list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			b := bulk{DBTX: db, part: finishedOfShard, rows: 64, args: finishedArgs(64, clock.MaxInstant, 100)}
 			_, err := s.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{})
 			return err
 		}, "alarm_due", true, 64 * 10},
-		{"purge: lock", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"purge: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: 1, Ids: ids, Earlier: planEnd, Settled: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"lock briefly", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"lock briefly", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockAlarmsBriefly(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
-		{"wait", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"wait", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockAlarmsWaiting(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
-		{"rewrite", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"rewrite", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
 				args = appendRewritten(args, &clock.Alarm{ID: id, Generation: 2, RingRow: clock.RingRow{State: clock.Scheduled}})
@@ -159,7 +159,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
-		{"amend", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"amend", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			var args []any
 			for _, id := range ids {
 				args = appendAmended(args, &clock.Alarm{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled}})
@@ -168,11 +168,11 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
-		{"keys", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"keys", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListKeys(ctx, db, ids)
 			return err
 		}, "PRIMARY", false, len(ids)},
-		{"purge: delete", func(ctx context.Context, s *Store, db dbsqlc.DBTX) error {
+		{"purge: delete", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.PurgeAlarms(ctx, db, dbsqlc.PurgeAlarmsParams{Ids: ids, Earlier: planEnd, Settled: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
@@ -225,7 +225,7 @@ func TestSmallTableIsReadByIndex(t *testing.T) {
 	}
 }
 
-func (h hotStatement) check(t *testing.T, s *Store) {
+func (h hotStatement) check(t *testing.T, s *Driver) {
 	ctx := t.Context()
 	tx, err := s.begin(ctx, s.writes)
 	ok(t, err, "begin")

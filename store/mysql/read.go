@@ -5,15 +5,14 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
 // ReadAlarm reads one row (GetAlarm).
-func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error) {
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error) {
 	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
-	return store.Row(row), err
+	return engine.Row(row), err
 }
 
 // ReadAttempts reads the newest attempts of an alarm (ListAttempts).
@@ -23,9 +22,9 @@ func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]
 }
 
 // ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
-func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*store.Row) bool) error {
+func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	query, args := listStatement(q)
-	rows, err := d.reads.QueryContext(ctx, query, args...)
+	rows, err := d.reads.QueryContext(ctx, query, args...) //nolint:rowserrcheck // EachRow returns it
 	if err != nil {
 		return err
 	}

@@ -98,50 +98,50 @@ func (c *claim) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error
 
 // settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts, ListExcessAttempts,
 // DeleteAttempts).
-func (s *Store) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
-	err := s.inChunks(len(settled), func(from, to int) error {
+func (d *Driver) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+	err := d.inChunks(len(settled), func(from, to int) error {
 		args := make([]any, 0, 12*(to-from))
 		for i := range settled[from:to] {
 			args = appendSettled(args, &settled[from+i])
 		}
 		b := bulk{DBTX: t, part: settleRow, rows: to - from, args: args}
-		_, err := s.q.SettleAlarms(ctx, b, dbsqlc.SettleAlarmsParams{})
+		_, err := d.q.SettleAlarms(ctx, b, dbsqlc.SettleAlarmsParams{})
 		return err
 	})
 	if err != nil || len(attempts) == 0 {
 		return err
 	}
-	return s.addAttempts(ctx, t, attempts)
+	return d.addAttempts(ctx, t, attempts)
 }
 
-func (s *Store) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmAttempt) error {
-	err := s.inChunks(len(attempts), func(from, to int) error {
+func (d *Driver) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmAttempt) error {
+	err := d.inChunks(len(attempts), func(from, to int) error {
 		args := make([]any, 0, 8*(to-from))
 		for i := range attempts[from:to] {
 			args = appendAttempt(args, &attempts[from+i])
 		}
 		b := bulk{DBTX: t, part: attemptTuple, rows: to - from, args: args}
-		return s.q.InsertAttempts(ctx, b, dbsqlc.InsertAttemptsParams{})
+		return d.q.InsertAttempts(ctx, b, dbsqlc.InsertAttemptsParams{})
 	})
 	if err != nil {
 		return err
 	}
 	alarmIDs := idsOf(attempts, func(a *store.AlarmAttempt) int64 { return a.AlarmID })
 	for {
-		excess, err := s.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
+		excess, err := d.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
 		if err != nil || len(excess) == 0 {
 			return err
 		}
-		if err := s.q.DeleteAttempts(ctx, t, excess); err != nil {
+		if err := d.q.DeleteAttempts(ctx, t, excess); err != nil {
 			return err
 		}
 	}
 }
 
 // inChunks calls do for consecutive ranges of n rows without payloads.
-func (s *Store) inChunks(n int, do func(from, to int) error) error {
+func (d *Driver) inChunks(n int, do func(from, to int) error) error {
 	const size = 2048 // bytes of one row: an escaped reason of 500 bytes, and the other columns
-	return chunks(n, s.known().maxStatement(), func(int) int { return size }, do)
+	return chunks(n, d.known().maxStatement(), func(int) int { return size }, do)
 }
 
 // appendSettled appends the arguments of SettleAlarms. The statement turns -1, the value of NoInstant, into NULL.

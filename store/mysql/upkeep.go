@@ -20,7 +20,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 		ended = make([]store.EndedAlarm, len(rows))
 		for i, r := range rows {
 			ring := clock.Ring{Before: clock.RingRow{
-				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: store.FromNull(r.RungAt), LastError: r.LastError,
+				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: engine.FromNull(r.RungAt), LastError: r.LastError,
 			}}
 			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, now)
 			ended[i] = store.EndedAlarm{
@@ -29,7 +29,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 		}
 		n, err := d.expireAlarms(ctx, t, now, idsOf(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
 		if err == nil && int(n) != len(rows) {
-			return store.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
+			return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 		}
 		return err
 	})

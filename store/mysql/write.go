@@ -108,7 +108,7 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	}
 	switch {
 	case refused && len(ids) > 0:
-		return nil, store.ErrReplay // an earlier statement has inserted its rows
+		return nil, engine.ErrReplay // an earlier statement has inserted its rows
 	case refused:
 		return nil, engine.ErrKeyExists
 	}
@@ -126,7 +126,7 @@ func (w *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]in
 		return err
 	})
 	if hasNumber(err, errDuplicateKey) {
-		return nil, store.ErrReplay // another transaction has committed the key meanwhile
+		return nil, engine.ErrReplay // another transaction has committed the key meanwhile
 	}
 	return ids, err
 }

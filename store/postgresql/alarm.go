@@ -4,20 +4,19 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
 // alarmOf converts a row to an alarm of package clock.
 func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
-	r := store.Row(row)
+	r := engine.Row(row)
 	return r.Alarm()
 }
 
 // alarmsOf converts rows to alarms of package clock.
 func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
-	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) store.Row { return store.Row(r) })
+	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) engine.Row { return engine.Row(r) })
 }
 
 // cancelledAlarms returns the rows that a cancel at now has stopped.

@@ -2,12 +2,7 @@ package postgresql
 
 import (
 	"context"
-
-	"github.com/clockd/clockd/store/engine"
 )
-
-// Store is the receiver of the claim's methods, until they move to package engine.
-type Store = Driver
 
 func (d *Driver) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return d.calls.Deadline(ctx)
@@ -16,14 +11,3 @@ func (d *Driver) deadline(ctx context.Context) (context.Context, context.CancelF
 func (d *Driver) mapError(doing string, err error) error {
 	return d.calls.MapError(context.Background(), doing, err)
 }
-
-// replays lets the claim repeat its transaction.
-type replays struct{ *engine.Calls }
-
-// Replay runs try until it neither fails with a definite rollback nor with store.ErrReplay.
-func (r replays) Replay(ctx context.Context, _ func(error) engine.Class, try func() error) error {
-	return r.Calls.Replay(ctx, try)
-}
-
-// replayReason stands for the class of an error.
-var replayReason = classify

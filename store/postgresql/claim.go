@@ -8,27 +8,28 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
 // Claim takes the free and due alarms among the ids. Fresh rows (see the package comment) are taken at once (TakeFresh, LeaseFresh). The
 // other rows are locked and judged first (LockDue, which does not wait), and then taken by a conditional UPDATE (TakeAlarms, LeaseAlarms,
 // TakeOnce).
-func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	ctx, cancel := s.deadline(ctx)
+func (d *Driver) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
-	t, err := beginGuarded(ctx, s.rings, 0)
+	t, err := beginGuarded(ctx, d.rings, 0)
 	if err != nil {
-		return nil, s.mapError("claim", err)
+		return nil, d.mapError("claim", err)
 	}
-	c := &claim{s: s, t: t, request: r}
+	c := &claim{s: d, t: t, request: r}
 	claimed, err := c.take(ctx)
 	if err == nil && !c.holds() {
 		err = t.commit(ctx)
 	}
 	if err != nil {
 		t.close(ctx)
-		return nil, s.mapError("claim", err)
+		return nil, d.mapError("claim", err)
 	}
 	if !c.holds() {
 		t.close(ctx)
@@ -42,7 +43,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 
 // claim is a store.Settler. Its rings know their rows before the claim.
 type claim struct {
-	s           *Store
+	s           *Driver
 	t           *tx // open transaction with the locks; nil after a two-phase claim has committed
 	request     store.ClaimRequest
 	fresh       []dbsqlc.TakeFreshRow // fresh rows taken in the open transaction
@@ -114,7 +115,7 @@ func (c *claim) giveUpFresh(ctx context.Context) error {
 
 // freshCandidate returns a row of TakeFresh or LeaseFresh as it was before the claim.
 func freshCandidate(row *dbsqlc.TakeFreshRow) store.Candidate {
-	v := store.CheckedColumns{
+	v := engine.CheckedColumns{
 		State: int64(clock.Scheduled), PayloadKind: row.PayloadKind, Generation: row.Generation, MaxRings: row.MaxRings, AckTimeout: row.AckTimeout,
 		RingAt: clock.Instant(row.TargetRingAt), LatestRingAt: clock.Instant(row.LatestRingAt), NextTryTime: clock.Instant(row.TargetRingAt),
 		RungAt: clock.NoInstant, UpdateTime: clock.Instant(row.CreateTime), PayloadLength: len(row.Payload), RetryPolicy: row.RetryPolicy,
@@ -305,7 +306,7 @@ func (c *claim) finish(ctx context.Context) error {
 		Ids:         column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID }),
 		Generations: column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
 	}
-	return c.s.metrics.Replay(ctx, replayReason, func() error {
+	return c.s.calls.Replay(ctx, func() error {
 		return c.inOneRoundTrip(ctx, func(db *pipeline) error { return c.s.q.FinishAlarms(ctx, db, p) })
 	})
 }
@@ -328,7 +329,7 @@ func (c *claim) settle(ctx context.Context, settled []store.Settlement, attempts
 	case c.t == nil && len(settled) == 0:
 		return nil
 	case c.t == nil:
-		return c.s.metrics.Replay(ctx, replayReason, func() error {
+		return c.s.calls.Replay(ctx, func() error {
 			return c.inOneRoundTrip(ctx, func(p *pipeline) error { return c.writeSettled(ctx, p, settled, attempts) })
 		})
 	}
@@ -367,22 +368,22 @@ func (c *claim) writeSettled(ctx context.Context, db dbsqlc.DBTX, settled []stor
 }
 
 func candidateOf(r *dbsqlc.LockDueRow) store.Candidate {
-	v := store.CheckedColumns{
+	v := engine.CheckedColumns{
 		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo, RetryTimes: r.RetryTimes,
-		MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: store.FromNull(r.LatestRingAt),
-		NextTryTime: store.FromNull(r.NextTryTime), RungAt: store.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
+		MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: engine.FromNull(r.LatestRingAt),
+		NextTryTime: engine.FromNull(r.NextTryTime), RungAt: engine.FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
 		PayloadLength: int(r.PayloadLength), RetryPolicy: r.RetryPolicy,
 	}
 	retry, unreadable := v.Decode()
 	return store.Candidate{
 		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Generation: r.Generation,
 		RingRow: clock.RingRow{
-			State: clock.State(r.State), NextTryTime: store.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
-			LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt),
+			State: clock.State(r.State), NextTryTime: engine.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
+			LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: engine.FromNull(r.RungAt),
 			UpdateTime: clock.Instant(r.UpdateTime),
 		},
 		MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
-		LatestRingAt: store.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength), Retry: retry,
+		LatestRingAt: engine.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength), Retry: retry,
 		Unreadable: unreadable,
 	}
 }

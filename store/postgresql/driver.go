@@ -20,16 +20,15 @@ var (
 
 // Driver is the engine.Driver of PostgreSQL.
 type Driver struct {
-	cfg     Config
-	log     *slog.Logger
-	calls   *engine.Calls
-	metrics replays
-	q       *dbsqlc.Queries
-	pool    *pgxpool.Pool // requests that write, and keys of answers
-	reads   *pgxpool.Pool // requests that read alarms
-	rings   *pgxpool.Pool // claims only
-	upkeep  *pgxpool.Pool // loading, expiring, purging
-	leases  *pgxpool.Pool // leases and the clock, apart from reads that may hang
+	cfg    Config
+	log    *slog.Logger
+	calls  *engine.Calls
+	q      *dbsqlc.Queries
+	pool   *pgxpool.Pool // requests that write, and keys of answers
+	reads  *pgxpool.Pool // requests that read alarms
+	rings  *pgxpool.Pool // claims only
+	upkeep *pgxpool.Pool // loading, expiring, purging
+	leases *pgxpool.Pool // leases and the clock, apart from reads that may hang
 }
 
 // New returns a store that connects at its first use.
@@ -47,7 +46,7 @@ func (d *Driver) newStore(deps Deps) (*engine.NotifyingStore, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.calls, d.metrics = s.Calls, replays{s.Calls}
+	d.calls = s.Calls
 	return s, nil
 }
 

@@ -4,15 +4,14 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
 // ReadAlarm reads one row (GetAlarm).
-func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error) {
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error) {
 	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
-	return store.Row(row), err
+	return engine.Row(row), err
 }
 
 // ReadAttempts reads the newest attempts of an alarm (ListAttempts).
@@ -22,7 +21,7 @@ func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]
 }
 
 // ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
-func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*store.Row) bool) error {
+func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	rows, err := d.reads.Query(ctx, dbsqlc.ListAlarms, q.Application, q.After, q.Prefix, q.PrefixEnd,
 		column(q.States, func(state *clock.State) int64 { return int64(*state) }), int64(q.DueAfter), int64(q.DueBefore), int32(q.Limit))
 	if err != nil {

@@ -6,9 +6,6 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// Store is the receiver of the claim's methods, until they move to package engine.
-type Store = Driver
-
 func (d *Driver) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return d.calls.Deadline(ctx)
 }

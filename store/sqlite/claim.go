@@ -10,6 +10,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
@@ -20,55 +21,55 @@ var errHeld = errors.New("sqlite: a claim without a lease would hold the only wr
 
 // Claim takes due alarms, in two phases. It commits the claim (LockDue, EndAlarms, and LeaseAlarms or TakeOnce); Settle writes the outcomes
 // later.
-func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
+func (d *Driver) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	if r.Lease <= 0 && !r.AtMostOnce {
 		return nil, errHeld
 	}
-	ctx, cancel := s.deadline(ctx)
+	ctx, cancel := d.deadline(ctx)
 	defer cancel()
 	c := &store.Claim{}
 	var taken []store.Candidate
-	err := s.guarded(ctx, func(tx *writeTx) error {
-		rows, err := s.q.LockDue(ctx, tx, dbsqlc.LockDueParams{Ids: jsonNumbers(r.IDs), Now: int64(r.Now)})
+	err := d.guarded(ctx, func(tx *writeTx) error {
+		rows, err := d.q.LockDue(ctx, tx, dbsqlc.LockDueParams{Ids: jsonNumbers(r.IDs), Now: int64(r.Now)})
 		if err != nil {
 			return err
 		}
 		judged := r.Judge(candidatesOf(rows), clock.Instant(time.Now().UnixMilli()))
 		taken, c.Ended, c.Deferred, c.AtMostOnce = judged.Taken, judged.EndedAlarms(), judged.Deferred, judged.AtMostOnce
-		if err := s.end(ctx, tx, r.Now, judged); err != nil {
+		if err := d.end(ctx, tx, r.Now, judged); err != nil {
 			return err
 		}
-		c.Rings, err = s.take(ctx, tx, r, rows, taken)
+		c.Rings, err = d.take(ctx, tx, r, rows, taken)
 		return err
 	})
 	if err != nil {
-		return nil, s.mapError(ctx, "claim", err)
+		return nil, d.mapError(ctx, "claim", err)
 	}
 	if len(c.Rings) > 0 {
-		c.Settler = &settler{s: s, request: r, rings: c.Rings}
+		c.Settler = &settler{s: d, request: r, rings: c.Rings}
 	}
 	return c, nil
 }
 
 // end writes the alarms that cannot ring any more, and their attempts.
-func (s *Store) end(ctx context.Context, tx *writeTx, now clock.Instant, judged store.Judgment) error {
+func (d *Driver) end(ctx context.Context, tx *writeTx, now clock.Instant, judged store.Judgment) error {
 	for i := range judged.Ended {
 		e := &judged.Ended[i]
-		n, err := s.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{
+		n, err := d.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{
 			InDoubt: flag(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError, Now: int64(now), ID: e.ID,
 		})
 		if err != nil {
 			return err
 		}
 		if n != 1 {
-			return fmt.Errorf("end alarm %d: %w", e.ID, store.ErrReplay)
+			return fmt.Errorf("end alarm %d: %w", e.ID, engine.ErrReplay)
 		}
 	}
 	return tx.addAttempts(ctx, judged.Attempts)
 }
 
 // take takes the candidates and returns their rings, in the same order. rows contains the row of each candidate.
-func (s *Store) take(
+func (d *Driver) take(
 	ctx context.Context, tx *writeTx, r store.ClaimRequest, rows []dbsqlc.LockDueRow, taken []store.Candidate,
 ) ([]clock.Ring, error) {
 	if len(taken) == 0 {
@@ -78,12 +79,12 @@ func (s *Store) take(
 	for i := range taken {
 		ids[i] = taken[i].ID
 	}
-	payloads, err := s.writeClaim(ctx, tx, r, jsonNumbers(ids))
+	payloads, err := d.writeClaim(ctx, tx, r, jsonNumbers(ids))
 	if err != nil {
 		return nil, err
 	}
 	if len(payloads) != len(taken) {
-		return nil, fmt.Errorf("%d of %d rows taken: %w", len(payloads), len(taken), store.ErrReplay)
+		return nil, fmt.Errorf("%d of %d rows taken: %w", len(payloads), len(taken), engine.ErrReplay)
 	}
 	rings := make([]clock.Ring, len(taken))
 	for i := range taken {
@@ -95,12 +96,12 @@ func (s *Store) take(
 }
 
 // writeClaim takes the alarms with these ids. It returns the payloads of the taken alarms, by id.
-func (s *Store) writeClaim(ctx context.Context, tx *writeTx, r store.ClaimRequest, ids string) (map[int64][]byte, error) {
+func (d *Driver) writeClaim(ctx context.Context, tx *writeTx, r store.ClaimRequest, ids string) (map[int64][]byte, error) {
 	if r.AtMostOnce {
-		rows, err := s.q.TakeOnce(ctx, tx, dbsqlc.TakeOnceParams{ClaimID: r.ClaimID, Now: int64(r.Now), Ids: ids})
+		rows, err := d.q.TakeOnce(ctx, tx, dbsqlc.TakeOnceParams{ClaimID: r.ClaimID, Now: int64(r.Now), Ids: ids})
 		return payloadsOf(rows), err
 	}
-	rows, err := s.q.LeaseAlarms(ctx, tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: ids})
+	rows, err := d.q.LeaseAlarms(ctx, tx, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: ids})
 	return payloadsOf(rows), err
 }
 
@@ -120,14 +121,14 @@ func candidatesOf(rows []dbsqlc.LockDueRow) []store.Candidate {
 		candidates[i] = store.Candidate{
 			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Generation: r.Generation,
 			RingRow: clock.RingRow{
-				State: clock.State(r.State), NextTryTime: store.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
-				LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: store.FromNull(r.RungAt),
+				State: clock.State(r.State), NextTryTime: engine.FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
+				LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: engine.FromNull(r.RungAt),
 				UpdateTime: clock.Instant(r.UpdateTime),
 			},
 			MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
-			LatestRingAt: store.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength),
+			LatestRingAt: engine.FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength),
 		}
-		v := store.CheckedColumns{
+		v := engine.CheckedColumns{
 			State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo, RetryTimes: r.RetryTimes,
 			MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt), LatestRingAt: candidates[i].LatestRingAt,
 			NextTryTime: candidates[i].NextTryTime, RungAt: candidates[i].RungAt, UpdateTime: candidates[i].UpdateTime,
@@ -148,7 +149,7 @@ func ringOf(r *dbsqlc.LockDueRow, c *store.Candidate, request *store.ClaimReques
 
 // settler finishes a two-phase claim.
 type settler struct {
-	s       *Store
+	s       *Driver
 	request store.ClaimRequest
 	rings   []clock.Ring
 }
@@ -200,11 +201,11 @@ func (t *writeTx) settleGroups(ctx context.Context, settled []store.Settlement) 
 // settle writes the rows with these ids. It returns how many of them the claim still held.
 func (t *writeTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (held int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
-		State: int64(s.State), NextTryTime: store.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
-		LastError: s.LastError, InDoubt: flag(s.InDoubt), ClaimID: s.ClaimID, RungAt: store.ToNull(s.RungAt),
-		UpdateTime: int64(s.UpdateTime), FinishedAt: store.ToNull(s.FinishedAt),
+		State: int64(s.State), NextTryTime: engine.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
+		LastError: s.LastError, InDoubt: flag(s.InDoubt), ClaimID: s.ClaimID, RungAt: engine.ToNull(s.RungAt),
+		UpdateTime: int64(s.UpdateTime), FinishedAt: engine.ToNull(s.FinishedAt),
 		Ids: jsonNumbers(ids), Generation: s.Generation, HeldState: int64(s.Claimed.State), HeldClaimID: s.Claimed.ClaimID,
-		HeldNextTryTime: store.ToNull(s.Claimed.NextTryTime), HeldRungAt: store.ToNull(s.Claimed.RungAt),
+		HeldNextTryTime: engine.ToNull(s.Claimed.NextTryTime), HeldRungAt: engine.ToNull(s.Claimed.RungAt),
 	})
 }
 

@@ -5,15 +5,14 @@ import (
 	"database/sql"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
 // ReadAlarm reads one row (GetAlarm).
-func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (store.Row, error) {
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error) {
 	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
-	return store.Row(row), err
+	return engine.Row(row), err
 }
 
 // ReadAttempts reads the newest attempts of an alarm (ListAttempts).
@@ -24,7 +23,7 @@ func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]
 
 // ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the context ends
 // (ListAlarms).
-func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*store.Row) bool) error {
+func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	conn, err := d.reads.Conn(ctx)
 	if err != nil {
 		return err
@@ -44,7 +43,7 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*s
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		row := store.Row(rows[0])
+		row := engine.Row(rows[0])
 		if !take(&row) {
 			return nil
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
@@ -94,7 +93,7 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, b
 		if err != nil {
 			return nil, err
 		}
-		row := store.Row(r)
+		row := engine.Row(r)
 		a, err := row.Alarm()
 		if err != nil {
 			return nil, err
@@ -130,7 +129,7 @@ func (t *groupTx) update(ctx context.Context, c *engine.Change) (int64, error) {
 		return t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
 	case c.IsCancel():
 		return t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
-			UpdateTime: int64(c.New.UpdateTime), FinishedAt: store.ToNull(c.New.FinishedAt),
+			UpdateTime: int64(c.New.UpdateTime), FinishedAt: engine.ToNull(c.New.FinishedAt),
 			ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),
 		})
 	default:
