@@ -16,9 +16,7 @@
 //     claim never takes an id that is not in its request, nor a row that is not due at ClaimRequest.Now.
 //  4. No statement decides by the server's now(). Instants are parameters. A claim with ServerClock also reads the server's clock, and Go
 //     code passes over the rows that are not due by it.
-//  5. The adapter replays a definite rollback (deadlock, serialization failure), at most maxReplays times with jitter. A COMMIT without
-//     a reply is clock.ErrUnconfirmed and is never replayed. Every other failure of the database is clock.ErrUnavailable. Adapters tell
-//     errors apart by driver type and code, never by text.
+//  5. A COMMIT without a reply is clock.ErrUnconfirmed. Every other failure of the database is clock.ErrUnavailable.
 //  6. The due scan reads the index alone. Finished rows have no next_try_time, so the scan does not meet them. No write sets a
 //     next_try_time before the time of the write. Recent writes therefore lie in the last seconds of the due index, or later.
 //  7. The server ends the session of a client that stopped or whose host vanished. The client's locks are gone within 10 s.
@@ -31,18 +29,17 @@
 //  12. An at-most-once alarm is never taken by a claim that could take it again. It has a claim of its own (ClaimRequest.AtMostOnce),
 //     which commits before the ring is handed over. The commit records the alarm as rung and in doubt, and removes it from the due
 //     index.
-//  13. If a transaction ends in an error, the adapter rolls it back under a separate context.
-//  14. The next start continues a killed migration (Migration). The migration's lock ends with the session that runs its statements.
-//  15. The database names the oldest build level that may work on it (BuildLevel). A build below that level claims, writes, expires,
+//  13. The next start continues a killed migration. The migration's lock ends with the session that runs its statements.
+//  14. The database names the oldest build level that may work on it (BuildLevel). A build below that level claims, writes, expires,
 //     purges and renews nothing. The check is part of the transaction, so the level cannot change between the check and the work.
 //     Settle and Release are allowed.
-//  16. An at-most-once alarm in doubt is not purged while its claim may still be settled, whatever the retention is.
-//  17. An unreadable row (CheckedColumns.Decode) never fails the rows beside it. A claim ends it as dead and names the column in
+//  15. An at-most-once alarm in doubt is not purged while its claim may still be settled, whatever the retention is.
+//  16. An unreadable row never fails the rows beside it. A claim ends it as dead and names the column in
 //     last_error and in an attempt. Lists and single reads show it with that reason. A set repairs it, unless its state is unknown.
-//  18. The reason of an expired alarm says whether a ring may have arrived (clock.FateOf).
-//  19. Reads of requests, which are lists and reads of one alarm, have connections of their own and places in a ReadGate. A place is
-//     free again once the server was told to end the read's statement. A list keeps one row in memory.
-//  20. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeAlarms, TakeFresh,
+//  17. The reason of an expired alarm says whether a ring may have arrived (clock.FateOf).
+//  18. Reads of requests, which are lists and reads of one alarm, delay no other call. Their number is bounded. The statement of a read
+//     ends when its caller leaves.
+//  19. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeAlarms, TakeFresh,
 //     FinishAlarms, TakeOnce, ExpireAlarms, KillAlarms, BuryAlarm) writes exactly that row. Settle writes a row if and only if its fate
 //     differs from ClaimRequest.RowAfterClaim, whatever the kind of the outcome.
 //

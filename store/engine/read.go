@@ -37,10 +37,7 @@ func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := row.Alarm()
-	if err != nil {
-		return nil, err
-	}
+	a := row.Alarm()
 	attempts, err := s.driver.ReadAttempts(ctx, a.ID, clock.MaxAttempts)
 	if err != nil {
 		return nil, fmt.Errorf("attempts: %w", err)
@@ -74,7 +71,7 @@ func (s *Store) List(ctx context.Context, q clock.ListQuery, take func(*clock.Al
 		}
 		defer release()
 		return s.driver.ReadList(ctx, &ListQuery{ListQuery: q, PrefixEnd: prefixEnd(q.Prefix)}, func(row *Row) bool {
-			a, _ := row.Alarm() // a row that cannot be read is shown with the reason
+			a := row.Alarm()
 			return take(&a)
 		})
 	})

@@ -65,7 +65,7 @@ func (r *Row) Fields() []any {
 
 // Alarm returns the row as an alarm of the domain. If the row cannot be read, Alarm.Unreadable and LastError say why, and unreadable
 // values get readable defaults. The error is always nil.
-func (r *Row) Alarm() (clock.Alarm, error) {
+func (r *Row) Alarm() clock.Alarm {
 	v := r.checkedColumns()
 	retry, unreadable := v.Decode()
 	if unreadable != "" {
@@ -106,7 +106,7 @@ func (r *Row) Alarm() (clock.Alarm, error) {
 		AnsweredBy: r.AnsweredBy,
 		AnsweredAt: FromNull(r.AnsweredAt),
 		CreateTime: clock.Instant(r.CreateTime),
-	}, nil
+	}
 }
 
 // replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It changes this copy,

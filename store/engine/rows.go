@@ -44,16 +44,13 @@ func KeysByID[R any](rows []R, convert func(R) KeyRow) map[int64]clock.Key {
 }
 
 // AlarmsOfRows returns the rows as alarms of the domain.
-func AlarmsOfRows[R any](rows []R, convert func(R) Row) ([]clock.Alarm, error) {
+func AlarmsOfRows[R any](rows []R, convert func(R) Row) []clock.Alarm {
 	alarms := make([]clock.Alarm, len(rows))
 	for i := range rows {
 		row := convert(rows[i])
-		var err error
-		if alarms[i], err = row.Alarm(); err != nil {
-			return nil, err
-		}
+		alarms[i] = row.Alarm()
 	}
-	return alarms, nil
+	return alarms
 }
 
 // Column returns one value of each row.
@@ -63,6 +60,22 @@ func Column[R, V any](rows []R, value func(*R) V) []V {
 		values[i] = value(&rows[i])
 	}
 	return values
+}
+
+// Bit returns a flag as its column stores it: 0 or 1.
+func Bit(flag bool) int64 {
+	if flag {
+		return 1
+	}
+	return 0
+}
+
+// PayloadColumn returns the payload as the argument of its column, which is NOT NULL: never nil.
+func PayloadColumn(payload []byte) []byte {
+	if payload == nil {
+		return []byte{}
+	}
+	return payload
 }
 
 // Rows are open rows of the table alarm, with its columns in order.

@@ -102,7 +102,7 @@ func (c *claim) lock(ctx context.Context) ([]*dueRow, []store.Candidate, error) 
 			err = c.end(ctx, &judged)
 		case len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0:
 			c.left, c.once = append(c.left, judged.Deferred...), append(c.once, judged.AtMostOnce...)
-			ids = idsOf(judged.Taken, idOfCandidate)
+			ids = engine.Column(judged.Taken, idOfCandidate)
 			err = c.tx.rollbackAndBegin(ctx)
 		default:
 			return rowsOf(judged.Taken, rows), judged.Taken, nil

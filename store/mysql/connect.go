@@ -57,7 +57,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
 	}
-	prepare := fmt.Sprintf(prepareSession, bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
+	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
 	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {
 		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()

@@ -73,7 +73,7 @@ func dueArgs(q *store.DueQuery, applications []string, last int) []any {
 // CountDue counts the due alarms in the due index (CountDue), and finds the oldest (ListOldest).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	o := store.Overdue{Oldest: clock.NoInstant}
-	numbers := idsOf(shards, func(n *int) int64 { return int64(*n) })
+	numbers := engine.Column(shards, func(n *int) int64 { return int64(*n) })
 	count, err := d.q.CountDue(ctx, d.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
 	if err != nil || count == 0 {
 		return o, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 	"github.com/clockd/clockd/store/storetest"
 )
@@ -37,7 +38,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 	for i := range shards {
 		shards[i], numbers[i] = i, int64(i)
 	}
-	all := idsOf(clock.States(), func(state *clock.State) int64 { return int64(*state) })
+	all := engine.Column(clock.States(), func(state *clock.State) int64 { return int64(*state) })
 	packed := []any{"1 1 1 0 0 0 -1 1 1", "2 1 1 0 0 0 -1 1 1"}
 	return []hotStatement{
 		{"due", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

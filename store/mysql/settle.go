@@ -7,6 +7,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -81,7 +82,7 @@ func (c *claim) Release(ctx context.Context) error {
 
 // lockCommitted locks the rows that are still as the two-phase claim left them, and returns the set of their ids.
 func (c *claim) lockCommitted(ctx context.Context, t *tx) (map[int64]bool, error) {
-	ids := idsOf(c.rings, func(r *clock.Ring) int64 { return r.AlarmID })
+	ids := engine.Column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID })
 	var found []int64
 	var err error
 	if c.AtMostOnce {
@@ -126,7 +127,7 @@ func (d *Driver) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmA
 	if err != nil {
 		return err
 	}
-	alarmIDs := idsOf(attempts, func(a *store.AlarmAttempt) int64 { return a.AlarmID })
+	alarmIDs := engine.Column(attempts, func(a *store.AlarmAttempt) int64 { return a.AlarmID })
 	for {
 		excess, err := d.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
 		if err != nil || len(excess) == 0 {
@@ -147,7 +148,7 @@ func (d *Driver) inChunks(n int, do func(from, to int) error) error {
 // appendSettled appends the arguments of SettleAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendSettled(args []any, s *store.Settlement) []any {
 	return append(args, s.ID, s.Generation, int64(s.State), int64(s.NextTryTime), int64(s.RingNo), int64(s.RetryTimes), s.LastError,
-		bit(s.InDoubt), s.ClaimID, int64(s.RungAt), int64(s.UpdateTime), int64(s.FinishedAt))
+		engine.Bit(s.InDoubt), s.ClaimID, int64(s.RungAt), int64(s.UpdateTime), int64(s.FinishedAt))
 }
 
 // appendAttempt appends the arguments of InsertAttempts.

@@ -64,7 +64,7 @@ func (w *writeTx) update(ctx context.Context, k updateKey, group []engine.Change
 func (w *writeTx) cancel(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
 	n, err := w.d.q.CancelAlarms(ctx, w.tx, dbsqlc.CancelAlarmsParams{
 		Now: int64(group[0].New.UpdateTime), Generation: k.generation, OldState: int64(k.state),
-		Ids: idsOf(group, func(c *engine.Change) int64 { return c.Old.ID }), Build: store.BuildLevel(),
+		Ids: engine.Column(group, func(c *engine.Change) int64 { return c.Old.ID }), Build: store.BuildLevel(),
 	})
 	return int(n), err
 }
@@ -103,13 +103,13 @@ func (w *writeTx) amend(ctx context.Context, k updateKey, group []engine.Change)
 // appendAmended appends the arguments of AmendAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendAmended(args []any, a *clock.Alarm) []any {
 	return append(args, a.ID, a.Generation, int64(a.State), int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes),
-		a.LastError, bit(a.InDoubt), int64(a.RungAt), int64(a.Answer), a.AnsweredBy, int64(a.AnsweredAt), int64(a.UpdateTime), int64(a.FinishedAt))
+		a.LastError, engine.Bit(a.InDoubt), int64(a.RungAt), int64(a.Answer), a.AnsweredBy, int64(a.AnsweredAt), int64(a.UpdateTime), int64(a.FinishedAt))
 }
 
 // appendRewritten appends the arguments of RewriteAlarms. The statement turns -1, the value of NoInstant, into NULL.
 func appendRewritten(args []any, a *clock.Alarm) []any {
-	return append(args, a.ID, a.Generation, int64(a.State), bytesOf(a.Payload), int64(a.PayloadKind), a.ContentType, int64(a.RingAt),
-		int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes), a.LastError, bit(a.InDoubt),
+	return append(args, a.ID, a.Generation, int64(a.State), engine.PayloadColumn(a.Payload), int64(a.PayloadKind), a.ContentType, int64(a.RingAt),
+		int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes), a.LastError, engine.Bit(a.InDoubt),
 		a.Retry.Encode(), a.AckTimeout.Milliseconds(), int64(a.MaxRings), int64(a.Priority), a.Traceparent, a.ClaimID,
 		int64(a.RungAt), int64(a.UpdateTime), int64(a.FinishedAt), int64(a.Delivery), int64(store.Rank(a.Priority)))
 }

@@ -27,7 +27,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: fate.State, Reason: fate.LastError,
 			}
 		}
-		n, err := d.expireAlarms(ctx, t, now, idsOf(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
+		n, err := d.expireAlarms(ctx, t, now, engine.Column(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
 		if err == nil && int(n) != len(rows) {
 			return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 		}

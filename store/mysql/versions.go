@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -53,8 +54,8 @@ func mostFrequent(rows []*dueRow) counters {
 
 // counters returns the counters of the row.
 func (r *dueRow) counters() counters {
-	c := counters{generation: r.Generation, state: int64(r.State), ringNo: int64(r.RingNo), retryTimes: int64(r.RetryTimes), inDoubt: bit(r.InDoubt)}
-	c.unrung = bit(r.RungAt == clock.NoInstant)
+	c := counters{generation: r.Generation, state: int64(r.State), ringNo: int64(r.RingNo), retryTimes: int64(r.RetryTimes), inDoubt: engine.Bit(r.InDoubt)}
+	c.unrung = engine.Bit(r.RungAt == clock.NoInstant)
 	return c
 }
 

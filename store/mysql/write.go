@@ -189,7 +189,7 @@ func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, e
 
 // appendInserted appends the arguments of InsertAlarms.
 func appendInserted(args []any, a *clock.Alarm) []any {
-	return append(args, a.Application, a.BusinessID, int64(a.Shard), int64(a.State), a.Generation, bytesOf(a.Payload), int64(a.PayloadKind),
+	return append(args, a.Application, a.BusinessID, int64(a.Shard), int64(a.State), a.Generation, engine.PayloadColumn(a.Payload), int64(a.PayloadKind),
 		a.ContentType, int64(a.RingAt), null(a.LatestRingAt), null(a.NextTryTime), a.Retry.Encode(), a.AckTimeout.Milliseconds(),
 		int64(a.MaxRings), int64(a.Priority), a.Traceparent, int64(a.CreateTime), int64(a.UpdateTime),
 		int64(a.Delivery), int64(store.Rank(a.Priority)))
@@ -267,7 +267,7 @@ func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string,
 
 // readKeys runs a query of key pairs, and converts its rows to alarms of package clock.
 func readKeys[R any](
-	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) ([]clock.Alarm, error),
+	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) []clock.Alarm,
 ) ([]clock.Alarm, error) {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, compareKeys)
@@ -281,7 +281,7 @@ func readKeys[R any](
 	if err != nil {
 		return nil, err
 	}
-	return alarmsOf(rows)
+	return alarmsOf(rows), nil
 }
 
 // keyArgs returns keys as the arguments of key pairs.

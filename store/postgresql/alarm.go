@@ -9,13 +9,13 @@ import (
 )
 
 // alarmOf converts a row to an alarm of package clock.
-func alarmOf(row dbsqlc.Alarm) (clock.Alarm, error) {
+func alarmOf(row dbsqlc.Alarm) clock.Alarm {
 	r := engine.Row(row)
 	return r.Alarm()
 }
 
 // alarmsOf converts rows to alarms of package clock.
-func alarmsOf(rows []dbsqlc.Alarm) ([]clock.Alarm, error) {
+func alarmsOf(rows []dbsqlc.Alarm) []clock.Alarm {
 	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) engine.Row { return engine.Row(r) })
 }
 
@@ -28,21 +28,5 @@ func cancelledAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant)
 	return alarms
 }
 
-// bytesOf returns the payload as the argument of a column that is NOT NULL: never nil.
-func bytesOf(payload []byte) []byte {
-	if payload == nil {
-		return []byte{}
-	}
-	return payload
-}
-
 // textOf returns a reason without NUL, which PostgreSQL does not accept in text.
 func textOf(reason string) string { return strings.ReplaceAll(reason, "\x00", "") }
-
-// bit returns a flag as its column stores it: 0 or 1.
-func bit(flag bool) int64 {
-	if flag {
-		return 1
-	}
-	return 0
-}

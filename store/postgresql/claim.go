@@ -76,9 +76,7 @@ func (c *claim) take(ctx context.Context) (*store.Claim, error) {
 	}
 	taken = append(taken, c.freshBefore...)
 	slices.SortFunc(taken, func(a, b store.Candidate) int { return a.Position().Compare(b.Position()) })
-	if err := c.collect(taken, written); err != nil {
-		return nil, err
-	}
+	c.collect(taken, written)
 	return &store.Claim{Rings: c.rings, Ended: judged.EndedAlarms(), Deferred: judged.Deferred, AtMostOnce: judged.AtMostOnce}, nil
 }
 
@@ -95,11 +93,11 @@ func (c *claim) takeFresh(ctx context.Context) (err error) {
 		leased, err = c.s.q.LeaseFresh(ctx, c.t, dbsqlc.LeaseFreshParams{
 			ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: maxPayload,
 		})
-		c.fresh = column(leased, func(row *dbsqlc.LeaseFreshRow) dbsqlc.TakeFreshRow { return dbsqlc.TakeFreshRow(*row) })
+		c.fresh = engine.Column(leased, func(row *dbsqlc.LeaseFreshRow) dbsqlc.TakeFreshRow { return dbsqlc.TakeFreshRow(*row) })
 	} else {
 		c.fresh, err = c.s.q.TakeFresh(ctx, c.t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: maxPayload})
 	}
-	c.freshBefore = column(c.fresh, freshCandidate)
+	c.freshBefore = engine.Column(c.fresh, freshCandidate)
 	unreadable := func(row store.Candidate) bool { return row.Unreadable != "" }
 	if hasCode(err, codeLockNotAvailable) || slices.ContainsFunc(c.freshBefore, unreadable) || r.HasEarlyCandidate(c.freshBefore, c.t.clock) {
 		return c.giveUpFresh(ctx)
@@ -160,7 +158,7 @@ func (c *claim) judge(ctx context.Context) (all store.Judgment, err error) {
 		if err != nil {
 			return all, fmt.Errorf("lock: %w", err)
 		}
-		judged := c.request.Judge(column(locked, candidateOf), c.t.clock)
+		judged := c.request.Judge(engine.Column(locked, candidateOf), c.t.clock)
 		switch {
 		case len(c.fresh) > 0 && len(judged.Ended)+len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0:
 			ids, err = c.request.IDs, c.giveUpFresh(ctx)
@@ -210,11 +208,11 @@ func addAttempts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempt
 }
 
 func prune(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, attempts []store.AlarmAttempt) error {
-	return q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
+	return q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: engine.Column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
 }
 
 func idsOfCandidates(rows []store.Candidate) []int64 {
-	return column(rows, func(c *store.Candidate) int64 { return c.ID })
+	return engine.Column(rows, func(c *store.Candidate) int64 { return c.ID })
 }
 
 // write runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read.
@@ -237,7 +235,7 @@ func (c *claim) write(ctx context.Context, taken []store.Candidate) ([]dbsqlc.Al
 }
 
 // collect makes the rings of the taken candidates, in their order. It reads them from the rows written by UPDATE and from the fresh rows.
-func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
+func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) {
 	byID := make(map[int64]*dbsqlc.Alarm, len(written))
 	for i := range written {
 		byID[written[i].ID] = &written[i]
@@ -248,31 +246,22 @@ func (c *claim) collect(taken []store.Candidate, written []dbsqlc.Alarm) error {
 	}
 	c.rings = make([]clock.Ring, 0, len(taken))
 	for i := range taken {
-		var err error
 		before := &taken[i]
 		if row := fresh[before.ID]; row != nil {
 			c.addFresh(row, before)
 		} else if row := byID[before.ID]; row != nil {
-			err = c.addWritten(row, before)
+			c.addWritten(row, before)
 		} // else the row changed between the statements, on a server that ignores locks
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // addWritten adds the ring of a row that LockDue locked.
-func (c *claim) addWritten(row *dbsqlc.Alarm, before *store.Candidate) error {
-	a, err := alarmOf(*row)
-	if err != nil {
-		return err
-	}
+func (c *claim) addWritten(row *dbsqlc.Alarm, before *store.Candidate) {
+	a := alarmOf(*row)
 	ring := c.request.Ring(before)
 	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = a.Shard, a.RingAt, a.Priority, a.Traceparent
 	ring.Payload, ring.PayloadKind, ring.ContentType = a.Payload, a.PayloadKind, a.ContentType
 	c.rings = append(c.rings, ring)
-	return nil
 }
 
 // addFresh adds the ring of a fresh row.
@@ -303,8 +292,8 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 func (c *claim) finish(ctx context.Context) error {
 	p := dbsqlc.FinishAlarmsParams{
 		RungAt: int64(c.request.Now), ClaimID: c.request.ClaimID, ClaimEnd: int64(c.request.LeaseEnd()),
-		Ids:         column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID }),
-		Generations: column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
+		Ids:         engine.Column(c.rings, func(r *clock.Ring) int64 { return r.AlarmID }),
+		Generations: engine.Column(c.rings, func(r *clock.Ring) int64 { return r.Generation }),
 	}
 	return c.s.calls.Replay(ctx, func() error {
 		return c.inOneRoundTrip(ctx, func(db *pipeline) error { return c.s.q.FinishAlarms(ctx, db, p) })

@@ -7,37 +7,28 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// column returns one value of each row. The statements take arrays of such values.
-func column[R, V any](rows []R, value func(*R) V) []V {
-	values := make([]V, len(rows))
-	for i := range rows {
-		values[i] = value(&rows[i])
-	}
-	return values
-}
-
 // insertParams turns rows into arrays of columns.
 func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 	type row = *clock.Alarm
 	return dbsqlc.InsertAlarmsParams{
-		Applications:  column(rows, func(a *row) string { return (*a).Application }),
-		BusinessIds:   column(rows, func(a *row) string { return (*a).BusinessID }),
-		Shards:        column(rows, func(a *row) int64 { return int64((*a).Shard) }),
-		States:        column(rows, func(a *row) int64 { return int64((*a).State) }),
-		Generations:   column(rows, func(a *row) int64 { return (*a).Generation }),
-		Payloads:      column(rows, func(a *row) []byte { return bytesOf((*a).Payload) }),
-		PayloadKinds:  column(rows, func(a *row) int64 { return int64((*a).PayloadKind) }),
-		ContentTypes:  column(rows, func(a *row) string { return (*a).ContentType }),
-		TargetRingAts: column(rows, func(a *row) int64 { return int64((*a).RingAt) }),
-		LatestRingAts: column(rows, func(a *row) int64 { return int64((*a).LatestRingAt) }),
-		NextTryTimes:  column(rows, func(a *row) int64 { return int64((*a).NextTryTime) }),
-		RetryPolicies: column(rows, func(a *row) string { return (*a).Retry.Encode() }),
-		AckTimeouts:   column(rows, func(a *row) int64 { return (*a).AckTimeout.Milliseconds() }),
-		MaxRings:      column(rows, func(a *row) int64 { return int64((*a).MaxRings) }),
-		Priorities:    column(rows, func(a *row) int64 { return int64((*a).Priority) }),
-		Traceparents:  column(rows, func(a *row) string { return (*a).Traceparent }),
-		CreateTimes:   column(rows, func(a *row) int64 { return int64((*a).CreateTime) }),
-		Deliveries:    column(rows, func(a *row) int64 { return int64((*a).Delivery) }),
+		Applications:  engine.Column(rows, func(a *row) string { return (*a).Application }),
+		BusinessIds:   engine.Column(rows, func(a *row) string { return (*a).BusinessID }),
+		Shards:        engine.Column(rows, func(a *row) int64 { return int64((*a).Shard) }),
+		States:        engine.Column(rows, func(a *row) int64 { return int64((*a).State) }),
+		Generations:   engine.Column(rows, func(a *row) int64 { return (*a).Generation }),
+		Payloads:      engine.Column(rows, func(a *row) []byte { return engine.PayloadColumn((*a).Payload) }),
+		PayloadKinds:  engine.Column(rows, func(a *row) int64 { return int64((*a).PayloadKind) }),
+		ContentTypes:  engine.Column(rows, func(a *row) string { return (*a).ContentType }),
+		TargetRingAts: engine.Column(rows, func(a *row) int64 { return int64((*a).RingAt) }),
+		LatestRingAts: engine.Column(rows, func(a *row) int64 { return int64((*a).LatestRingAt) }),
+		NextTryTimes:  engine.Column(rows, func(a *row) int64 { return int64((*a).NextTryTime) }),
+		RetryPolicies: engine.Column(rows, func(a *row) string { return (*a).Retry.Encode() }),
+		AckTimeouts:   engine.Column(rows, func(a *row) int64 { return (*a).AckTimeout.Milliseconds() }),
+		MaxRings:      engine.Column(rows, func(a *row) int64 { return int64((*a).MaxRings) }),
+		Priorities:    engine.Column(rows, func(a *row) int64 { return int64((*a).Priority) }),
+		Traceparents:  engine.Column(rows, func(a *row) string { return (*a).Traceparent }),
+		CreateTimes:   engine.Column(rows, func(a *row) int64 { return int64((*a).CreateTime) }),
+		Deliveries:    engine.Column(rows, func(a *row) int64 { return int64((*a).Delivery) }),
 	}
 }
 
@@ -45,31 +36,31 @@ func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 func rewriteParams(changes []engine.Change) dbsqlc.RewriteAlarmsParams {
 	type row = engine.Change
 	return dbsqlc.RewriteAlarmsParams{
-		Ids:            column(changes, func(c *row) int64 { return c.Old.ID }),
-		OldGenerations: column(changes, func(c *row) int64 { return c.Old.Generation }),
-		OldStates:      column(changes, func(c *row) int64 { return int64(c.Old.State) }),
-		States:         column(changes, func(c *row) int64 { return int64(c.New.State) }),
-		Generations:    column(changes, func(c *row) int64 { return c.New.Generation }),
-		Payloads:       column(changes, func(c *row) []byte { return bytesOf(c.New.Payload) }),
-		PayloadKinds:   column(changes, func(c *row) int64 { return int64(c.New.PayloadKind) }),
-		ContentTypes:   column(changes, func(c *row) string { return c.New.ContentType }),
-		TargetRingAts:  column(changes, func(c *row) int64 { return int64(c.New.RingAt) }),
-		LatestRingAts:  column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
-		NextTryTimes:   column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
-		RingNos:        column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
-		RetryTimes:     column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
-		LastErrors:     column(changes, func(c *row) string { return textOf(c.New.LastError) }),
-		InDoubts:       column(changes, func(c *row) int64 { return bit(c.New.InDoubt) }),
-		RetryPolicies:  column(changes, func(c *row) string { return c.New.Retry.Encode() }),
-		AckTimeouts:    column(changes, func(c *row) int64 { return c.New.AckTimeout.Milliseconds() }),
-		MaxRings:       column(changes, func(c *row) int64 { return int64(c.New.MaxRings) }),
-		Priorities:     column(changes, func(c *row) int64 { return int64(c.New.Priority) }),
-		Traceparents:   column(changes, func(c *row) string { return c.New.Traceparent }),
-		ClaimIds:       column(changes, func(c *row) string { return c.New.ClaimID }),
-		RungAts:        column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
-		UpdateTimes:    column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
-		FinishedAts:    column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
-		Deliveries:     column(changes, func(c *row) int64 { return int64(c.New.Delivery) }),
+		Ids:            engine.Column(changes, func(c *row) int64 { return c.Old.ID }),
+		OldGenerations: engine.Column(changes, func(c *row) int64 { return c.Old.Generation }),
+		OldStates:      engine.Column(changes, func(c *row) int64 { return int64(c.Old.State) }),
+		States:         engine.Column(changes, func(c *row) int64 { return int64(c.New.State) }),
+		Generations:    engine.Column(changes, func(c *row) int64 { return c.New.Generation }),
+		Payloads:       engine.Column(changes, func(c *row) []byte { return engine.PayloadColumn(c.New.Payload) }),
+		PayloadKinds:   engine.Column(changes, func(c *row) int64 { return int64(c.New.PayloadKind) }),
+		ContentTypes:   engine.Column(changes, func(c *row) string { return c.New.ContentType }),
+		TargetRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.RingAt) }),
+		LatestRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
+		NextTryTimes:   engine.Column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
+		RingNos:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
+		RetryTimes:     engine.Column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
+		LastErrors:     engine.Column(changes, func(c *row) string { return textOf(c.New.LastError) }),
+		InDoubts:       engine.Column(changes, func(c *row) int64 { return engine.Bit(c.New.InDoubt) }),
+		RetryPolicies:  engine.Column(changes, func(c *row) string { return c.New.Retry.Encode() }),
+		AckTimeouts:    engine.Column(changes, func(c *row) int64 { return c.New.AckTimeout.Milliseconds() }),
+		MaxRings:       engine.Column(changes, func(c *row) int64 { return int64(c.New.MaxRings) }),
+		Priorities:     engine.Column(changes, func(c *row) int64 { return int64(c.New.Priority) }),
+		Traceparents:   engine.Column(changes, func(c *row) string { return c.New.Traceparent }),
+		ClaimIds:       engine.Column(changes, func(c *row) string { return c.New.ClaimID }),
+		RungAts:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
+		UpdateTimes:    engine.Column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
+		FinishedAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
+		Deliveries:     engine.Column(changes, func(c *row) int64 { return int64(c.New.Delivery) }),
 	}
 }
 
@@ -77,23 +68,23 @@ func rewriteParams(changes []engine.Change) dbsqlc.RewriteAlarmsParams {
 func amendParams(changes []engine.Change) dbsqlc.AmendAlarmsParams {
 	type row = engine.Change
 	return dbsqlc.AmendAlarmsParams{
-		Ids:            column(changes, func(c *row) int64 { return c.Old.ID }),
-		OldGenerations: column(changes, func(c *row) int64 { return c.Old.Generation }),
-		OldStates:      column(changes, func(c *row) int64 { return int64(c.Old.State) }),
-		OldRingNos:     column(changes, func(c *row) int64 { return int64(c.Old.RingNo) }),
-		States:         column(changes, func(c *row) int64 { return int64(c.New.State) }),
-		LatestRingAts:  column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
-		NextTryTimes:   column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
-		RingNos:        column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
-		RetryTimes:     column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
-		LastErrors:     column(changes, func(c *row) string { return textOf(c.New.LastError) }),
-		InDoubts:       column(changes, func(c *row) int64 { return bit(c.New.InDoubt) }),
-		RungAts:        column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
-		Answers:        column(changes, func(c *row) int64 { return int64(c.New.Answer) }),
-		AnsweredBys:    column(changes, func(c *row) string { return textOf(c.New.AnsweredBy) }),
-		AnsweredAts:    column(changes, func(c *row) int64 { return int64(c.New.AnsweredAt) }),
-		UpdateTimes:    column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
-		FinishedAts:    column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
+		Ids:            engine.Column(changes, func(c *row) int64 { return c.Old.ID }),
+		OldGenerations: engine.Column(changes, func(c *row) int64 { return c.Old.Generation }),
+		OldStates:      engine.Column(changes, func(c *row) int64 { return int64(c.Old.State) }),
+		OldRingNos:     engine.Column(changes, func(c *row) int64 { return int64(c.Old.RingNo) }),
+		States:         engine.Column(changes, func(c *row) int64 { return int64(c.New.State) }),
+		LatestRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
+		NextTryTimes:   engine.Column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
+		RingNos:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
+		RetryTimes:     engine.Column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
+		LastErrors:     engine.Column(changes, func(c *row) string { return textOf(c.New.LastError) }),
+		InDoubts:       engine.Column(changes, func(c *row) int64 { return engine.Bit(c.New.InDoubt) }),
+		RungAts:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
+		Answers:        engine.Column(changes, func(c *row) int64 { return int64(c.New.Answer) }),
+		AnsweredBys:    engine.Column(changes, func(c *row) string { return textOf(c.New.AnsweredBy) }),
+		AnsweredAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.AnsweredAt) }),
+		UpdateTimes:    engine.Column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
+		FinishedAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
 	}
 }
 
@@ -101,14 +92,14 @@ func amendParams(changes []engine.Change) dbsqlc.AmendAlarmsParams {
 func attemptParams(attempts []store.AlarmAttempt) dbsqlc.InsertAttemptsParams {
 	type row = store.AlarmAttempt
 	return dbsqlc.InsertAttemptsParams{
-		AlarmIds:           column(attempts, idOfAttempted),
-		AttemptGenerations: column(attempts, func(a *row) int64 { return a.Generation }),
-		AttemptRingNos:     column(attempts, func(a *row) int64 { return int64(a.RingNo) }),
-		AttemptClaimIds:    column(attempts, func(a *row) string { return a.ClaimID }),
-		AttemptTimes:       column(attempts, func(a *row) int64 { return int64(a.Time) }),
-		Outcomes:           column(attempts, func(a *row) int64 { return int64(a.Outcome) }),
-		Errors:             column(attempts, func(a *row) string { return textOf(a.Error) }),
-		AnsweredBys:        column(attempts, func(a *row) string { return textOf(a.By) }),
+		AlarmIds:           engine.Column(attempts, idOfAttempted),
+		AttemptGenerations: engine.Column(attempts, func(a *row) int64 { return a.Generation }),
+		AttemptRingNos:     engine.Column(attempts, func(a *row) int64 { return int64(a.RingNo) }),
+		AttemptClaimIds:    engine.Column(attempts, func(a *row) string { return a.ClaimID }),
+		AttemptTimes:       engine.Column(attempts, func(a *row) int64 { return int64(a.Time) }),
+		Outcomes:           engine.Column(attempts, func(a *row) int64 { return int64(a.Outcome) }),
+		Errors:             engine.Column(attempts, func(a *row) string { return textOf(a.Error) }),
+		AnsweredBys:        engine.Column(attempts, func(a *row) string { return textOf(a.By) }),
 	}
 }
 
@@ -128,22 +119,22 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 		Errors:             a.Errors,
 		AnsweredBys:        a.AnsweredBys,
 
-		Ids:              column(settled, func(s *row) int64 { return s.ID }),
-		Generations:      column(settled, func(s *row) int64 { return s.Generation }),
-		HeldStates:       column(settled, func(s *row) int64 { return int64(s.Claimed.State) }),
-		HeldNextTryTimes: column(settled, func(s *row) int64 { return int64(s.Claimed.NextTryTime) }),
-		HeldRungAts:      column(settled, func(s *row) int64 { return int64(s.Claimed.RungAt) }),
-		HeldClaimIds:     column(settled, func(s *row) string { return s.Claimed.ClaimID }),
-		States:           column(settled, func(s *row) int64 { return int64(s.State) }),
-		NextTryTimes:     column(settled, func(s *row) int64 { return int64(s.NextTryTime) }),
-		RingNos:          column(settled, func(s *row) int64 { return int64(s.RingNo) }),
-		RetryTimes:       column(settled, func(s *row) int64 { return int64(s.RetryTimes) }),
-		LastErrors:       column(settled, func(s *row) string { return textOf(s.LastError) }),
-		InDoubts:         column(settled, func(s *row) int64 { return bit(s.InDoubt) }),
-		ClaimIds:         column(settled, func(s *row) string { return s.ClaimID }),
-		RungAts:          column(settled, func(s *row) int64 { return int64(s.RungAt) }),
-		UpdateTimes:      column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
-		FinishedAts:      column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
+		Ids:              engine.Column(settled, func(s *row) int64 { return s.ID }),
+		Generations:      engine.Column(settled, func(s *row) int64 { return s.Generation }),
+		HeldStates:       engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.State) }),
+		HeldNextTryTimes: engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.NextTryTime) }),
+		HeldRungAts:      engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.RungAt) }),
+		HeldClaimIds:     engine.Column(settled, func(s *row) string { return s.Claimed.ClaimID }),
+		States:           engine.Column(settled, func(s *row) int64 { return int64(s.State) }),
+		NextTryTimes:     engine.Column(settled, func(s *row) int64 { return int64(s.NextTryTime) }),
+		RingNos:          engine.Column(settled, func(s *row) int64 { return int64(s.RingNo) }),
+		RetryTimes:       engine.Column(settled, func(s *row) int64 { return int64(s.RetryTimes) }),
+		LastErrors:       engine.Column(settled, func(s *row) string { return textOf(s.LastError) }),
+		InDoubts:         engine.Column(settled, func(s *row) int64 { return engine.Bit(s.InDoubt) }),
+		ClaimIds:         engine.Column(settled, func(s *row) string { return s.ClaimID }),
+		RungAts:          engine.Column(settled, func(s *row) int64 { return int64(s.RungAt) }),
+		UpdateTimes:      engine.Column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
+		FinishedAts:      engine.Column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
 	}
 }
 
@@ -151,14 +142,14 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 func takeParams(taken []store.Candidate) dbsqlc.TakeAlarmsParams {
 	type row = store.Candidate
 	return dbsqlc.TakeAlarmsParams{
-		Ids:          column(taken, func(c *row) int64 { return c.ID }),
-		Generations:  column(taken, func(c *row) int64 { return c.Generation }),
-		States:       column(taken, func(c *row) int64 { return int64(c.State) }),
-		RingNos:      column(taken, func(c *row) int64 { return int64(c.RingNo) }),
-		RetryTimes:   column(taken, func(c *row) int64 { return int64(c.RetryTimes) }),
-		InDoubts:     column(taken, func(c *row) int64 { return bit(c.InDoubt) }),
-		NextTryTimes: column(taken, func(c *row) int64 { return int64(c.NextTryTime) }),
-		UpdateTimes:  column(taken, func(c *row) int64 { return int64(c.UpdateTime) }),
+		Ids:          engine.Column(taken, func(c *row) int64 { return c.ID }),
+		Generations:  engine.Column(taken, func(c *row) int64 { return c.Generation }),
+		States:       engine.Column(taken, func(c *row) int64 { return int64(c.State) }),
+		RingNos:      engine.Column(taken, func(c *row) int64 { return int64(c.RingNo) }),
+		RetryTimes:   engine.Column(taken, func(c *row) int64 { return int64(c.RetryTimes) }),
+		InDoubts:     engine.Column(taken, func(c *row) int64 { return engine.Bit(c.InDoubt) }),
+		NextTryTimes: engine.Column(taken, func(c *row) int64 { return int64(c.NextTryTime) }),
+		UpdateTimes:  engine.Column(taken, func(c *row) int64 { return int64(c.UpdateTime) }),
 	}
 }
 
@@ -176,12 +167,12 @@ func endParams(judged *store.Judgment) dbsqlc.EndAlarmsParams {
 		Errors:             a.Errors,
 		AnsweredBys:        a.AnsweredBys,
 
-		Ids:          column(judged.Ended, func(e *row) int64 { return e.ID }),
-		Generations:  column(judged.Ended, func(e *row) int64 { return e.Generation }),
-		NextTryTimes: column(judged.Ended, func(e *row) int64 { return int64(e.NextTryTime) }),
-		UpdateTimes:  column(judged.Ended, func(e *row) int64 { return int64(e.UpdateTime) }),
-		States:       column(judged.Ended, func(e *row) int64 { return int64(e.Fate.State) }),
-		LastErrors:   column(judged.Ended, func(e *row) string { return textOf(e.Fate.LastError) }),
-		InDoubts:     column(judged.Ended, func(e *row) int64 { return bit(e.Fate.InDoubt) }),
+		Ids:          engine.Column(judged.Ended, func(e *row) int64 { return e.ID }),
+		Generations:  engine.Column(judged.Ended, func(e *row) int64 { return e.Generation }),
+		NextTryTimes: engine.Column(judged.Ended, func(e *row) int64 { return int64(e.NextTryTime) }),
+		UpdateTimes:  engine.Column(judged.Ended, func(e *row) int64 { return int64(e.UpdateTime) }),
+		States:       engine.Column(judged.Ended, func(e *row) int64 { return int64(e.Fate.State) }),
+		LastErrors:   engine.Column(judged.Ended, func(e *row) string { return textOf(e.Fate.LastError) }),
+		InDoubts:     engine.Column(judged.Ended, func(e *row) int64 { return engine.Bit(e.Fate.InDoubt) }),
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -17,17 +18,17 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 	switch {
 	case len(q.Only) > 0:
 		rows, err := d.q.ListDueOnly(ctx, d.upkeep, named)
-		return column(rows, func(r *dbsqlc.ListDueOnlyRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
+		return engine.Column(rows, func(r *dbsqlc.ListDueOnlyRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	case len(q.Except) > 0:
 		named.Applications = q.Except
 		rows, err := d.q.ListDueExcept(ctx, d.upkeep, dbsqlc.ListDueExceptParams(named))
-		return column(rows, func(r *dbsqlc.ListDueExceptRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
+		return engine.Column(rows, func(r *dbsqlc.ListDueExceptRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	}
 	rows, err := d.q.ListDue(ctx, d.upkeep, dbsqlc.ListDueParams{
 		Shards: named.Shards, FromTime: named.FromTime, FromRank: named.FromRank, FromID: named.FromID,
 		UntilTime: named.UntilTime, UntilRank: named.UntilRank, UntilID: named.UntilID, RowLimit: named.RowLimit,
 	})
-	return column(rows, dueOf), err
+	return engine.Column(rows, dueOf), err
 }
 
 // ReadDueEnds finds the end of a page with application names (ListDueEnd).
@@ -36,7 +37,7 @@ func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Du
 		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
 		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, Entries: int32(q.ScanLimit),
 	})
-	return column(ends, func(r *dbsqlc.ListDueEndRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
+	return engine.Column(ends, func(r *dbsqlc.ListDueEndRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 }
 
 func dueOf(r *dbsqlc.ListDueRow) store.Due {
@@ -52,4 +53,6 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 }
 
 // shardsOf converts shards to the type of their column.
-func shardsOf(shards []int) []int64 { return column(shards, func(n *int) int64 { return int64(*n) }) }
+func shardsOf(shards []int) []int64 {
+	return engine.Column(shards, func(n *int) int64 { return int64(*n) })
+}

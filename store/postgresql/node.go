@@ -12,7 +12,7 @@ import (
 // ReadCluster reads nodes and leases in one statement (ListCluster).
 func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 	rows, err := d.q.ListCluster(ctx, d.leases)
-	return column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
+	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
 // clusterTx is a transaction on nodes and leases. Its first statement travels with BEGIN. Later statements without results travel with
@@ -64,7 +64,7 @@ func (t *clusterTx) TakeShards(ctx context.Context, n *store.Node, now clock.Ins
 	rows, err := t.q.TakeShards(ctx, t.tx, dbsqlc.TakeShardsParams{
 		Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Now: int64(now), Shards: shardsOf(shards),
 	})
-	return column(rows, func(shard *int64) int { return int(*shard) }), err
+	return engine.Column(rows, func(shard *int64) int { return int(*shard) }), err
 }
 
 // YieldShards frees the shards (YieldShards).

@@ -17,13 +17,13 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error)
 // ReadAttempts reads the newest attempts of an alarm (ListAttempts).
 func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]engine.AttemptRow, error) {
 	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: alarmID, RowLimit: int32(limit)})
-	return column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
+	return engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
 // ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	rows, err := d.reads.Query(ctx, dbsqlc.ListAlarms, q.Application, q.After, q.Prefix, q.PrefixEnd,
-		column(q.States, func(state *clock.State) int64 { return int64(*state) }), int64(q.DueAfter), int64(q.DueBefore), int32(q.Limit))
+		engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }), int64(q.DueAfter), int64(q.DueBefore), int32(q.Limit))
 	if err != nil {
 		return err
 	}

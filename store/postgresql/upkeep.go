@@ -15,7 +15,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 		Ids: ids, Now: int64(now), Build: store.BuildLevel(),
 		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired,
 	})
-	return column(rows, func(r *dbsqlc.ExpireAlarmsRow) store.EndedAlarm {
+	return engine.Column(rows, func(r *dbsqlc.ExpireAlarmsRow) store.EndedAlarm {
 		return store.EndedAlarm{
 			Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired, Reason: r.LastError,
 		}

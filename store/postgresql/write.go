@@ -119,7 +119,7 @@ func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 	if err != nil {
 		return nil, err
 	}
-	return alarmsOf(rows)
+	return alarmsOf(rows), nil
 }
 
 // Lock locks and returns the free rows of the keys (LockAlarms). With a wait it first waits for all rows (LockAlarmsWaiting). If a row is
@@ -132,7 +132,7 @@ func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	if wait > 0 && !t.begun {
 		rows, err := t.q.LockAlarmsWaiting(ctx, t, dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
 		if err == nil {
-			return alarmsOf(rows)
+			return alarmsOf(rows), nil
 		}
 		if !hasCode(err, codeLockNotAvailable) {
 			return nil, err
@@ -145,7 +145,7 @@ func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	if err != nil {
 		return nil, err
 	}
-	return alarmsOf(rows)
+	return alarmsOf(rows), nil
 }
 
 // briefKeys is how many rows lockBriefly reads at once. It drops their payloads.
@@ -164,11 +164,7 @@ func (t *writeTx) lockBriefly(ctx context.Context, keys []clock.Key) ([]clock.Al
 		for i := range rows {
 			rows[i].Payload = nil
 		}
-		free, err := alarmsOf(rows)
-		if err != nil {
-			return nil, err
-		}
-		alarms = append(alarms, free...)
+		alarms = append(alarms, alarmsOf(rows)...)
 	}
 	return alarms, nil
 }
@@ -180,7 +176,7 @@ func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 	if err != nil {
 		return nil, err
 	}
-	return alarmsOf(rows)
+	return alarmsOf(rows), nil
 }
 
 // Update rewrites the rows and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). Other rows keep the
@@ -217,7 +213,7 @@ func (t *writeTx) Delete(ctx context.Context, id int64) (int64, error) {
 // keyColumns returns the sorted keys as two columns.
 func keyColumns(keys []clock.Key) (applications, businessIDs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), compareKeys)
-	return column(sorted, func(k *clock.Key) string { return k.Application }), column(sorted, func(k *clock.Key) string { return k.BusinessID })
+	return engine.Column(sorted, func(k *clock.Key) string { return k.Application }), engine.Column(sorted, func(k *clock.Key) string { return k.BusinessID })
 }
 
 func compareKeys(a, b clock.Key) int {

@@ -12,7 +12,7 @@ import (
 func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 	return dbsqlc.InsertAlarmsParams{
 		Application: a.Application, BusinessID: a.BusinessID, Shard: int64(a.Shard), State: int64(a.State), Generation: a.Generation,
-		Payload: payloadOrEmpty(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
+		Payload: engine.PayloadColumn(a.Payload), PayloadKind: int64(a.PayloadKind), ContentType: a.ContentType, TargetRingAt: int64(a.RingAt),
 		LatestRingAt: engine.ToNull(a.LatestRingAt), NextTryTime: engine.ToNull(a.NextTryTime), RetryPolicy: a.Retry.Encode(),
 		AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings), Priority: int64(a.Priority), Traceparent: a.Traceparent,
 		CreateTime: int64(a.CreateTime), UpdateTime: int64(a.UpdateTime), Delivery: int64(a.Delivery), DueRank: int64(store.Rank(a.Priority)),
@@ -21,10 +21,10 @@ func insertParams(a *clock.Alarm) dbsqlc.InsertAlarmsParams {
 
 func rewriteParams(old, a *clock.Alarm) dbsqlc.RewriteAlarmsParams {
 	return dbsqlc.RewriteAlarmsParams{
-		State: int64(a.State), Generation: a.Generation, Payload: payloadOrEmpty(a.Payload), PayloadKind: int64(a.PayloadKind),
+		State: int64(a.State), Generation: a.Generation, Payload: engine.PayloadColumn(a.Payload), PayloadKind: int64(a.PayloadKind),
 		ContentType: a.ContentType, TargetRingAt: int64(a.RingAt), LatestRingAt: engine.ToNull(a.LatestRingAt),
 		NextTryTime: engine.ToNull(a.NextTryTime), RingNo: int64(a.RingNo), RetryTimes: int64(a.RetryTimes), LastError: a.LastError,
-		InDoubt: flag(a.InDoubt), RetryPolicy: a.Retry.Encode(), AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings),
+		InDoubt: engine.Bit(a.InDoubt), RetryPolicy: a.Retry.Encode(), AckTimeout: a.AckTimeout.Milliseconds(), MaxRings: int64(a.MaxRings),
 		Priority: int64(a.Priority), DueRank: int64(store.Rank(a.Priority)), Delivery: int64(a.Delivery), Traceparent: a.Traceparent,
 		ClaimID: a.ClaimID, RungAt: engine.ToNull(a.RungAt), UpdateTime: int64(a.UpdateTime), FinishedAt: engine.ToNull(a.FinishedAt),
 		ID: old.ID, OldGeneration: old.Generation, OldState: int64(old.State),
@@ -34,26 +34,11 @@ func rewriteParams(old, a *clock.Alarm) dbsqlc.RewriteAlarmsParams {
 func amendParams(old, a *clock.Alarm) dbsqlc.AmendAlarmsParams {
 	return dbsqlc.AmendAlarmsParams{
 		State: int64(a.State), LatestRingAt: engine.ToNull(a.LatestRingAt), NextTryTime: engine.ToNull(a.NextTryTime), RingNo: int64(a.RingNo),
-		RetryTimes: int64(a.RetryTimes), LastError: a.LastError, InDoubt: flag(a.InDoubt), RungAt: engine.ToNull(a.RungAt),
+		RetryTimes: int64(a.RetryTimes), LastError: a.LastError, InDoubt: engine.Bit(a.InDoubt), RungAt: engine.ToNull(a.RungAt),
 		Answer: int64(a.Answer), AnsweredBy: a.AnsweredBy, AnsweredAt: engine.ToNull(a.AnsweredAt), UpdateTime: int64(a.UpdateTime),
 		FinishedAt: engine.ToNull(a.FinishedAt),
 		ID:         old.ID, OldGeneration: old.Generation, OldState: int64(old.State), OldRingNo: int64(old.RingNo),
 	}
-}
-
-// payloadOrEmpty returns b as the argument of a column that is NOT NULL: never nil.
-func payloadOrEmpty(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // jsonNumbers returns a JSON array of numbers for json_each. It does not use package json, because T may marshal as a name.

@@ -56,7 +56,7 @@ func (d *Driver) end(ctx context.Context, tx *writeTx, now clock.Instant, judged
 	for i := range judged.Ended {
 		e := &judged.Ended[i]
 		n, err := d.q.EndAlarms(ctx, tx, dbsqlc.EndAlarmsParams{
-			InDoubt: flag(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError, Now: int64(now), ID: e.ID,
+			InDoubt: engine.Bit(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError, Now: int64(now), ID: e.ID,
 		})
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func (t *writeTx) settleGroups(ctx context.Context, settled []store.Settlement) 
 func (t *writeTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (held int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
 		State: int64(s.State), NextTryTime: engine.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
-		LastError: s.LastError, InDoubt: flag(s.InDoubt), ClaimID: s.ClaimID, RungAt: engine.ToNull(s.RungAt),
+		LastError: s.LastError, InDoubt: engine.Bit(s.InDoubt), ClaimID: s.ClaimID, RungAt: engine.ToNull(s.RungAt),
 		UpdateTime: int64(s.UpdateTime), FinishedAt: engine.ToNull(s.FinishedAt),
 		Ids: jsonNumbers(ids), Generation: s.Generation, HeldState: int64(s.Claimed.State), HeldClaimID: s.Claimed.ClaimID,
 		HeldNextTryTime: engine.ToNull(s.Claimed.NextTryTime), HeldRungAt: engine.ToNull(s.Claimed.RungAt),

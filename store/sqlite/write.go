@@ -94,10 +94,7 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, b
 			return nil, err
 		}
 		row := engine.Row(r)
-		a, err := row.Alarm()
-		if err != nil {
-			return nil, err
-		}
+		a := row.Alarm()
 		if briefly {
 			a.Payload = nil
 		}
