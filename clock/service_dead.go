@@ -3,6 +3,7 @@ package clock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -45,7 +46,7 @@ func (s *Service) DiscardAll(ctx context.Context, query DeadQuery) (DeadResult, 
 
 func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key) Op) (result DeadResult, err error) {
 	if query.Limit < 1 || query.Limit > MaxDeadLimit {
-		return result, invalid(CodeOutOfRange, "limit", "limit must be from 1 to 10000")
+		return result, invalid(CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", MaxDeadLimit))
 	}
 	if slices.ContainsFunc(query.States, func(state State) bool { return state != Dead && state != Expired }) {
 		return result, invalid(CodeInvalidValue, "state", "state must be dead, expired or both")

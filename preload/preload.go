@@ -189,7 +189,7 @@ func (p *Preloader) Wake(written []clock.Decision) {
 			continue
 		}
 		if d.Verdict != clock.Create {
-			number := d.Alarm.Shard % len(p.loaders)
+			number := store.ShareOf(d.Alarm.Shard, len(p.loaders))
 			gone[number] = append(gone[number], d.Alarm.ID)
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
@@ -219,7 +219,7 @@ func (p *Preloader) Take(rows []store.Due) {
 func (p *Preloader) distribute(rows []store.Due, gone [][]int64) {
 	due := make([][]store.Due, len(p.loaders))
 	for _, d := range rows {
-		number := d.Shard % len(p.loaders)
+		number := store.ShareOf(d.Shard, len(p.loaders))
 		due[number] = append(due[number], d)
 	}
 	for i, l := range p.loaders {

@@ -241,7 +241,7 @@ func (h *Heap) drop(entries []entry) {
 	h.wakeLoaders()
 }
 
-func (h *Heap) shareOf(e *entry) *share { return &h.shares[ShareOf(int(e.shard), len(h.shares))] }
+func (h *Heap) shareOf(e *entry) *share { return &h.shares[store.ShareOf(int(e.shard), len(h.shares))] }
 
 // wakeLoaders wakes the loaders whose shares have missing rows.
 func (h *Heap) wakeLoaders() {
@@ -336,6 +336,3 @@ func (h *Heap) LoaderWake(shareIndex int) <-chan struct{} { return h.shares[shar
 
 // Wake returns a channel of capacity 1. It is signalled when the head of a route may be earlier than before.
 func (h *Heap) Wake() <-chan struct{} { return h.wake }
-
-// ShareOf returns the index of the share that holds a shard's alarms, of that many shares.
-func ShareOf(shard, shares int) int { return shard % shares }

@@ -58,7 +58,7 @@ func (m *heapModel) offer(t *rapid.T) {
 	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t, "rows")
 	byShare := make([][]store.Due, m.shares)
 	for _, d := range rows {
-		share := ShareOf(d.Shard, m.shares)
+		share := store.ShareOf(d.Shard, m.shares)
 		byShare[share] = append(byShare[share], d)
 		if e, isInFlight := m.inFlight[d.ID]; !isInFlight {
 			m.rows[d.ID] = d
@@ -82,7 +82,7 @@ func (m *heapModel) noteMissing(share int, missing []store.Due) {
 
 func (m *heapModel) remove(t *rapid.T) {
 	d := modelRow(t)
-	m.h.Remove(ShareOf(d.Shard, m.shares), []int64{d.ID})
+	m.h.Remove(store.ShareOf(d.Shard, m.shares), []int64{d.ID})
 	delete(m.rows, d.ID)
 	if _, isInFlight := m.inFlight[d.ID]; isInFlight {
 		m.rowChanged[d.ID] = true
@@ -123,14 +123,14 @@ func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	}
 	last := map[key]entry{}
 	for _, e := range popped {
-		k := key{ShareOf(int(e.shard), m.shares), e.application}
+		k := key{store.ShareOf(int(e.shard), m.shares), e.application}
 		if before, ok := last[k]; ok && comesBefore(e, before) {
 			t.Fatalf("popped %+v after %+v", e, before)
 		}
 		last[k] = e
 	}
 	for _, e := range m.entries() {
-		if p, ok := last[key{ShareOf(int(e.shard), m.shares), e.application}]; ok && comesBefore(e, p) {
+		if p, ok := last[key{store.ShareOf(int(e.shard), m.shares), e.application}]; ok && comesBefore(e, p) {
 			t.Fatalf("popped %+v while %+v stayed", p, e)
 		}
 	}
@@ -209,7 +209,7 @@ func (m *heapModel) reoffer(t *rapid.T) {
 	for _, d := range m.h.expectReoffer(slices.Clone(rows)) {
 		kept[d.ID] = true
 		delete(m.offered, d.ID)
-		share := ShareOf(d.Shard, m.shares)
+		share := store.ShareOf(d.Shard, m.shares)
 		m.noteMissing(share, m.h.Offer(share, []store.Due{d}))
 	}
 	for _, d := range rows {
@@ -249,7 +249,7 @@ func (m *heapModel) catchUp(t *rapid.T) {
 				delete(m.missing[share], application)
 				var rows []store.Due
 				for _, d := range m.rows {
-					if d.Application == application && ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
+					if d.Application == application && store.ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
 						rows = append(rows, d)
 					}
 				}
@@ -283,7 +283,7 @@ func (m *heapModel) check(t *rapid.T) {
 	entries := m.entries()
 	for id, d := range m.rows {
 		e, here := entries[id]
-		from, behind := m.missing[ShareOf(d.Shard, m.shares)][d.Application]
+		from, behind := m.missing[store.ShareOf(d.Shard, m.shares)][d.Application]
 		if !here && (!behind || d.Position().Before(from)) {
 			t.Fatalf("%+v is lost: its application misses rows from %+v on, %t", d, from, behind)
 		}
@@ -734,7 +734,7 @@ func benchPages(rows []store.Due, shares, size int) (pages [][]store.Due) {
 	for page := range slices.Chunk(rows, shares*size) {
 		byShare := make([][]store.Due, shares)
 		for _, d := range page {
-			to := ShareOf(d.Shard, shares)
+			to := store.ShareOf(d.Shard, shares)
 			byShare[to] = append(byShare[to], d)
 		}
 		pages = append(pages, byShare...)
@@ -774,7 +774,7 @@ func BenchmarkHeapFill(b *testing.B) {
 				fill(h, pages)
 				for i := range rows {
 					ids[0] = rows[i].ID
-					h.Remove(ShareOf(rows[i].Shard, shares), ids)
+					h.Remove(store.ShareOf(rows[i].Shard, shares), ids)
 				}
 			}
 			perEntry(b)

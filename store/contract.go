@@ -21,6 +21,9 @@ type Due struct {
 // Position returns the alarm's place in the order of the due index.
 func (d Due) Position() Position { return Position{Time: d.NextTryTime, Rank: d.Rank, ID: d.ID} }
 
+// ShareOf returns the index of the share that holds a shard, of that many shares. Loaders and the heap divide the shards alike.
+func ShareOf(shard, shares int) int { return shard % shares }
+
 // Rank returns the due_rank of a priority. Of two alarms with one due time, the lower rank rings first.
 func Rank(priority int) int { return clock.MaxPriority - priority }
 
