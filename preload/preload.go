@@ -170,7 +170,8 @@ func (p *Preloader) assign(a assignment) {
 func (p *Preloader) byLoader(shards []int) [][]int {
 	parts := make([][]int, len(p.loaders))
 	for _, s := range shards {
-		parts[s%len(parts)] = append(parts[s%len(parts)], s)
+		i := store.ShareOf(s, len(parts))
+		parts[i] = append(parts[i], s)
 	}
 	return parts
 }
