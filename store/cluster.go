@@ -14,7 +14,7 @@ type Node struct {
 	Version      string // at most 64 characters
 	Started      clock.Instant
 	Expires      clock.Instant // when the other nodes count this node as dead
-	Applications []string      // applications that have a subscriber of their stream on this node; sorted, nil where rings go to a broker
+	Applications []string      // applications that have a subscriber of their stream on this node; sorted, nil for none
 	// Lacks names the abilities that the node lacks now, as short words of ASCII. It is sorted and has at most 255 bytes in all. Nil
 	// means that the node reports no missing ability. Builds that do not know the column report none.
 	Lacks []string
@@ -41,7 +41,7 @@ type Cluster struct {
 }
 
 // Leaser records which nodes live and which node owns which shard. All instants are the caller's lower bound of the database's clock,
-// so no lease is taken before it expires. Each method is one transaction, and the adapter replays definite rollbacks. After
+// so no lease is taken before it expires. Each method is one transaction, and the store replays it after a definite rollback. After
 // ErrUnconfirmed the outcome is unknown. Every method may be called again.
 type Leaser interface {
 	// Cluster reads all nodes and leases as of one moment. It locks and writes nothing.

@@ -92,12 +92,14 @@ type ClaimRequest struct {
 	ClaimID  string        // unique for every claim
 	MaxBytes int           // limit of all payloads together; the first ring is taken whatever its size
 	// AtMostOnce takes only alarms with clock.AtMostOnce. The claim commits, before their rings are handed over, that they have rung
-	// and are in doubt. Without it, the claim leaves such alarms and returns their ids in Claim.AtMostOnce.
+	// and are in doubt, whatever Lease is. Without it, the claim leaves such alarms and returns their ids in Claim.AtMostOnce.
 	AtMostOnce bool
 	// ServerClock makes the claim read the database's own clock too. A row that is not due by that clock is skipped, and no row expires
 	// before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is slewed, or after a clock was set back.
 	ServerClock bool
-	Lease       time.Duration // 0: hold a transaction until Settle; otherwise two-phase: commit the claim, which ends at Now+Lease
+	// Lease is the length of a two-phase claim: the claim commits, and ends at Now+Lease. 0: the claim is held, it keeps a transaction
+	// open until Settle. A claim with AtMostOnce commits in both cases and writes no end, because no later claim may take its rows.
+	Lease time.Duration
 }
 
 // LeaseEnd returns the instant at which a two-phase claim ends.
@@ -137,8 +139,9 @@ type Settler interface {
 // Claim locks the rows of IDs and never waits for a row that another transaction locks. It ends rows past their latest_ring_at, and
 // rows that have rung max_rings times without an acknowledgement. It takes the rest.
 //
-// Claim writes ClaimRequest.RowAfterClaim to a taken row: the values of a confirmed ring, or with a Lease a claimed row. Settle writes
-// the rows whose fate differs from that (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
+// Claim writes ClaimRequest.RowAfterClaim to a taken row. There are three such rows: with AtMostOnce the row of a ring in doubt,
+// otherwise with a Lease a claimed row, otherwise the row of a confirmed ring. Settle writes the rows whose fate is another row
+// (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
 //
 // Held claims use a connection pool of their own, so requests never wait for rings.
 type Claimer interface {
@@ -172,7 +175,7 @@ type OverdueCounter interface {
 	Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (Overdue, error)
 }
 
-// Store is the whole contract: an adapter implements it, and cmd hands out its parts.
+// Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
 	clock.WriteProber

@@ -1,12 +1,13 @@
-// Package store is the storage contract: small interfaces that say what clockd needs from a database. Package store/engine implements
-// it once, above a driver for each engine: store/mysql, store/postgresql, store/sqlite. The conformance suite storetest runs against every
+// Package store is the storage contract: small interfaces that say what clockd needs from a database. The type Store of package store/engine
+// implements it once, above a driver for each engine: store/mysql, store/postgresql, store/sqlite. The conformance suite storetest runs against every
 // engine and has the last word about the contract.
 //
 // # Invariants
 //
-//  1. clock.Op.Decide decides a write over rows that the transaction has locked. The WHERE of the write checks generation and state
-//     again, so the write is right even on an engine that ignores SKIP LOCKED. A conditional UPDATE alone may decide a cancel of a
-//     scheduled alarm (WriteTx.Cancel): its condition leaves Decide no other verdict.
+// They say what a caller may rely on, and what the rows and statements of every engine keep to. Package store/engine says how it keeps
+// to them: deadlines, replays, kinds of errors, the plan of a write.
+//
+//  1. A write has exactly the effect that clock.Op.Decide gives for the row, also on an engine that ignores SKIP LOCKED.
 //  2. A write waits for a row that another transaction has locked only if WriteRequest.LockWait asks for it. A key that another transaction
 //     has inserted and not committed counts as such a row: its op gets the verdict clock.Locked, and the other ops of the group are
 //     applied. A write loads at most WriteRequest.LoadBytes of stored payloads. The ops beyond that limit get the verdict
@@ -20,7 +21,7 @@
 //  6. The due scan reads the index alone. Finished rows have no next_try_time, so the scan does not meet them. No write sets a
 //     next_try_time before the time of the write. Recent writes therefore lie in the last seconds of the due index, or later.
 //  7. The server ends the session of a client that stopped or whose host vanished. The client's locks are gone within 10 s.
-//  8. clockd refuses to connect to a server that takes no writes. It leaves a server that stops taking writes (ErrReadOnly).
+//  8. clockd refuses to connect to a server that takes no writes. It leaves a server that stops taking writes.
 //  9. Leases decide only which node loads a shard. If two nodes both believe that they own a shard, invariant 3 keeps their claims
 //     apart.
 //  10. Due order is (next_try_time, due_rank, id) in the index, in pages and in claims. due_rank is 9 - priority.
@@ -63,19 +64,21 @@
 // because no read needs it today. Lists by state and due range would need an index (application, next_try_time, id). Keys that begin
 // with shard could replace alarm_key, but a list would then read every shard. Measure both with sets among ten million rows first.
 //
-// # How claims and answers change the state of a row
+// # Which statement changes the state of a row
 //
-//	            claim, confirmed                 ack
-//	scheduled ───────────────────▶ ringing ───────────────▶ rung        without ack_timeout a confirmed ring is rung at once
-//	    ▲    not confirmed, release  │ │ └─ touch: more time
-//	    └────────────────────────────┘ │
-//	                                   └── bury, or max_rings unanswered ──▶ dead
-//	scheduled ── at-most-once claim ──▶ rung, in doubt ── confirmed ──▶ rung
-//	    ▲                                     └── nacked, refused, no confirm, node died: stays rung, in doubt
-//	    └── returned, not sent ───────────────┘
-//	dead, expired ── kick ──▶ scheduled; ── discard ──▶ cancelled
+// Package clock has the diagram of the states. The queries of all engines have the same names.
 //
-// While a two-phase claim is open, its row is ringing with rung_at NULL. An answer to its ring waits.
+//	InsertAlarms                            a set of a new key: scheduled
+//	RewriteAlarms                           a set of an existing row: scheduled
+//	CancelAlarms, AmendAlarms               cancels; answers, kicks and discards
+//	CancelScheduled                         cancels of rows that are not read first, on PostgreSQL and SQLite
+//	TakeAlarms, TakeFresh                   held claim: rung, or ringing with ack_timeout, as if the ring were confirmed
+//	LeaseAlarms, LeaseFresh                 two-phase claim: ringing, with rung_at NULL; an answer to this ring waits
+//	TakeOnce                                at-most-once claim: rung, in doubt
+//	FinishAlarms                            settlement of a two-phase claim whose rings are all confirmed: rung or ringing
+//	SettleAlarms                            settlement of every other row: the fate of its ring
+//	ExpireAlarms, KillAlarms, BuryAlarm,    alarms that end without a ring: expired or dead
+//	EndAlarms
 //
 // # Failures
 //
@@ -89,7 +92,7 @@
 //	connections                have pools of their own
 //	reads find no place        at most 16 wait for each place, 2 s; others: overloaded    the client repeats
 //	a read's client leaves     its statement ends (KILL, cancel request, interrupt),      not needed
-//	                           at the latest after ReadLimit
+//	                           at the latest after engine.ReadLimit
 //	node dies with a claim     the server rolls back (5 s idle, 10 s vanished client)     the rows are due again
 //	node dies with shards      its leases end                                             other nodes take them, with a new epoch
 //	node dies, two-phase       the row is ringing with next_try_time at the claim's end   a later claim, with the same ring number

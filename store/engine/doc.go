@@ -4,19 +4,42 @@
 // # Who does what
 //
 // A Driver contributes connections, statements, the class of each error, and measured fast paths. One method of a Driver is one or few
-// statements. It returns the raw error and repeats nothing. Store adds everything that does not depend on the engine:
+// statements. It returns the raw error and repeats nothing. Claims are the exception, see below. Store adds everything that does not depend
+// on the engine:
 //
-//	calls.go    deadlines, replays of definite rollbacks, kinds and counts of errors
-//	schema.go   migrations under a lock, the check of schema, build level and shard count
-//	read.go     places for reads (ReadGate), single reads, lists, keys in pieces
-//	due.go      due pages and their ends, overdue alarms
-//	upkeep.go   the pages of expiry, the pieces of a purge
-//	cluster.go  nodes and leases: the order of the statements of each transaction
-//	write.go    the plan of a write
-//	probe.go    write probes
-//	notice.go   notices between nodes, where the engine can pass them
+//	store.go       the Store, the time, durability, and the call of a Driver's Claim
+//	driver.go      the interfaces of a Driver
+//	calls.go       deadlines, replays of definite rollbacks, kinds and counts of errors
+//	class.go       the classes of errors, and the classes that are replayed
+//	metrics.go     the counts of errors and replays
+//	schema.go      migrations under a lock, the check of schema, build level and shard count
+//	migration.go   the migration files, and the run of their statements
+//	durability.go  the finding about the isolation level
+//	read.go        single reads, lists, keys in pieces
+//	readgate.go    places for reads
+//	list.go        the prefix of a list
+//	due.go         due pages and their ends, overdue alarms
+//	upkeep.go      the pages of expiry, the pieces of a purge
+//	cluster.go     nodes and leases: the order of the statements of each transaction
+//	write.go       the plan of a write
+//	probe.go       write probes
+//	notice.go      notices between nodes, where the engine can pass them
+//	row.go         the row of an alarm, in the order of its columns
+//	rows.go        the rows of attempts and keys, conversion of many rows
+//	decode.go      the columns of an alarm that may be unreadable
 //
-// Claims and settlements are still a single method of the Driver (Claims). They use Calls for deadlines, replays and errors.
+// # Claims
+//
+// A claim and its settlement are still methods of each Driver (Claims). Store.Claim only calls Driver.Claim. These methods use Calls to set
+// their deadline and to map their errors. Replays differ between the engines:
+//
+//	                             MySQL      PostgreSQL    SQLite
+//	transaction of a claim       replayed   not replayed  not replayed
+//	settlement, held claim       never replayed           no held claims
+//	settlement, two-phase claim  replayed   replayed      not replayed
+//
+// A claim that is not replayed fails with clock.ErrUnavailable. ring.Loop then returns the batch to its heap, and claims it again after a
+// pause. Package ring calls the settlement of a two-phase claim again until the claim ends.
 //
 // A call descends once. A set goes from Store.Write to the Driver's BeginWrite, then the plan calls the methods of WriteTx, and each of
 // these runs its statements. No method of a Driver calls the Store.
@@ -30,21 +53,24 @@
 // # Invariants
 //
 //  1. Every call has a deadline. A context without one gets Config.Timeout; a write that may wait gets that wait on top.
-//  2. A definite rollback is replayed, at most maxReplays times with jitter. So is ErrReplay. A COMMIT without a reply is
-//     clock.ErrUnconfirmed and is never replayed. Every other failure of the database is clock.ErrUnavailable.
+//  2. Store replays a transaction after a definite rollback or ErrReplay, at most maxReplays times with jitter. Reads are not
+//     replayed. Claims has its own replays. A COMMIT without a reply is clock.ErrUnconfirmed and is never replayed. Every other
+//     failure of the database is clock.ErrUnavailable.
 //  3. Only Driver.Classify judges errors, by type and code, never by text.
 //  4. A transaction that ends in an error is rolled back under a separate context (Tx.Rollback), also after a panic.
-//  5. clock.Op.Decide decides a write over rows that the transaction has locked. The plan is the same on every engine. A conditional UPDATE
-//     alone may decide a cancel of a scheduled alarm (WriteTx.Cancel), because Decide has no other verdict for such a row.
+//  5. clock.Op.Decide decides a write over rows that the transaction has locked. The WHERE of the UPDATE checks generation and state again,
+//     because an engine may ignore SKIP LOCKED. The plan is the same on every engine. A conditional UPDATE alone
+//     may decide a cancel of a scheduled alarm (WriteTx.Cancel), because Decide has no other verdict for such a row.
 //  6. Reads of requests have connections of their own and places in the ReadGate. A list keeps one row in memory.
 //  7. One transaction purges at most maxPurge alarms.
-//  8. An answer that is no failure, like an unknown alarm, is neither counted nor mapped.
+//  8. A result that is no failure, like an unknown alarm, is neither counted nor mapped.
 //
 // # Failures
 //
 //	what fails                 what happens                                               who heals it
-//	deadlock, serialization    the transaction runs again                                 not needed
+//	deadlock, serialization    the transaction runs again (invariant 2)                   not needed
 //	a lock is not free         the transaction runs again; a write then locks first       not needed
+//	a claim is not replayed    clock.ErrUnavailable                                       ring.Loop claims again
 //	reply to COMMIT lost       clock.ErrUnconfirmed                                       the caller repeats; that is safe
 //	server is read-only        ErrReadOnly; the Driver drops its connections              new connections find the primary
 //	build is too old           store.ErrOldBuild, from Check and from each transaction    a newer node

@@ -14,7 +14,8 @@ import (
 )
 
 // Driver is what an engine contributes to a Store: its connections, its statements and the meaning of its errors. A method runs one or
-// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error.
+// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error. Only
+// the methods of Claims differ: they set a deadline and map their errors, and some replay their transaction.
 type Driver interface {
 	Errors
 	Schema
@@ -174,7 +175,8 @@ type WriteTry struct {
 	Shards    int           // shard count of the database
 }
 
-// Claims takes due alarms.
+// Claims takes due alarms. Claim and the methods of its Settler are whole calls: they set a deadline, and return errors with a kind of
+// package clock. The package comment says which transactions each engine replays.
 type Claims interface {
 	store.Claimer
 }

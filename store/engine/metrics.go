@@ -57,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 }
 
 // countError counts an error that was mapped to a kind of package clock, and returns it. It counts neither nil
-// nor clock.ErrNotFound, which is an answer.
+// nor clock.ErrNotFound, which is no failure.
 func (m *metrics) countError(err error) error {
 	if err == nil || errors.Is(err, clock.ErrNotFound) {
 		return err

@@ -116,9 +116,9 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 	return decisions, nil
 }
 
-// writeGroup applies a group of ops within tx. It handles the common cases first, in one statement each: it
-// inserts sets as if all keys were new, and cancels alarms as if all were scheduled. It then locks, decides and rewrites the remaining
-// rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
+// writeGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one statement each:
+// Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An engine that gains nothing from that
+// leaves the rows. writeGroup then locks, decides and rewrites the remaining rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
 func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
 	w := write{
 		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
