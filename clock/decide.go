@@ -135,13 +135,13 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
 			Detail: "another transaction on the database has inserted the alarm and has not ended yet; repeat the request",
 		}
-	case row == nil || !row.Claimed():
+	case row == nil || !row.Claimed(): // a held claim, or another write, has locked the row: the refusal below
 	case o.Answer != nil: // the sender of an answer knows that the ring arrived
 		return &Error{
 			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
 			Detail: "the ring is not yet known as delivered; repeat the answer",
 		}
-	default:
+	default: // a two-phase claim has taken the row: its ring may have been handed over
 		return refuseInDoubt(row).Err
 	}
 	return &Error{

@@ -4,20 +4,33 @@
 //
 // # The life of an alarm
 //
-//	          set                      due, claimed             confirmed
-//	(no row) ─────▶ scheduled ──────────────────────▶ (in flight) ─────────▶ rung
-//	                 ▲  │  ▲ ▲                          │      │               ▲
-//	   set re-arms   │  │  │ └──────────────────────────┘      │ confirmed,    │
-//	 (generation+1), │  │  │     returned, nacked:             │ with          │
-//	 kick revives    │  │  │     retry_times+1                 ▼ ack_timeout   │
-//	 dead, expired   │  │  │     in doubt: same ring again   ringing ──────────┘
-//	                 │  │  │                                 │ │ ▲ │   ack
-//	                 │  │  └─────────────────────────────────┘ │ └─┘ touch: more time
-//	                 │  │              release                 │
-//	                 │  │ cancel                               │ bury; or not acknowledged:
-//	                 │  ▼                                      ▼ rings again, up to max_rings
-//	 rung expired dead cancelled ◀────────────────────────── dead
-//	                              discard (expired ones too)
+//	          set               due, claimed               confirmed
+//	(no row) ─────▶ scheduled ────────────────▶ (in flight) ────────────▶ rung
+//	                 ▲  ▲  ▲                      │  ▲  │                  ▲
+//	                 │  │  └──────────────────────┘  │  │ confirmed, with  │
+//	                 │  │ returned, nacked, refused: │  │ ack_timeout      │ ack
+//	                 │  │ retry_times+1              │  │                  │
+//	                 │  │ in doubt: same ring again  │  ▼                  │
+//	                 │  └───────────────────────── ringing ────────────────┘
+//	   set re-arms   │       release                │ ▲ │
+//	 (generation+1), │                              └─┘ │ bury, or
+//	 kick revives    │                            touch │ max_rings used up
+//	 dead, expired   │                                  ▼
+//	 rung, expired, dead, cancelled                    dead
+//
+// A ringing alarm without an acknowledgement is claimed again at next_try_time, as the next ring. That ring has the outcomes of any
+// other ring. So a ringing alarm becomes scheduled when its next ring is returned, nacked, refused or in doubt. It stays ringing when
+// the ring was not sent.
+//
+// The other arrows:
+//
+//	scheduled, ringing     ─▶ scheduled   a different set (generation+1), unless a ring is in flight or in doubt
+//	scheduled, ringing     ─▶ dead        a failed try used up the retries (returned, nacked, refused); the row cannot be read
+//	scheduled, ringing     ─▶ expired     latest_ring_at has passed at a claim or at the expiry pass
+//	scheduled              ─▶ cancelled   cancel, unless a ring is in doubt
+//	dead, expired          ─▶ cancelled   discard
+//	scheduled, in doubt    ─▶ rung, dead, scheduled, ringing
+//	                                      ack, bury, release, touch: an answer proves that the ring in doubt arrived
 //
 // In flight is not a stored state while a held claim keeps its transaction open. A two-phase claim (SQLite, stream) commits the
 // row as ringing, with rung_at empty and next_try_time at the claim's end.

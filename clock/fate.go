@@ -19,7 +19,7 @@ const (
 
 // Fate is the outcome of a ring, and the row after it.
 type Fate struct {
-	Outcome Outcome // Reason has at most MaxReason bytes
+	Outcome Outcome // its Reason has at most MaxReason bytes
 	RingRow
 }
 

@@ -64,7 +64,8 @@ func (o Outcome) mayHaveArrived() bool {
 	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
 }
 
-// MaxReason is the longest last_error, in bytes.
+// MaxReason is the longest last_error, in characters, as in the database's column. The reasons of outcomes and answers are cut to as
+// many bytes, so they never have more characters. The last_error of an expired alarm is cut by characters.
 const MaxReason = 500
 
 // bounded cuts s to MaxReason bytes, see cut.

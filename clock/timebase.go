@@ -29,7 +29,7 @@ func (c TimebaseConfig) Validate() error {
 		errs = append(errs, errors.New("time sample interval must be from 10ms to 1m: the longer, the later rings are, by 0.5ms a second"))
 	}
 	if c.MaxAge < 3*c.Interval {
-		errs = append(errs, errors.New("time sample max age must be at least three intervals, or one slow answer makes the time unknown"))
+		errs = append(errs, errors.New("time sample max age must be at least three intervals, or one slow sample makes the time unknown"))
 	}
 	return errors.Join(errs...)
 }

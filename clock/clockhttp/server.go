@@ -36,7 +36,7 @@ var _ Alarms = (*clock.Service)(nil)
 // Deps holds the parts that the server calls.
 type Deps struct {
 	Alarms     Alarms
-	Streams    Streams          // source of rings streams; nil: rings go to RabbitMQ
+	Streams    Streams          // source of streams of rings; nil: no application rings to a stream
 	Nodes      Nodes            // reader of the nodes; nil: GET /v1/nodes is 503
 	Readiness  func() Readiness // state for /readyz; must not block
 	Log        *slog.Logger
