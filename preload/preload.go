@@ -234,8 +234,8 @@ func (p *Preloader) announce(rows []store.Due) {
 	}
 }
 
-// Rewind lets the loaders read all due alarms once more. It is for events after which the heap may miss any alarm, for example when the
-// database's clock was set back.
+// Rewind lets the loaders read all due alarms once more. Refresh calls it while the database's time is unknown, because it then cannot
+// tell which alarms are recent.
 func (p *Preloader) Rewind() {
 	for _, l := range p.loaders {
 		l.rewind()

@@ -61,7 +61,7 @@ func (cs *crews) of(application string) *crew {
 	return cs.all[slices.IndexFunc(cs.all, func(c *crew) bool { return c.Route == route })]
 }
 
-// lookAtTargets notes which targets are usable, and reports whether any is.
+// lookAtTargets notes for each target whether it is usable. It reports whether at least one is usable.
 func (cs *crews) lookAtTargets() bool {
 	anyUsable := false
 	for _, c := range cs.all {

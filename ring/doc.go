@@ -30,12 +30,14 @@
 //  6. The heap leaves a row out when there is no room, or when its application is restricted. The loader learns the application
 //     and the position of the first missing row, and reads again when the heap has room. So a row that was loaded once never
 //     waits for a sweep.
-//  7. A full share of the heap takes room from the application with the most entries: if it has many more than the application
-//     that needs room, or if its entries are due later. Due alarms are popped by turns. So a flood of one application delays
-//     only its own alarms. Of one application's alarms that are due at one instant, the higher priority (the lower rank) is
-//     popped first, whichever loader read them. No priority of one application precedes another application's turn. Neither
-//     Offer nor pop looks at all applications. Only a share that has more applications than room is sorted, once per half of
-//     its capacity in rows.
+//  7. A flood of one application delays only its own alarms:
+//     Room: a full share of the heap takes room from the application with the most entries, if it has many more than the
+//     application that needs room, or if its entries are due later.
+//     Turns: applications with due alarms take turns. No priority precedes another application's turn.
+//     Rank: of one application's alarms with one due time, the alarm with the lower rank (the higher priority) is popped first,
+//     whichever loader read it.
+//     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
+//     of its capacity in rows.
 //  8. Memory is bounded by four limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows
 //     and BatchBytes; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park
 //     one entry beyond maxParkedAll.

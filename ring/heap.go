@@ -186,8 +186,9 @@ func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry
 	return dst
 }
 
-// expectReoffer prepares the offer of rows that a ring has changed and that are still in flight. It drops a row when something
-// newer is known of it. Of the rows that it returns, it believes the next offer even if that equals the popped entry.
+// expectReoffer prepares the offer of rows that ring again. Their rings changed the rows, and their ids are still in flight. It drops
+// a row that a set or cancel has changed meanwhile, because that change is newer. For each row that it returns it notes the change. The
+// next offer of the row then counts as news, even with the due time and rank of the popped entry.
 func (h *Heap) expectReoffer(rows []store.Due) []store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()

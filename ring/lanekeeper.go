@@ -52,7 +52,7 @@ type laneKeeper struct {
 	err          error     // last failure of the series; nil: none
 	warned       bool      // the series was logged as a warning
 	nextOpen     time.Time // earliest time of the next try to open
-	shouldBeOpen bool      // the target was usable at the last look, so the lane should be open
+	shouldBeOpen bool      // the target was usable at the last check, so the lane should be open
 	lastWorked   time.Time // last time at which the lane worked or the target became usable; zero before the first try
 }
 
@@ -106,7 +106,7 @@ func (k *laneKeeper) await(ctx context.Context) bool {
 	return false
 }
 
-// openWait returns the wait before the next look, or now if the lane should be opened now.
+// openWait returns the wait before the next check, or now if the lane should be opened now.
 func (k *laneKeeper) openWait(usable bool) (wait time.Duration, now bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

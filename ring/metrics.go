@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		batchRings:    histogram("batch_rings", "Number of rings in a claim.", prometheus.ExponentialBuckets(1, 2, 13)),
 		claimSeconds:  histogram("claim_seconds", "Time of a claim.", round),
 		settleSeconds: histogram("settle_seconds", "Time to write the outcomes of a claim and to commit them.", round),
-		roundSeconds:  histogram("round_seconds", "Time of a whole claim: claim, delivery and settlement.", round),
+		roundSeconds:  histogram("round_seconds", "From the begin of a claim to the end of its settlement.", round),
 		databaseErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_ring_database_errors_total", Help: "Batches that failed because of a database error.",
 		}),

@@ -259,9 +259,11 @@ func (s *share) takeMissing() []store.Due {
 	return missing
 }
 
-// hasRoomFor reports whether there is room for an application's missing rows, which begin at a position. Either the share has
-// room for every application, or three conditions hold: the application's queue is low, it would be empty before the share falls
-// to half, and the share is not full or the longest queue yields.
+// hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the first of them. It
+// does if the share has room for every application. Otherwise three conditions must hold:
+//   - The application's queue is low.
+//   - The queue would be empty before the share falls to half.
+//   - The share is not full, or the longest queue yields its place.
 func (s *share) hasRoomFor(application string, from store.Position) bool {
 	if s.roomy() {
 		return true

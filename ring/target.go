@@ -14,7 +14,9 @@ type Target interface {
 	// Accepts reports whether rings of the application can be handed over now. While it is false, the application's alarms wait
 	// in the database: no claim, no counted try.
 	Accepts(application string) bool
-	// Changed returns a channel of capacity 1. It is signalled when the results of Usable or Accepts may have changed.
+	// Changed returns a channel of capacity 1. It is signalled when Usable may have become nil, or when Accepts may have become true
+	// for an application. Then waiting alarms can ring at once. The opposite changes need no signal: the loop calls both methods before
+	// it hands out a batch, and rings that come too late for that are Unsent.
 	Changed() <-chan struct{}
 	// Lane returns a new lane for one worker. Lanes are independent of each other.
 	Lane() Lane

@@ -71,7 +71,7 @@ type serveFlags struct {
 	MaxPayload   int           `env:"CLOCKD_MAX_PAYLOAD" default:"65536" help:"Bytes of a payload, at most."`
 
 	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Concurrent write transactions, at most."`
-	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches that ring at the same time, each with a database connection and a channel to the broker."`
+	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches that ring at the same time, each with a database connection and a connection to the broker."`
 	RingBatch    int           `env:"CLOCKD_RING_BATCH" help:"Alarms of a batch, at most; by default 300, on SQLite 500."`
 	HeapEntries  int           `env:"CLOCKD_HEAP_ENTRIES" default:"100000" help:"Alarms in memory, at most."`
 	PreloadAhead time.Duration `env:"CLOCKD_PRELOAD_WINDOW" default:"30s" help:"How far ahead alarms are loaded into memory."`

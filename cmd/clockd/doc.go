@@ -1,10 +1,18 @@
 // Command clockd is the alarm clock for services. The README describes it, and docs/ explains how to run it.
 //
-// This package alone imports all the others. It reads the configuration, joins the domain, the store, the ring, the preloader and
-// the HTTP server with fx, and owns every goroutine through one runner:
+// This package reads the configuration and joins the parts with fx. It imports the domain (clock, clockhttp), the store and the adapter
+// of each engine, the ring and its targets (rabbit, stream), and the loaders with leases and wake-ups (preload, lease, wake). No other
+// package of the service imports all of these. The adapters import store/engine and schema.
 //
-//	start   store (migrate, check) ▸ database clock ▸ broker ▸ ring ▸ preload ▸ writer ▸ upkeep ▸ HTTP ▸ leases
-//	stop    the reverse order, so senders stop before receivers; each has time to drain
+// One runner owns the goroutine of each component. The function own in wiring.go has their order:
+//
+//	before  store: opened, migrated, checked; then the first sample of the database clock
+//	start   database clock ▸ broker ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸ retention ▸ overdue ▸ audit ▸
+//	        answers ▸ http ▸ leases
+//	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
+//
+// Each exchange has a component "broker" and a component "answers". A service that rings to the stream alone has neither. It has
+// wake-ups only if its database passes notices.
 //
 // It also paces the garbage collector (cmd/internal/gcpace): it uses spare memory to collect less often, unless GOGC is set.
 //

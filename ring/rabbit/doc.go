@@ -11,10 +11,20 @@
 // The library's own listener for confirms does not work here: it gets acks that arrive out of order only if the library itself counts the
 // messages.
 //
-// A delivery for the quarantine opens one more channel for each application, on the lane's connection. A quorum queue without a majority
-// does not confirm. Before the broker routes the first message of a channel to a queue, it registers the channel with the queue, and waits
-// up to a minute for that. All later messages of the channel wait too. On separate channels the messages of other applications are
-// confirmed meanwhile.
+//	lane ──▶ link (a connection) ─┬─▶ own channel      all rings of a healthy batch; the first application of a quarantine delivery
+//	                              └─▶ side channels    one for each further application of a quarantine delivery
+//
+//	messages ──▶ mux ──▶ TLS (if any) ──▶ wire ──▶ socket     the wire bounds, gathers and counts the writes
+//	lane ◀── confirms ◀── mux ◀── TLS ◀── wire ◀── socket     the mux takes acks and nacks out of the frames that it reads
+//
+// The lane turns this into outcomes (lane.go). The mux notes an ack or nack in the confirms of the message's channel: confirmed or
+// nacked. A return before the ack makes the ring returned. If the broker closes the channel because of a message, the unresolved rings
+// are refused. For every other ring the wire tells whether a byte of it was written: without one the ring is unsent, else doubtful.
+//
+// A delivery for the quarantine opens one more channel for each further application, on the lane's connection: the side channels. A quorum
+// queue without a majority does not confirm. Before the broker routes the first message of a channel to a queue, it registers the channel
+// with the queue, and waits up to a minute for that. All later messages of the channel wait too. On separate channels the messages of
+// other applications are confirmed meanwhile.
 //
 // Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
 //

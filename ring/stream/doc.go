@@ -1,5 +1,6 @@
-// Package stream is the target of a node without a broker: rings go to subscribers that hold a connection open, such as the
-// server-sent events of clockhttp. Subscribers of one application share its rings.
+// Package stream is the target of applications whose rings go to subscribers. A subscriber holds a connection open, such as the
+// server-sent events of clockhttp. The Router of package ring decides by application between this target and others. Subscribers of
+// one application share its rings.
 //
 // # Invariants
 //

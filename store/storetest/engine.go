@@ -23,7 +23,7 @@ type Engine struct {
 	New func(tb testing.TB) *Database
 	// Allocations is the highest number of allocations for a ring's claim and settlement together.
 	Allocations int
-	// Unreachable returns a store whose database does not answer.
+	// Unreachable returns a store whose database cannot be reached.
 	Unreachable func(tb testing.TB) store.Store
 	// Plans checks the plans of the hot statements (due scan, claim, list, purge, overdue) with EXPLAIN: each must read only the rows
 	// that it returns. db holds a million finished alarms and a thousand due alarms of application "plan". Plans must gather statistics
