@@ -141,7 +141,8 @@ type Settler interface {
 //
 // Claim writes ClaimRequest.RowAfterClaim to a taken row. There are three such rows: with AtMostOnce the row of a ring in doubt,
 // otherwise with a Lease a claimed row, otherwise the row of a confirmed ring. Settle writes the rows whose fate is another row
-// (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or paused, and does not report them.
+// (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or
+// paused, and does not report them.
 //
 // Held claims use a connection pool of their own, so requests never wait for rings.
 type Claimer interface {

@@ -28,21 +28,21 @@
 //	rows.go        the rows of attempts and keys, conversion of many rows
 //	decode.go      the columns of an alarm that may be unreadable
 //
+// A call descends once. A set goes from Store.Write to the Driver's BeginWrite, then the plan calls the methods of WriteTx, and each of
+// these runs its statements. No method of a Driver calls the Store.
+//
 // # Claims
 //
 // A claim and its settlement are still methods of each Driver (Claims). Store.Claim only calls Driver.Claim. These methods use Calls to set
 // their deadline and to map their errors. Replays differ between the engines:
 //
-//	                             MySQL      PostgreSQL    SQLite
-//	transaction of a claim       replayed   not replayed  not replayed
-//	settlement, held claim       never replayed           no held claims
-//	settlement, two-phase claim  replayed   replayed      not replayed
+//	                             MySQL         PostgreSQL    SQLite
+//	transaction of a claim       replayed      not replayed  not replayed
+//	settlement, held claim       not replayed  not replayed  has no held claims
+//	settlement, two-phase claim  replayed      replayed      not replayed
 //
-// A claim that is not replayed fails with clock.ErrUnavailable. ring.Loop then returns the batch to its heap, and claims it again after a
-// pause. Package ring calls the settlement of a two-phase claim again until the claim ends.
-//
-// A call descends once. A set goes from Store.Write to the Driver's BeginWrite, then the plan calls the methods of WriteTx, and each of
-// these runs its statements. No method of a Driver calls the Store.
+// After a definite rollback, a claim without replays fails with clock.ErrUnavailable. ring.Loop then returns the batch to its heap, and
+// claims it again after a pause. Package ring calls the settlement of a two-phase claim again until the claim ends.
 //
 // # Why this shape
 //
@@ -54,13 +54,12 @@
 //
 //  1. Every call has a deadline. A context without one gets Config.Timeout; a write that may wait gets that wait on top.
 //  2. Store replays a transaction after a definite rollback or ErrReplay, at most maxReplays times with jitter. Reads are not
-//     replayed. Claims has its own replays. A COMMIT without a reply is clock.ErrUnconfirmed and is never replayed. Every other
-//     failure of the database is clock.ErrUnavailable.
+//     replayed. Claims has its own replays. A COMMIT without a reply is never replayed. Calls.MapError gives each error its kind.
 //  3. Only Driver.Classify judges errors, by type and code, never by text.
 //  4. A transaction that ends in an error is rolled back under a separate context (Tx.Rollback), also after a panic.
 //  5. clock.Op.Decide decides a write over rows that the transaction has locked. The WHERE of the UPDATE checks generation and state again,
-//     because an engine may ignore SKIP LOCKED. The plan is the same on every engine. A conditional UPDATE alone
-//     may decide a cancel of a scheduled alarm (WriteTx.Cancel), because Decide has no other verdict for such a row.
+//     because an engine may ignore SKIP LOCKED. The plan is the same on every engine. A conditional UPDATE alone may decide a cancel of a
+//     scheduled alarm (WriteTx.Cancel), because Decide has no other verdict for such a row.
 //  6. Reads of requests have connections of their own and places in the ReadGate. A list keeps one row in memory.
 //  7. One transaction purges at most maxPurge alarms.
 //  8. A result that is no failure, like an unknown alarm, is neither counted nor mapped.
@@ -70,7 +69,7 @@
 //	what fails                 what happens                                               who heals it
 //	deadlock, serialization    the transaction runs again (invariant 2)                   not needed
 //	a lock is not free         the transaction runs again; a write then locks first       not needed
-//	a claim is not replayed    clock.ErrUnavailable                                       ring.Loop claims again
+//	a claim without replays    clock.ErrUnavailable                                       ring.Loop claims again
 //	reply to COMMIT lost       clock.ErrUnconfirmed                                       the caller repeats; that is safe
 //	server is read-only        ErrReadOnly; the Driver drops its connections              new connections find the primary
 //	build is too old           store.ErrOldBuild, from Check and from each transaction    a newer node
