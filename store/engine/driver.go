@@ -91,10 +91,9 @@ type MigrationSession struct {
 
 // Reads are the reads of requests. They may hang, so they have connections of their own.
 type Reads interface {
-	// ReadAlarm returns the row of the key, or sql.ErrNoRows.
-	ReadAlarm(ctx context.Context, k clock.Key) (Row, error)
-	// ReadAttempts returns the newest limit attempts of the alarm, newest first.
-	ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]AttemptRow, error)
+	// ReadAlarm returns the row of the key, or sql.ErrNoRows, and the alarm's newest limit attempts, newest first. On a server the
+	// attempts may be newer than the row: a snapshot of both would cost two more round trips.
+	ReadAlarm(ctx context.Context, k clock.Key, limit int) (Row, []AttemptRow, error)
 	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
 	ReadList(ctx context.Context, q *ListQuery, take func(*Row) bool) error
 	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).

@@ -30,7 +30,7 @@ func (s *Store) Get(ctx context.Context, k clock.Key) (a *clock.Alarm, err error
 }
 
 func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
-	row, err := s.driver.ReadAlarm(ctx, k)
+	row, attempts, err := s.driver.ReadAlarm(ctx, k, clock.MaxAttempts)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, unknownAlarm(k)
 	}
@@ -38,10 +38,6 @@ func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 		return nil, err
 	}
 	a := row.Alarm()
-	attempts, err := s.driver.ReadAttempts(ctx, a.ID, clock.MaxAttempts)
-	if err != nil {
-		return nil, fmt.Errorf("attempts: %w", err)
-	}
 	a.Attempts = make([]clock.Attempt, len(attempts))
 	for i := range attempts {
 		a.Attempts[i] = attempts[i].attempt()

@@ -8,16 +8,14 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// ReadAlarm reads one row (GetAlarm).
-func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error) {
+// ReadAlarm reads one row and then the newest attempts (GetAlarm, ListAttempts).
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.Row, []engine.AttemptRow, error) {
 	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
-	return engine.Row(row), err
-}
-
-// ReadAttempts reads the newest attempts of an alarm (ListAttempts).
-func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]engine.AttemptRow, error) {
-	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: alarmID, RowLimit: int32(limit)})
-	return engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
+	if err != nil {
+		return engine.Row{}, nil, err
+	}
+	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int32(limit)})
+	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
 // ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,9 @@ func (d *Driver) DropConnections() {}
 func commitError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) { // database/sql checked ctx before it sent the COMMIT
 		return err
+	}
+	if errors.Is(err, sql.ErrTxDone) { // ctx has ended, and database/sql has rolled back
+		return errors.Join(err, ctx.Err())
 	}
 	if hasCode(err, lib.SQLITE_BUSY, lib.SQLITE_FULL, lib.SQLITE_CONSTRAINT, lib.SQLITE_READONLY) {
 		return err

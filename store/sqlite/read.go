@@ -9,16 +9,19 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// ReadAlarm reads one row (GetAlarm).
-func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key) (engine.Row, error) {
-	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
-	return engine.Row(row), err
-}
-
-// ReadAttempts reads the newest attempts of an alarm (ListAttempts).
-func (d *Driver) ReadAttempts(ctx context.Context, alarmID int64, limit int) ([]engine.AttemptRow, error) {
-	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: alarmID, RowLimit: int64(limit)})
-	return engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
+// ReadAlarm reads one row and the newest attempts, as of one moment (GetAlarm, ListAttempts).
+func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.Row, []engine.AttemptRow, error) {
+	t, err := d.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return engine.Row{}, nil, err
+	}
+	defer func() { _ = t.Rollback() }()
+	row, err := d.q.GetAlarm(ctx, t, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	if err != nil {
+		return engine.Row{}, nil, err
+	}
+	rows, err := d.q.ListAttempts(ctx, t, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int64(limit)})
+	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
 // ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the context ends
