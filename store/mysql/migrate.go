@@ -17,7 +17,8 @@ import (
 const migrateLockWait = 1
 
 // migrateSession prepares a migrating session after prepareSession: changes of the schema may take long.
-const migrateSession = "SET SESSION innodb_lock_wait_timeout = 60, wait_timeout = 28800, net_write_timeout = 60"
+// schemaProbe reads quoted names.
+const migrateSession = "SET SESSION innodb_lock_wait_timeout = 60, wait_timeout = 28800, net_write_timeout = 60, sql_quote_show_create = 1"
 
 // Migrations returns the migration files of this engine, in the root directory.
 func Migrations() fs.FS {
