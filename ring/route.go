@@ -26,6 +26,9 @@ func validateRoutes(workers int, routes []*Route, router Router) error {
 	var errs []error
 	names := map[string]bool{}
 	for _, r := range routes {
+		if r.Target == nil {
+			errs = append(errs, fmt.Errorf("ring route %q has no target", r.Name))
+		}
 		if r.Name == "" || names[r.Name] {
 			errs = append(errs, fmt.Errorf("ring routes must have different names, but %q is empty or comes twice", r.Name))
 		}
