@@ -333,7 +333,7 @@ func (p *process) inState(application, state string) int {
 	count, more := 0, ""
 	for {
 		var page listed
-		path := "/v1/applications/" + application + "/alarms?limit=1000&state=" + state + more
+		path := "/v1/applications/" + application + "/alarms?limit=100&state=" + state + more
 		eventually(p.t, "a page is listed", func() bool { // 503 while the database is busy
 			page = listed{}
 			status, _, err := p.decode(http.MethodGet, path, nil, &page)

@@ -126,10 +126,10 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			g.set(false)
 			awaitRung(t, orders, 2*count)
 
-			p.subscribeWithoutReading("live-stuck")
 			for i := range count {
 				p.must(http.StatusCreated, http.MethodPut, alarmPath("live-stuck", fmt.Sprint(i)), map[string]any{"delay": "1s", "text": strings.Repeat("x", 60_000)})
 			}
+			p.subscribeWithoutReading("live-stuck") // after the sets: the server soon closes the stream of a subscriber that does not read
 			eventually(t, "the stuck subscriber gets rings", func() bool { return p.inState("live-stuck", "ringing") > 0 })
 			for i := range 5 {
 				set(fmt.Sprint("third", i))
