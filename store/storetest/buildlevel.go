@@ -36,6 +36,8 @@ func testBuildLevel(t *testing.T, f *fixture) {
 
 	f.requireBuildLevel(store.BuildLevel() + 1)
 	defer f.requireBuildLevel(store.BuildLevel())
+	claimed.settle(t0, everyRing(clock.Confirmed))
+	same(t, "state of the claimed alarm", f.get("rung").State, clock.Rung)
 	same(t, "oldest build level", f.cluster().OldestBuild, store.BuildLevel()+1)
 	for _, once := range []bool{false, true} {
 		r := f.request(t0+5, before["due"].ID, before["once"].ID, before["late"].ID)
@@ -75,9 +77,6 @@ func testBuildLevel(t *testing.T, f *fixture) {
 	if err := f.Check(t.Context()); !errors.Is(err, store.ErrOldBuild) || errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("check: %v", err)
 	}
-	claimed.settle(t0, everyRing(clock.Confirmed))
-	same(t, "state of the claimed alarm", f.get("rung").State, clock.Rung)
-
 	f.requireBuildLevel(store.BuildLevel())
 	ok(t, f.Check(t.Context()), "check")
 	f.set(t0+5, set("new", t0))
