@@ -108,7 +108,7 @@ func localTimebase(tb testing.TB) *Timebase {
 // BenchmarkWriter measures the Writer alone. A caller submits batches of 100 new keys to a store that does nothing.
 func BenchmarkWriter(b *testing.B) {
 	const batch = 100
-	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: freeStore{}, Time: localTimebase(b), Waker: wakerFunc(func([]Decision) {})})
+	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: freeStore{}, Time: localTimebase(b), Listener: listenerFunc(func([]Decision) {})})
 	if err != nil {
 		b.Fatal(err)
 	}

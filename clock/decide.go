@@ -151,7 +151,7 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 }
 
 func refuseUnknown(key Key) Decision {
-	return refuse(nil, ErrNotFound, CodeUnknownAlarm, fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID))
+	return Decision{Verdict: Refuse, Err: UnknownAlarm(key)}
 }
 
 func refuseInDoubt(row *Alarm) Decision {

@@ -55,7 +55,7 @@
 //	background  the database's clock, and the waits of background tasks
 //	            timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
-//	            store.go waker.go metrics.go dropreason.go stream.go
+//	            store.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_dead.go decision.go fate.go
 //	requests    what applications and people ask, and its validation

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -82,6 +83,13 @@ func Unconfirmed(cause error) error {
 	return &Error{
 		Kind: ErrUnconfirmed, Code: CodeUnconfirmed, RetryAfter: time.Second, Cause: cause,
 		Detail: "the database did not say whether the change was committed; repeating the request is safe",
+	}
+}
+
+// UnknownAlarm returns the ErrNotFound of a key without a row.
+func UnknownAlarm(key Key) error {
+	return &Error{
+		Kind: ErrNotFound, Code: CodeUnknownAlarm, Detail: fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID),
 	}
 }
 

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -33,6 +34,11 @@ func fnv1a(h uint64, s string) uint64 {
 		h = (h ^ uint64(s[i])) * fnvPrime
 	}
 	return h
+}
+
+// Compare orders keys by application, then by business id, byte for byte. All transactions lock keys in this order.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Application, other.Application), strings.Compare(k.BusinessID, other.BusinessID))
 }
 
 // Validate returns an ErrInvalid that names the offending part of the key, or nil.

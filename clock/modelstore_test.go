@@ -207,10 +207,10 @@ func (m *modelStore) transactions() []int {
 	return sizes
 }
 
-// wakerFunc is a Waker.
-type wakerFunc func(written []Decision)
+// listenerFunc is a CommitListener.
+type listenerFunc func(written []Decision)
 
-func (f wakerFunc) Wake(written []Decision) { f(written) }
+func (f listenerFunc) Committed(written []Decision) { f(written) }
 
 // testService is a running Service on a modelStore, in a synctest bubble.
 type testService struct {
@@ -238,7 +238,7 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		}
 		s := &testService{store: st, clock: c, ended: make(chan struct{}), ops: map[Verdict]int{}, dropped: map[DropReason]int{}}
 		var err error
-		s.Service, err = NewService(cfg, ServiceDeps{Store: st, Time: tb, Waker: wakerFunc(s.wake), Metrics: Metrics{Op: s.countOp, Dropped: s.countDrop}})
+		s.Service, err = NewService(cfg, ServiceDeps{Store: st, Time: tb, Listener: listenerFunc(s.wake), Metrics: Metrics{Op: s.countOp, Dropped: s.countDrop}})
 		if err != nil {
 			t.Fatal(err)
 		}

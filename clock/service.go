@@ -44,12 +44,12 @@ type Service struct {
 
 // ServiceDeps are the parts that the Service uses.
 type ServiceDeps struct {
-	Store   Store
-	Prober  WriteProber // nil: only requests show whether writes succeed
-	Time    *Timebase
-	Waker   Waker
-	Metrics Metrics      // the zero value drops measurements
-	Log     *slog.Logger // nil: no log
+	Store    Store
+	Prober   WriteProber // nil: only requests show whether writes succeed
+	Time     *Timebase
+	Listener CommitListener
+	Metrics  Metrics      // the zero value drops measurements
+	Log      *slog.Logger // nil: no log
 }
 
 // NewService returns a Service. It writes nothing until Run is called.
@@ -61,7 +61,7 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	writer := newWriter(cfg.Writer, cfg.MaxPayload, writerDeps{
-		store: deps.Store, prober: deps.Prober, time: deps.Time, waker: deps.Waker, metrics: deps.Metrics, log: deps.Log,
+		store: deps.Store, prober: deps.Prober, time: deps.Time, listener: deps.Listener, metrics: deps.Metrics, log: deps.Log,
 	})
 	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer}, nil
 }

@@ -57,7 +57,7 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 			t.Errorf("asked for %v, want %v", s.store.keysCalls, want)
 		}
 		if !slices.ContainsFunc(s.woken, func(d Decision) bool { return d.Verdict == Amend && d.Alarm.BusinessID == "b" }) {
-			t.Error("the waker did not get the release")
+			t.Error("the listener did not get the release")
 		}
 	})
 }

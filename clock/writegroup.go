@@ -143,7 +143,7 @@ func (w *Writer) requeue(p *Pending) {
 	w.countReady(p.app)
 }
 
-// write applies the ops in one transaction, calls the waker, and returns one decision for each op.
+// write applies the ops in one transaction, tells the listener, and returns one decision for each op.
 func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Decision {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -167,6 +167,6 @@ func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Deci
 		}
 		return decisions
 	}
-	w.waker.Wake(decisions)
+	w.listener.Committed(decisions)
 	return decisions
 }

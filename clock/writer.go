@@ -19,7 +19,7 @@ type Writer struct {
 	cfg            WriterConfig
 	store          Store
 	time           *Timebase
-	waker          Waker
+	listener       CommitListener
 	metrics        Metrics
 	watch          *writeWatch
 	largestPayload int // bytes of the largest stored payload, as far as known
@@ -44,17 +44,17 @@ type Writer struct {
 
 // writerDeps are the parts that the Writer uses; ServiceDeps describes them.
 type writerDeps struct {
-	store   Store
-	prober  WriteProber
-	time    *Timebase
-	waker   Waker
-	metrics Metrics
-	log     *slog.Logger
+	store    Store
+	prober   WriteProber
+	time     *Timebase
+	listener CommitListener
+	metrics  Metrics
+	log      *slog.Logger
 }
 
 func newWriter(cfg WriterConfig, maxPayload int, deps writerDeps) *Writer {
 	return &Writer{
-		cfg: cfg, store: deps.store, time: deps.time, waker: deps.waker, metrics: deps.metrics,
+		cfg: cfg, store: deps.store, time: deps.time, listener: deps.listener, metrics: deps.metrics,
 		watch:          newWriteWatch(deps.log, deps.prober, deps.time),
 		largestPayload: max(maxPayload, DefaultMaxPayload), // stored payloads may be older than a lower limit
 		groupReady:     make(chan struct{}, 1),

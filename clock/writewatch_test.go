@@ -51,7 +51,7 @@ func withFaultyStore(t *testing.T, f func(t *testing.T, s *Service, st *faultySt
 		var log bytes.Buffer
 		st := &faultyStore{modelStore: newModelStore()}
 		s, err := NewService(DefaultServiceConfig(), ServiceDeps{
-			Store: st, Prober: st, Time: tb, Waker: wakerFunc(func([]Decision) {}), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Store: st, Prober: st, Time: tb, Listener: listenerFunc(func([]Decision) {}), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)

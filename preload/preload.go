@@ -179,9 +179,9 @@ func (p *Preloader) byLoader(shards []int) [][]int {
 // Owned returns the shards that this node owns.
 func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
-// Wake takes the decisions that this node just committed. It removes the changed alarms from the heap, offers their new rows before the
+// Committed takes the decisions that this node just committed. It removes the changed alarms from the heap, offers their new rows before the
 // watermarks, and announces the new rows to the other nodes.
-func (p *Preloader) Wake(written []clock.Decision) {
+func (p *Preloader) Committed(written []clock.Decision) {
 	due := make([]store.Due, 0, len(written))
 	gone := make([][]int64, len(p.loaders))
 	for i := range written {

@@ -225,7 +225,7 @@ func (r *rig) write(id int64, due clock.Instant) {
 		delete(r.table.rows, id)
 	}
 	r.table.mu.Unlock()
-	r.Wake([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
+	r.Committed([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
 		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10)},
 		RingRow: clock.RingRow{NextTryTime: due},
 	}}})

@@ -448,7 +448,7 @@ func (c *cluster) set(by *clusterNode, application, id string, delay time.Durati
 		return 0
 	}
 	if by.gate.isOpen() {
-		by.preloader.Wake([]clock.Decision{d})
+		by.preloader.Committed([]clock.Decision{d})
 	}
 	if d.Writes() {
 		c.due[d.Alarm.ID], c.setAt[d.Alarm.ID] = d.Alarm.RingAt, c.clock.now()
@@ -461,7 +461,7 @@ func (c *cluster) cancel(by *clusterNode, application, id string) {
 	c.t.Helper()
 	d := c.db.write(clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: application, BusinessID: id}}})
 	if by.gate.isOpen() {
-		by.preloader.Wake([]clock.Decision{d})
+		by.preloader.Committed([]clock.Decision{d})
 	}
 	if d.Verdict == clock.Disarm {
 		c.mu.Lock()

@@ -127,7 +127,7 @@ func (n *node) set(application, id string, due time.Duration, more ...func(*cloc
 func (n *node) write(op clock.Op) clock.Decision {
 	d := n.db.write(op)
 	if !n.losesWakeUps {
-		n.preloader.Wake([]clock.Decision{d})
+		n.preloader.Committed([]clock.Decision{d})
 	}
 	return d
 }

@@ -42,7 +42,7 @@ func (h *history) wake(d clock.Decision) {
 	if h.losesWakeUps {
 		return
 	}
-	h.preloader.Wake([]clock.Decision{d})
+	h.preloader.Committed([]clock.Decision{d})
 }
 
 func (h *history) cancel(t *rapid.T) {

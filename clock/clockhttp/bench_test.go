@@ -109,7 +109,7 @@ func benchServer(b *testing.B) *Server {
 	if err := tb.Sample(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	service, err := clock.NewService(clock.DefaultServiceConfig(), clock.ServiceDeps{Store: costlessStore{}, Time: tb, Waker: newMemoryStore()})
+	service, err := clock.NewService(clock.DefaultServiceConfig(), clock.ServiceDeps{Store: costlessStore{}, Time: tb, Listener: newMemoryStore()})
 	if err != nil {
 		b.Fatal(err)
 	}

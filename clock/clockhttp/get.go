@@ -3,7 +3,6 @@ package clockhttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -24,7 +23,7 @@ func (s *Server) get(c echo.Context) error {
 	a, err := s.alarms.Get(ctx, key)
 	switch {
 	case errors.Is(err, clock.ErrNotFound):
-		return unknownAlarm(key)
+		return clock.UnknownAlarm(key)
 	case err != nil:
 		return readFailure(ctx, err)
 	}
@@ -35,13 +34,6 @@ func (s *Server) get(c echo.Context) error {
 	defer s.memory.give(responses, int64(cap(b)))
 	c.Response().Header().Set("ETag", etag(a))
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
-}
-
-func unknownAlarm(k clock.Key) error {
-	return &clock.Error{
-		Kind: clock.ErrNotFound, Code: clock.CodeUnknownAlarm,
-		Detail: fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID),
-	}
 }
 
 // clientContext returns the context of a read: it ends after clock.RequestTimeout, or when the client leaves. The server cannot tell

@@ -73,7 +73,7 @@ func startService(t testing.TB, su *setup) *clock.Service {
 	if err := tb.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Waker: su.store, Metrics: clock.Metrics{
+	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Listener: su.store, Metrics: clock.Metrics{
 		Dropped: func(clock.DropReason) { su.store.dropped.Add(1) },
 	}})
 	if err != nil {

@@ -132,8 +132,8 @@ func (s *memoryStore) failWith(fail func(clock.Op) error) {
 // Time implements clock.TimeSource.
 func (s *memoryStore) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
 
-// Wake implements clock.Waker.
-func (s *memoryStore) Wake([]clock.Decision) {}
+// Committed implements clock.CommitListener.
+func (s *memoryStore) Committed([]clock.Decision) {}
 
 // count returns the number of alarms.
 func (s *memoryStore) count() int {

@@ -159,7 +159,7 @@ func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.
 }
 
 func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, preloader *preload.Preloader) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Waker: preloader, Metrics: clockMetrics(reg), Log: log})
+	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Metrics: clockMetrics(reg), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}

@@ -1,7 +1,0 @@
-package clock
-
-// Waker learns of committed changes, so that an alarm that is due soon rings on time. It gets all decisions of a transaction,
-// including decisions that write nothing. It must not block, and must not change or keep the slice.
-type Waker interface {
-	Wake(written []Decision)
-}
