@@ -17,10 +17,10 @@
 // application's rows. Meanwhile the watermark advances, so one application's backlog does not delay the rows of other applications.
 //
 // Thousands of applications may be behind at once. The heap names the applications for which it may have room, and the loader asks it only
-// about these. The loader asks about all applications that are behind when the share has room for all of them, and once a sweep. Reads go
-// round the positions of the applications for which there is room. One page serves every such application whose rows it holds. Pages for
-// some applications are rationed: the useful rows of earlier pages pay for them. So a backlog costs a few reads a row, however many
-// applications have one.
+// about these. The loader asks about all applications that are behind when the share has room for all applications of a route, and once
+// a sweep. Reads go round the positions of the applications for which there is room. One page serves every such application whose rows
+// it holds. Pages for some applications are rationed: the useful rows of earlier pages pay for them. So a backlog costs a few reads a
+// row, however many applications have one.
 //
 // # Order of reads
 //

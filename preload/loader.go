@@ -148,13 +148,14 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 // catchUp reads the next page for applications that are behind and for which the heap has room now. After a sweep it asks the heap about
 // all of them, because the room for an application also depends on the other applications' entries.
 func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error) {
-	rechecks, all := l.heap.TakeRechecks(l.number)
+	rechecks, roomy := l.heap.TakeRechecks(l.number)
 	l.progress.noteRechecks(rechecks)
-	if !l.affords(all, sweep) {
+	paid := l.affords(sweep)
+	if !roomy && !paid {
 		return false, nil
 	}
-	b, ok := l.progress.beginBehind(all || sweep, func(application string, from store.Position) bool {
-		return l.heap.HasRoomFor(l.number, application, from)
+	b, ok := l.progress.beginBehind(roomy || sweep, func(application string, from store.Position) bool {
+		return l.heap.HasRoomFor(l.number, application, from, !paid)
 	})
 	if !ok {
 		return false, nil
@@ -180,17 +181,17 @@ func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error)
 // maxRowsPerUseful is the number of rows that pages for some applications may bring for each useful row, on average.
 const maxRowsPerUseful = 3
 
-// affords reports whether catchUp may read a page now. A page for all applications that are behind is always allowed. Pages for some
-// applications use up credit, and their useful rows earn credit. Without this bound thousands of applications would cost one page each
-// for a few rows, because each of them runs low at another moment. Each sweep allows one page. Pages for gained applications have no
-// bound: such applications are few, and their subscribers wait.
-func (l *loader) affords(all, sweep bool) bool {
+// affords reports whether catchUp may read a page for some applications now. Such pages use up credit, and their useful rows earn
+// credit. Without this bound thousands of applications would cost one page each for a few rows, because each of them runs low at another
+// moment. Each sweep allows one page. Pages for gained applications have no bound: such applications are few, and their subscribers wait.
+// Nor have pages for all applications of a route that are behind.
+func (l *loader) affords(sweep bool) bool {
 	page := l.cfg.Page * len(l.progress.assigned())
 	l.credit = max(-page, min(l.credit, page))
 	if sweep {
 		l.credit = max(l.credit, 1)
 	}
-	return all || l.credit > 0 || l.progress.hasGained()
+	return l.credit > 0 || l.progress.hasGained()
 }
 
 // backlog reads the next page of the gaps.

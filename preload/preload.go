@@ -23,12 +23,13 @@ type Heap interface {
 	Remove(shareIndex int, ids []int64)
 	// KeepShards drops the share's entries of shards for which wanted is false.
 	KeepShards(shareIndex int, wanted func(shard int) bool)
-	// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call. all means that it may be true
-	// for every application.
-	TakeRechecks(shareIndex int) (applications []string, all bool)
-	// HasRoomFor reports whether the share has room for an application's missing rows, which begin at a position. After false,
-	// TakeRechecks returns the application once the result may have changed.
-	HasRoomFor(shareIndex int, application string, from store.Position) bool
+	// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call. roomy means that a route has
+	// room for all its applications, so HasRoomFor may be true for any application.
+	TakeRechecks(shareIndex int) (applications []string, roomy bool)
+	// HasRoomFor reports whether the share has room for an application's missing rows, which begin at a position. With forAll it reports
+	// true only if there is room for all applications of the same route. After false, TakeRechecks returns the application once the
+	// result may have changed.
+	HasRoomFor(shareIndex int, application string, from store.Position, forAll bool) bool
 	// LoaderWake returns a channel that is signalled when TakeRechecks has applications to return, or Offer has missing rows to return.
 	LoaderWake(shareIndex int) <-chan struct{}
 }

@@ -137,9 +137,9 @@ func (h *fakeHeap) KeepShards(shareIndex int, wanted func(int) bool) {
 	}
 }
 
-func (*fakeHeap) TakeRechecks(int) (applications []string, all bool) { return nil, true }
+func (*fakeHeap) TakeRechecks(int) (applications []string, roomy bool) { return nil, true }
 
-func (h *fakeHeap) HasRoomFor(_ int, application string, _ store.Position) bool {
+func (h *fakeHeap) HasRoomFor(_ int, application string, _ store.Position, _ bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.restricted[application] && len(h.rows) <= h.capacity/2

@@ -27,9 +27,9 @@ func (absentees) Changed() <-chan struct{} { return nil }
 func (absentees) Lane() Lane               { return nil }
 
 func newQuarantine(target Target) *quarantine {
-	h, c := NewHeap(1, 10_000), &crew{Route: &Route{Target: target}, usable: true}
+	h, cs := NewHeap(1, 10_000), &crews{all: []*crew{{Route: &Route{Target: target}, usable: true}}}
 	return &quarantine{
-		cfg: DefaultConfig(), heap: h, crewOf: func(string) *crew { return c }, log: slog.New(slog.DiscardHandler),
+		cfg: DefaultConfig(), heap: h, crews: cs, log: slog.New(slog.DiscardHandler),
 		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
 	}
 }
@@ -173,15 +173,15 @@ func TestRoundDividesRowsAmongApplications(t *testing.T) {
 	now := time.Now()
 	for _, name := range []string{"a", "b", "c"} {
 		q.add(unique.Make(name), suspect, now).parked = make([]entry, 150)
-		q.parked += 150
+		q.crews.all[0].parked += 150
 	}
 	q.applications[unique.Make("c")].batchRows = 10
 	q.review(0, now)
-	b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true)
-	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.parked != 240 {
-		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined), q.parked)
+	b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true)
+	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.crews.all[0].parked != 240 {
+		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined), q.crews.all[0].parked)
 	}
-	if _, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true); ok {
+	if _, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); ok {
 		t.Error("an application rings in two rounds at once")
 	}
 }
@@ -197,7 +197,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	q.review(0, now)
 	var rounds []string
 	for {
-		b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true)
+		b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true)
 		if !ok {
 			break
 		}
@@ -219,7 +219,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	}
 	q.review(0, now.Add(time.Second))
 	for range 3 {
-		if b, ok := q.nextRound(q.crewOf(""), now.Add(time.Second), q.cfg.BatchRows, false); !ok || b.silent {
+		if b, ok := q.nextRound(q.crews.all[0], now.Add(time.Second), q.cfg.BatchRows, false); !ok || b.silent {
 			t.Errorf("round %t, silent %t, want rounds that are not silent", ok, b.silent)
 		}
 	}
@@ -268,8 +268,8 @@ func testQuarantineIsBounded(t *testing.T) {
 	if all != maxQuarantined || len(some) != maxShown {
 		t.Errorf("%d remembered, %d shown", all, len(some))
 	}
-	if _, inFlight := q.heap.Len(); inFlight != q.parked || inFlight > maxParkedAll+maxQuarantined {
-		t.Errorf("%d in flight, %d parked", inFlight, q.parked)
+	if _, inFlight := q.heap.Len(); inFlight != q.crews.all[0].parked || inFlight > maxParkedAll+maxQuarantined {
+		t.Errorf("%d in flight, %d parked", inFlight, q.crews.all[0].parked)
 	}
 	if lines.n != linesPerSecond {
 		t.Errorf("%d lines in a second, want %d", lines.n, linesPerSecond)
@@ -282,6 +282,48 @@ func testQuarantineIsBounded(t *testing.T) {
 	q.publish()
 	if some, _ = q.Quarantined(); some[0] != shown {
 		t.Errorf("%+v is shown instead of %+v", some[0], shown)
+	}
+}
+
+// The applications of one route use up its places in the quarantine and its parked entries. Another route has its own.
+func TestRoutesHaveTheirOwnPlacesInQuarantine(t *testing.T) {
+	q := newQuarantine(absentees{})
+	second := &Route{Target: absentees{}}
+	q.crews.all = append(q.crews.all, &crew{Route: second, index: 1, usable: true})
+	q.crews.router = func(application string) *Route {
+		if strings.HasPrefix(application, "second") {
+			return second
+		}
+		return q.crews.all[0].Route
+	}
+	now, id := time.Now(), int64(0)
+	fail := func(name string, entries int) (decision admission) {
+		q.applyTally(unique.Make(name), tally{failed: 1, reason: "no"}, now, false)
+		for range entries {
+			id++
+			decision = q.admit(newEntry(&store.Due{ID: id, Application: name}), now)
+		}
+		return decision
+	}
+	for i := range maxQuarantined {
+		fail(fmt.Sprint("first", i), 10)
+	}
+	first, places := q.crews.all[0], maxQuarantined/2
+	if first.quarantined != places || len(q.applications) != places {
+		t.Errorf("%d applications of the first route are in quarantine, want %d", len(q.applications), places)
+	}
+	if first.parked < maxParkedAll/2 || first.parked > maxParkedAll/2+maxQuarantined/2 {
+		t.Errorf("%d entries of the first route are parked", first.parked)
+	}
+	if got := fail("first0", 1); got != leftOut {
+		t.Errorf("beyond the first route's bound: %d, want left out", got)
+	}
+	if got := fail("second0", 10); got != parked || q.crews.all[1].parked != 10 {
+		t.Errorf("second route: %d, want parked; %d are", got, q.crews.all[1].parked)
+	}
+	q.forget(q.applications[unique.Make("first0")])
+	if q.forget(q.applications[unique.Make("second0")]); first.quarantined != places-1 || q.crews.all[1].quarantined+q.crews.all[1].parked != 0 {
+		t.Errorf("%d of the first route are left, %d of the second", first.quarantined, q.crews.all[1].quarantined)
 	}
 }
 
@@ -331,7 +373,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				q.review(0, now)
 			},
 			"batch": func(*rapid.T) {
-				if b, ok := q.nextRound(q.crewOf(""), now, q.cfg.BatchRows, true); ok {
+				if b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); ok {
 					a, batch := b.quarantined[0], b.entries
 					if len(batch) == 0 || len(batch) > a.batchRows || a.health == held && len(batch) > 1 || a.health == absent {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)
@@ -350,12 +392,12 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				switch {
 				case a == nil && inFlight > 0:
 					t.Fatalf("%d entries of a healthy application are parked", inFlight)
-				case a != nil && (inFlight != len(a.parked) || inFlight != q.parked || a.room() < 0):
-					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked), q.parked, a.room())
+				case a != nil && (inFlight != len(a.parked) || inFlight != q.crews.all[0].parked || a.room() < 0):
+					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked), q.crews.all[0].parked, a.room())
 				case a != nil && a.health == absent && len(a.parked) > 0:
 					t.Fatalf("%d parked of an absent application", len(a.parked))
 				}
-				if waiting, _ := q.heap.Len(); a == nil && hasMissing && !q.heap.HasRoomFor(0, testApplication.Value(), store.Position{}) && waiting < 5000 {
+				if waiting, _ := q.heap.Len(); a == nil && hasMissing && !q.heap.HasRoomFor(0, testApplication.Value(), store.Position{}, false) && waiting < 5000 {
 					t.Fatal("the heap has no room for a healthy application's missing rows")
 				}
 			},

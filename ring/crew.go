@@ -24,6 +24,8 @@ type crew struct {
 	free           int  // idle workers for healthy applications whose lane is open, less the batches in work
 	freeQuarantine int  // idle workers of the quarantine whose lane is open, less the batches in quarantineWork
 	silentRounds   int  // rounds of silent applications under way; at most QuarantineWorkers-1
+	quarantined    int  // applications of the route in quarantine
+	parked         int  // parked entries of these applications
 }
 
 // shared returns the lanes of the workers for healthy applications.
@@ -33,7 +35,7 @@ func (c *crew) shared() []*laneKeeper { return c.lanes[:len(c.lanes)-QuarantineW
 // reserved for each route: a route whose target is slow takes all others, but not the last worker of another route.
 type crews struct {
 	all     []*crew
-	router  Router  // not called with one route
+	router  Router  // nil: all applications ring by the only route
 	workers int     // Config.Workers
 	turns   []*crew // all crews, the least recently served first
 }
@@ -52,14 +54,36 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 	return cs
 }
 
-// of returns the crew of an application's route.
+// of returns the crew of an application's route. It is the first crew for an application without a route, whose rings no crew accepts.
 func (cs *crews) of(application string) *crew {
-	if len(cs.all) == 1 {
+	if c := cs.find(application); c != nil {
+		return c
+	}
+	return cs.all[0]
+}
+
+// find returns the crew of an application's route, nil if the router returns none of Deps.Routes.
+func (cs *crews) find(application string) *crew {
+	if cs.router == nil {
 		return cs.all[0]
 	}
 	route := cs.router(application)
-	return cs.all[slices.IndexFunc(cs.all, func(c *crew) bool { return c.Route == route })]
+	for _, c := range cs.all {
+		if c.Route == route {
+			return c
+		}
+	}
+	return nil
 }
+
+// accepts reports whether the application has a route, and the route's target accepts it.
+func (cs *crews) accepts(application string) bool {
+	c := cs.find(application)
+	return c != nil && c.Target.Accepts(application)
+}
+
+// part returns the part that each route has of a limit for all routes.
+func (cs *crews) part(limit int) int { return limit / len(cs.all) }
 
 // lookAtTargets notes for each target whether it is usable. It reports whether at least one is usable.
 func (cs *crews) lookAtTargets() bool {

@@ -31,16 +31,16 @@
 //     and the position of the first missing row, and reads again when the heap has room. So a row that was loaded once never
 //     waits for a sweep.
 //  7. A flood of one application delays only its own alarms:
-//     Room: a full share of the heap takes room from the application with the most entries, if it has many more than the
-//     application that needs room, or if its entries are due later.
+//     Room: a full share of the heap takes room from the application with the most entries of the same route, if it has many more
+//     than the application that needs room, or if its entries are due later.
 //     Turns: applications with due alarms take turns. No priority precedes another application's turn.
 //     Rank: of one application's alarms with one due time, the alarm with the lower rank (the higher priority) is popped first,
 //     whichever loader read it.
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by four limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows
-//     and BatchBytes; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park
-//     one entry beyond maxParkedAll.
+//     and BatchBytes; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application
+//     may park one entry beyond maxParkedAll. The routes divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
 //     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
 //     twice.
@@ -50,10 +50,10 @@
 //  12. The routes share Workers batches of healthy applications. One of these is reserved for each route. A slow target may take the
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
-//
-// One limit is not divided by route: the heap's capacity. Applications, not routes, have fair shares of it. While a target is away,
-// the due alarms of its applications stay in the heap. Only if these are more applications than the heap has room for do the others
-// wait.
+//  13. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
+//     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
+//     is away or slow may fill the heap, but keep no other target's alarms out of it.
+//     Room that a route does not need is free for the others.
 //
 // # An application's health
 //
@@ -92,8 +92,10 @@
 //	                          the expiry pass goes on
 //	target slow               its route takes all workers but one a route; only the target
 //	                          its own applications wait
-//	no route with an ability  the node lacks the routes' abilities (Loop.Lacks) nodes that have them take its shards
-//	can ring
+//	a route with an ability   the node lacks the ability (Loop.Lacks)           nodes that lack less take its shards
+//	cannot ring
+//	no route for an           logged; the application is absent                 none: the router is wrong
+//	application
 //	a lane cannot be opened,  its worker gets no batch; counted, logged once,   the worker tries again after 100 ms to 5 s;
 //	or ends over and over     in Routes; without any lane its route cannot ring a lane that was of use opens again at once
 //	a lane ends in a claim    its rings are unsent or in doubt                  the next claim, once the lane is open

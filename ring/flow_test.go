@@ -47,6 +47,7 @@ type nodeConfig struct {
 	twoPhase      bool                          // claims of the first route are two-phase
 	second        func(application string) bool // reports whether the application rings by the second route, whose claims are two-phase; nil: one route
 	secondAbility string                        // ability of the second route
+	hasNoRoute    func(application string) bool // reports whether the router returns nil for the application; nil: for none
 	targetDown    bool                          // the target is not usable at the start
 	startLater    bool                          // newNode does not start the node
 }

@@ -11,10 +11,10 @@ import (
 
 // Heap holds the alarms that are due soon, in bounded memory. It has one share per loader, with a capacity of its own, so one
 // loader's alarms cannot push out another's. Within a share every application has a queue. A full share takes room from the
-// longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap once, or in flight,
-// never both.
+// longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap once, or in flight, never both.
 //
-// Each route pops its own applications' entries, so entries that a route cannot ring hold up no other route.
+// Each route pops its own applications' entries, so entries that a route cannot ring hold up no other route. Nor do they keep another
+// route's rows out of its part of a share.
 //
 // The heap leaves a row out when it has no room for it, or when the row's application is restricted. Offer returns the position
 // from which on an application's rows are missing. HasRoomFor tells when to read them again.
@@ -105,6 +105,7 @@ func NewHeap(shares, capacity int) *Heap {
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.orders, max(1, capacity/shares))
+		h.shares[i].splitByRoute()
 	}
 	return h
 }
@@ -128,8 +129,9 @@ func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 
 func (h *Heap) offer(s *share, e entry) {
 	if known := s.entry(e.id); known != nil {
-		// an entry waits at most a Probe after a claim; if it waits for longer than a second, the clock was set back meanwhile
+		// an entry waits for at most a second after a claim (Config.Probe); a longer wait means that the clock was set back
 		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.now.Add(time.Second)) {
+			s.withdraw(e.id)
 			s.set(e)
 		}
 		return
@@ -153,16 +155,20 @@ func (h *Heap) Remove(shareIndex int, ids []int64) {
 		if f, isInFlight := h.inFlight[id]; isInFlight {
 			h.inFlight[id] = inFlightEntry{due: f.due, rank: f.rank, rowChanged: true}
 		}
-		h.shares[shareIndex].remove(id)
+		h.shares[shareIndex].withdraw(id)
 	}
 }
 
-// splitByRoute gives each of that many routes an order of its own. The results of routeIndex are below routes, and never change.
+// splitByRoute gives each of that many routes an order of its own, and a room in each share. The results of routeIndex are below
+// routes, and never change.
 // The heap must be empty.
 func (h *Heap) splitByRoute(routes int, routeIndex func(application string) int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.orders = newOrders(routes, routeIndex)
+	for i := range h.shares {
+		h.shares[i].splitByRoute()
+	}
 }
 
 // pop moves up to limit entries of a route that are due at now into flight, and returns them appended to dst. Applications with due
@@ -179,7 +185,8 @@ func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry
 			break
 		}
 		e := q.entries[0]
-		q.share.removeAt(q, 0)
+		q.room.yielded = false
+		q.room.share.removeAt(q, 0)
 		h.inFlight[e.id] = inFlightEntry{due: e.due, rank: e.rank}
 		dst = append(dst, e)
 	}
@@ -293,24 +300,25 @@ func (h *Heap) KeepShards(shareIndex int, wanted func(shard int) bool) {
 }
 
 // TakeRechecks returns the applications for which HasRoomFor may have become true since the last call, and forgets them. With
-// all it may be true for every application. Without all, LoaderWake is signalled when that changes.
-func (h *Heap) TakeRechecks(shareIndex int) (applications []string, all bool) {
+// roomy a route has room for all its applications, so HasRoomFor may be true for any application. LoaderWake is signalled when a route
+// without such room gets it.
+func (h *Heap) TakeRechecks(shareIndex int) (applications []string, roomy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.shares[shareIndex]
-	s.signalAtHalf = s.signalAtHalf || !s.roomy()
-	return s.takeRechecks(), s.roomy()
+	return s.takeRechecks(), s.anyRoomy()
 }
 
-// HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. After false,
-// TakeRechecks returns the application once the result may have changed.
-func (h *Heap) HasRoomFor(shareIndex int, application string, from store.Position) bool {
+// HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. With forAll it reports
+// true only if there is room for all applications of the same route. After false, TakeRechecks returns the application once the result
+// may have changed.
+func (h *Heap) HasRoomFor(shareIndex int, application string, from store.Position, forAll bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a := h.restricted[application]; a != nil {
 		return a.rows > 0 && from.Time <= a.dueUntil
 	}
-	return h.shares[shareIndex].hasRoomFor(application, from)
+	return h.shares[shareIndex].hasRoomFor(application, from, forAll)
 }
 
 // allowance returns the allowance of a restricted application, nil if the application is not restricted.

@@ -240,7 +240,7 @@ func (m *heapModel) catchUp(t *rapid.T) {
 		for _, application := range modelApplications {
 			for rounds := 0; ; rounds++ {
 				from, ok := m.missing[share][application]
-				if !ok || !m.h.HasRoomFor(share, application, from) {
+				if !ok || !m.h.HasRoomFor(share, application, from, false) {
 					break
 				}
 				if rounds > 200 {
@@ -343,25 +343,33 @@ func checkShare(t *rapid.T, s *share) {
 			}
 		}
 	}
-	checkLengths(t, s)
+	for i := range s.rooms {
+		checkRoom(t, &s.rooms[i])
+	}
 	if n != len(s.index) || n+len(s.freeSlots) != len(s.slots) {
 		t.Fatalf("%d entries, %d indexed, %d of %d slots free", n, len(s.index), len(s.freeSlots), len(s.slots))
 	}
 }
 
-// checkLengths compares share.lengths with the queues.
-func checkLengths(t *rapid.T, s *share) {
-	listed, longest := 0, 0
-	for length, q := range s.lengths.heads {
+// checkRoom compares what a room knows with the share's queues.
+func checkRoom(t *rapid.T, r *room) {
+	listed, longest, entries, queues := 0, 0, 0, 0
+	for length, q := range r.lengths.heads {
 		for ; q != nil; q = q.next {
-			if listed++; q.length != length || s.queues[q.application] != q || q.next != nil && q.next.prev != q {
+			if listed++; q.length != length || q.room != r || r.share.queues[q.application] != q || q.next != nil && q.next.prev != q {
 				t.Fatalf("queue %s of %d entries is listed with length %d", q.application.Value(), len(q.entries), length)
 			}
 			longest = length
 		}
 	}
-	if listed != len(s.queues) || longest != s.lengths.longest {
-		t.Fatalf("%d of %d queues listed, the longest has %d, not %d", listed, len(s.queues), longest, s.lengths.longest)
+	for _, q := range r.share.queues {
+		if q.room == r {
+			queues++
+			entries += len(q.entries)
+		}
+	}
+	if listed != queues || longest != r.lengths.longest || entries != r.entries {
+		t.Fatalf("%d of %d queues listed, the longest has %d, not %d; %d entries, not %d", listed, queues, longest, r.lengths.longest, entries, r.entries)
 	}
 }
 
@@ -375,39 +383,216 @@ func TestHeapAgreesWithModel(t *testing.T) {
 	})
 }
 
-// A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor says so.
+// A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor says so. Each
+// route's backlog does, although no entry of the routes after it is popped meanwhile.
 func TestHeapRereadsWholeBacklog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newHeapModel(1, 1, rapid.IntRange(1, 32).Draw(t, "capacity"))
-		n := rapid.IntRange(1, 60).Draw(t, "rows")
+		routes := rapid.IntRange(1, 3).Draw(t, "routes")
+		m := newHeapModel(1, routes, rapid.IntRange(routes, 32).Draw(t, "capacity"))
+		left := make([]int, routes)
 		var all []store.Due
-		for id := int64(1); id <= int64(n); id++ {
-			all = append(all, store.Due{
-				ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 50).Draw(t, "due")),
+		for id := range int64(rapid.IntRange(1, 60).Draw(t, "rows")) {
+			d := store.Due{
+				ID: id + 1, NextTryTime: clock.Instant(rapid.IntRange(0, 50).Draw(t, "due")),
 				Application: rapid.SampledFrom(modelApplications).Draw(t, "application"),
-			})
-		}
-		for _, d := range all {
-			m.rows[d.ID] = d
+			}
+			all, m.rows[d.ID] = append(all, d), d
+			left[m.routeIndex(d.Application)]++
 		}
 		m.noteMissing(0, m.h.Offer(0, all))
-		for popped := 0; popped < n; {
-			batch := m.h.pop(nil, 0, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
-			m.h.complete(batch, false)
-			for i := range batch {
-				delete(m.rows, batch[i].id)
-			}
-			popped += len(batch)
-			select {
-			case <-m.h.LoaderWake(0):
-				m.catchUp(t)
-			default:
-				if len(batch) == 0 {
-					t.Fatalf("stuck: %d of %d popped, missing from %v on", popped, n, m.missing)
+		for route := range routes {
+			for left[route] > 0 {
+				batch := m.h.pop(nil, route, 100, rapid.IntRange(1, 10).Draw(t, "limit"))
+				m.h.complete(batch, false)
+				for i := range batch {
+					delete(m.rows, batch[i].id)
+				}
+				left[route] -= len(batch)
+				select {
+				case <-m.h.LoaderWake(0):
+					m.catchUp(t)
+				default:
+					if len(batch) == 0 {
+						t.Fatalf("stuck: route %d has %v left, missing from %v on", route, left, m.missing)
+					}
 				}
 			}
 		}
 	})
+}
+
+// Whatever the other routes have in a full share, a row enters if its route has less than its part.
+func TestRouteGetsItsPartOfFullShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		routes := rapid.IntRange(1, 3).Draw(t, "routes")
+		m := newHeapModel(1, routes, rapid.IntRange(1, 40).Draw(t, "capacity"))
+		s := &m.h.shares[0]
+		for id := range int64(rapid.IntRange(1, 200).Draw(t, "rows")) {
+			d := store.Due{
+				ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")),
+				Application: rapid.SampledFrom(modelApplications).Draw(t, "application"),
+			}
+			r := &s.rooms[m.routeIndex(d.Application)]
+			if rapid.IntRange(0, 9).Draw(t, "pop") == 0 {
+				m.h.complete(m.h.pop(nil, m.routeIndex(d.Application), 100, 3), false)
+			}
+			getsRoom := len(s.index) < s.capacity || r.entries < s.capacity/routes
+			if m.h.Offer(0, []store.Due{d}); getsRoom && s.entry(id) == nil {
+				t.Fatalf("%+v was left out: its route has %d of %d entries in a share of %d", d, r.entries, len(s.index), s.capacity)
+			}
+			checkShare(t, s)
+		}
+	})
+}
+
+// oneRowEach returns a future row for each of count applications of a route. The names of route 0's applications begin with a,
+// the names of route 1's applications with b.
+func oneRowEach(route, count int) (rows []store.Due) {
+	for i := range count {
+		rows = append(rows, store.Due{ID: int64(2*i + route), NextTryTime: clock.Instant(1000 + i), Application: fmt.Sprintf("%c%02d", 'a'+route, i)})
+	}
+	return rows
+}
+
+// smallLoader reads missing rows like a loader. It knows the rows of oneRowEach.
+type smallLoader struct {
+	h        *Heap
+	rows     map[string]store.Due // by application
+	behind   map[string]bool      // applications whose row is missing
+	rowsRead int
+}
+
+// newSmallLoader returns a loader of one share with the given capacity and routes. Two of the routes have 20 applications each.
+func newSmallLoader(capacity, routes int) *smallLoader {
+	l := &smallLoader{h: NewHeap(1, capacity), rows: map[string]store.Due{}, behind: map[string]bool{}}
+	l.h.splitByRoute(routes, func(application string) int { return int(application[0] - 'a') })
+	for _, d := range append(oneRowEach(0, 20), oneRowEach(1, 20)...) {
+		l.rows[d.Application] = d
+	}
+	return l
+}
+
+func (l *smallLoader) offer(rows ...store.Due) {
+	for _, d := range l.h.Offer(0, rows) {
+		l.behind[d.Application] = true
+	}
+}
+
+// catchUp reads the missing rows for which the heap has room, until it has none. It reports whether that took at most limit rounds.
+func (l *smallLoader) catchUp(limit int) bool {
+	for range limit {
+		l.offer()
+		applications, roomy := l.h.TakeRechecks(0)
+		if roomy {
+			applications = slices.Collect(maps.Keys(l.behind))
+		}
+		var rows []store.Due
+		for _, application := range applications {
+			d := l.rows[application]
+			if l.behind[application] && l.h.HasRoomFor(0, application, d.Position(), false) {
+				rows = append(rows, d)
+				delete(l.behind, application)
+			}
+		}
+		if len(rows) == 0 {
+			return true
+		}
+		slices.SortFunc(rows, func(a, b store.Due) int { return a.Position().Compare(b.Position()) })
+		l.rowsRead += len(rows)
+		l.offer(rows...)
+	}
+	return false
+}
+
+// A route with less than its part takes room from another route, whose applications have one entry each. That route does not take
+// the room back, so the reads come to an end although no entry is popped.
+func TestRoutesDoNotTakeRoomFromEachOtherForEver(t *testing.T) {
+	for name, rowsAtOnce := range map[string]int{"page": 18, "single rows": 1} {
+		t.Run(name, func(t *testing.T) {
+			l := newSmallLoader(20, 2)
+			a, b := oneRowEach(0, 20), oneRowEach(1, 20)
+			l.offer(a[:18]...)
+			l.offer(b[:2]...)
+			for page := range slices.Chunk(b[2:], rowsAtOnce) {
+				if l.offer(page...); !l.catchUp(20) {
+					t.Fatalf("the reads do not end; the routes have %d and %d entries", l.h.shares[0].rooms[0].entries, l.h.shares[0].rooms[1].entries)
+				}
+			}
+			for i := range 2 {
+				if r := &l.h.shares[0].rooms[i]; r.entries != 10 {
+					t.Errorf("route %d has %d entries", i, r.entries)
+				}
+			}
+		})
+	}
+}
+
+// sweepAll does catchUp after a sweep: it asks the heap about all applications.
+func (l *smallLoader) sweepAll() bool {
+	for application := range l.behind {
+		l.h.addRecheck(unique.Make(application))
+	}
+	return l.catchUp(20)
+}
+
+// One route has yielded room. While none of its entries is popped, cancelled or moved, its rows are not read again for each row of the other
+// route. After that they are.
+func TestRouteThatYieldedReadsAgainAfterItsNextPop(t *testing.T) {
+	for name, takeOut := range map[string]func(h *Heap, first store.Due){
+		"pop":    func(h *Heap, _ store.Due) { h.complete(h.pop(nil, 1, 2000, 1), false) },
+		"cancel": func(h *Heap, first store.Due) { h.Remove(0, []int64{first.ID}) },
+		"move": func(h *Heap, first store.Due) {
+			first.NextTryTime += 500
+			h.Offer(0, []store.Due{first})
+		},
+		"shards": func(h *Heap, first store.Due) { h.KeepShards(0, func(shard int) bool { return shard != first.Shard }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newSmallLoader(20, 3)
+			rows := oneRowEach(1, 20)
+			rows[0].Shard = 1
+			l.offer(rows...)
+			for _, d := range oneRowEach(0, 20) {
+				l.offer(d)
+				ended := l.sweepAll()
+				l.h.complete(l.h.pop(nil, 0, 2000, 1), false)
+				if !l.sweepAll() || !ended {
+					t.Fatal("the reads do not end")
+				}
+			}
+			if r := &l.h.shares[0].rooms[1]; l.rowsRead != 0 || r.entries != 10 {
+				t.Errorf("%d rows were read, the route that yielded has %d entries", l.rowsRead, r.entries)
+			}
+			for len(l.h.LoaderWake(0)) > 0 {
+				<-l.h.LoaderWake(0)
+			}
+			takeOut(l.h, rows[0])
+			if len(l.h.LoaderWake(0)) == 0 || !l.catchUp(20) || l.rowsRead != 10 {
+				t.Errorf("%d rows were read after that", l.rowsRead)
+			}
+		})
+	}
+}
+
+// One route's room is full, and the other's is roomy. A loader that asks for all applications of a route reads only for the roomy one.
+func TestRoomForAllApplicationsOfRoute(t *testing.T) {
+	h := NewHeap(1, 100)
+	h.splitByRoute(2, func(application string) int { return len(application) - 1 })
+	var rows []store.Due
+	for i := range int64(80) {
+		rows = append(rows, store.Due{ID: i, NextTryTime: 1, Application: string(rune('a' + i%8))})
+	}
+	h.Offer(0, rows)
+	if _, roomy := h.TakeRechecks(0); !roomy {
+		t.Error("no route is roomy, although one has no entry")
+	}
+	for application, want := range map[string][2]bool{"a": {false, false}, "z": {true, false}, "zz": {true, true}} {
+		for i, forAll := range []bool{false, true} {
+			if got := h.HasRoomFor(0, application, store.Position{Time: 2}, forAll); got != want[i] {
+				t.Errorf("room for %q is %t, for all of its route: %t", application, got, forAll)
+			}
+		}
+	}
 }
 
 // A share is full of one application's rows. Rows of other applications still enter, and are popped by turns.
@@ -558,7 +743,7 @@ func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 	if len(missing) != 1 || missing[0].Application != "flood" {
 		t.Fatalf("missing %+v", missing)
 	}
-	hasRoom := func() bool { return h.HasRoomFor(0, "flood", missing[0].Position()) }
+	hasRoom := func() bool { return h.HasRoomFor(0, "flood", missing[0].Position(), false) }
 	woken := func() bool {
 		select {
 		case <-h.LoaderWake(0):
@@ -608,11 +793,11 @@ func TestRestrictAllowsDueRows(t *testing.T) {
 	if missing := h.Offer(0, rows); len(missing) != 1 || missing[0].NextTryTime != 7 {
 		t.Errorf("missing %+v, want the third due row", missing)
 	}
-	if h.HasRoomFor(0, "a", store.Position{Time: 7}) {
+	if h.HasRoomFor(0, "a", store.Position{Time: 7}, false) {
 		t.Error("room beyond the allowance")
 	}
 	h.Restrict(unique.Make("a"), 1, 10)
-	if !h.HasRoomFor(0, "a", store.Position{Time: 7}) || h.HasRoomFor(0, "a", store.Position{Time: 11}) {
+	if !h.HasRoomFor(0, "a", store.Position{Time: 7}, false) || h.HasRoomFor(0, "a", store.Position{Time: 11}, false) {
 		t.Error("want room for rows due until then, and for no others")
 	}
 	popped := h.pop(nil, 0, 100, 10)

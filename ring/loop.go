@@ -97,7 +97,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), batchRows: cfg.BatchRows,
 	}
 	l.quarantine = quarantine{
-		cfg: cfg, heap: deps.Heap, crewOf: l.crews.of, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
+		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
 	}
 	l.heap.splitByRoute(len(deps.Routes), func(application string) int { return l.crews.of(application).index })
 	return l, nil

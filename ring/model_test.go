@@ -53,6 +53,7 @@ type modelDB struct {
 	claimCalls  int                                              // calls of Claim
 	claimsDone  int                                              // calls of Claim that did not fail
 	dueCalls    int                                              // calls of Due
+	dueRows     int                                              // rows that Due returned
 	ended       map[int64]clock.State
 }
 
@@ -217,7 +218,11 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 		shardRows = slices.DeleteFunc(shardRows, func(d store.Due) bool { return !q.Admits(d.Application) || !d.Position().Before(q.Until) })
 		rows = append(rows, shardRows[:min(len(shardRows), q.Limit)]...)
 	}
-	return store.NewDuePage(q, rows), db.enter(ctx)
+	page := store.NewDuePage(q, rows)
+	db.mu.Lock()
+	db.dueRows += len(page.Rows)
+	db.mu.Unlock()
+	return page, db.enter(ctx)
 }
 
 func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Claim, error) {

@@ -28,6 +28,9 @@ func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 					time.Sleep(3 * time.Minute)
 					mayHaveArrived := kind == clock.Nacked || kind == clock.Refused || kind == clock.Doubtful
 					n.wantRungAtMostOnce(ids, mayHaveArrived)
+					if a := n.db.get(ids[0]); mayHaveArrived && a.UpdateTime <= a.RungAt {
+						t.Fatalf("the settled row has the update_time of its claim: a repeated settlement would take it for its own")
+					}
 					if tries := n.db.count(&n.db.claimCalls); kind == clock.Confirmed && tries != 2 {
 						t.Fatalf("%d claims for one round", tries)
 					}

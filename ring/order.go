@@ -22,12 +22,12 @@ func newOrders(routes int, routeIndex func(application string) int) orders {
 	return o
 }
 
-// of returns the order of the application's route.
-func (o *orders) of(application unique.Handle[string]) *order {
+// indexOf returns the index of the application's route.
+func (o *orders) indexOf(application unique.Handle[string]) int {
 	if len(o.byRoute) == 1 {
-		return &o.byRoute[0]
+		return 0
 	}
-	return &o.byRoute[o.routeIndex(application.Value())]
+	return o.routeIndex(application.Value())
 }
 
 // headTime is the time of an order's head; ok is false without entries.
@@ -73,7 +73,7 @@ type applicationQueues struct{ queues []*queue }
 // maxSpare bounds the empty queues that are kept for reuse.
 const maxSpare = 1024
 
-func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
+func (o *order) newQueue(r *room, application unique.Handle[string]) *queue {
 	q := &queue{}
 	if n := len(o.spare); n > 0 {
 		q, o.spare = o.spare[n-1], o.spare[:n-1]
@@ -83,7 +83,7 @@ func (o *order) newQueue(s *share, application unique.Handle[string]) *queue {
 		siblings = &applicationQueues{}
 		o.applications[application] = siblings
 	}
-	*q = queue{share: s, order: o, application: application, entries: q.entries[:0], siblings: siblings}
+	*q = queue{room: r, application: application, entries: q.entries[:0], siblings: siblings}
 	for _, sibling := range siblings.queues {
 		q.turn = max(q.turn, sibling.turn)
 	}
@@ -164,9 +164,9 @@ func (o *order) update(q *queue) {
 	}
 	switch &o.due {
 	case q.inHeap:
-		q.share.due--
+		q.room.due--
 	case target:
-		q.share.due++
+		q.room.due++
 	}
 	if q.inHeap != nil {
 		heap.Remove(q.inHeap, q.heapIndex)

@@ -18,10 +18,11 @@ const (
 	QuarantineWorkers = 2
 	// reviewPause is the time between two reviews of the applications in quarantine, while there are fewer than 1000.
 	reviewPause = 20 * time.Millisecond
-	// maxQuarantined bounds the applications in quarantine. Beyond it an application with failing rings stays with the healthy ones,
-	// and the entries of an application that the target does not accept stay in the heap.
+	// maxQuarantined bounds the applications in quarantine; each route has an equal part. Beyond it an application with failing rings
+	// stays with the healthy ones, and the entries of an application that the target does not accept stay in the heap.
 	maxQuarantined = 1 << 14
-	// maxParkedAll bounds the parked entries of all applications. Each application may park one entry beyond it.
+	// maxParkedAll bounds the parked entries of all applications; each route has an equal part. Each application may park one entry
+	// beyond it.
 	maxParkedAll = 1 << 16
 	// forgetIdleAfter is the time without an alarm to ring after which a suspect or held application is forgotten.
 	forgetIdleAfter = 10 * time.Second
@@ -36,13 +37,12 @@ const (
 type quarantine struct {
 	cfg     Config
 	heap    *Heap
-	crewOf  func(application string) *crew // crew of an application's route
+	crews   *crews
 	log     *slog.Logger
 	metrics *metrics
 
 	applications map[unique.Handle[string]]*application // applications in quarantine
 	counts       [absent + 1]int                        // number of applications in quarantine, by health
-	parked       int                                    // number of parked entries of all applications
 	ready        []*application                         // applications that can have a batch, as of the last review; least recently served first
 	rounds       uint64                                 // rounds handed out so far
 	reviewed     time.Time                              // time of the last review; zero: review at the next step
@@ -63,7 +63,7 @@ type publishedApplications struct {
 type Quarantined struct {
 	Application string
 	Health      string // suspect, held or absent
-	Reason      string // reason of the last failure; empty for an absent application that had none
+	Reason      string // reason of the last failure, or why the application has no route; empty for an absent application without either
 }
 
 // review goes through all applications of usable routes, unless the last review is recent. It releases an absent application when the target accepts
@@ -79,7 +79,7 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 		if !a.crew.usable {
 			continue
 		}
-		accepted := a.crew.Target.Accepts(name.Value())
+		accepted := q.crews.accepts(name.Value())
 		switch {
 		case a.health == absent && accepted:
 			q.release(a)
@@ -146,7 +146,7 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 		a.lastRound = q.rounds
 		b.entries = append(b.entries, a.take(max(1, maxRows/len(b.quarantined)), localNow)...)
 	}
-	q.parked -= len(b.entries)
+	c.parked -= len(b.entries)
 	b.silent = b.quarantined[0].failureKind == silent
 	return b, true
 }
@@ -165,16 +165,17 @@ const (
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a := q.applications[e.application]
 	if a == nil {
-		if q.crewOf(e.application.Value()).Target.Accepts(e.application.Value()) {
+		if q.crews.accepts(e.application.Value()) {
 			return shared
 		}
 		if a = q.add(e.application, absent, localNow); a == nil {
 			return deferred
 		}
+		q.noteIfWithoutRoute(a)
 	}
 	a.lastActive, a.awaitingRow = localNow, false
-	if (q.parked < maxParkedAll || len(a.parked) == 0) && a.park(e) {
-		q.parked++
+	if (a.crew.parked < q.crews.part(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
+		a.crew.parked++
 		return parked
 	}
 	q.restrict(a)
@@ -189,12 +190,22 @@ func (q *quarantine) restrict(a *application) {
 	}
 }
 
-// add puts an application into quarantine with the given health. It returns nil if the quarantine is full.
+// noteIfWithoutRoute logs that an application has no route, and notes it as the reason why the application is absent.
+func (q *quarantine) noteIfWithoutRoute(a *application) {
+	if q.crews.find(a.name.Value()) == nil {
+		a.reason = "the router names no route of this process for the application"
+		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", a.name.Value(), "reason", a.reason)
+	}
+}
+
+// add puts an application into quarantine with the given health. It returns nil if the route has no place left in the quarantine.
 func (q *quarantine) add(name unique.Handle[string], h health, localNow time.Time) *application {
-	if len(q.applications) >= maxQuarantined {
+	c := q.crews.of(name.Value())
+	if c.quarantined >= q.crews.part(maxQuarantined) {
 		return nil
 	}
-	a := &application{name: name, crew: q.crewOf(name.Value()), health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
+	c.quarantined++
+	a := &application{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
 	q.applications[name], q.changed = a, true
 	q.counts[h]++
 	return a
@@ -207,7 +218,7 @@ func (q *quarantine) changeHealth(a *application, h health) {
 	a.health, q.changed = h, true
 	q.restrict(a)
 	excess := a.removeExcess()
-	q.parked -= len(excess)
+	a.crew.parked -= len(excess)
 	q.heap.drop(excess)
 }
 
@@ -260,7 +271,8 @@ func (q *quarantine) forget(a *application) {
 	q.counts[a.health]--
 	q.changed = true
 	q.heap.Unrestrict(a.name)
-	q.parked -= len(a.parked)
+	a.crew.quarantined--
+	a.crew.parked -= len(a.parked)
 	q.heap.complete(a.parked, true)
 	a.parked = nil
 }

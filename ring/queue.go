@@ -8,15 +8,14 @@ import (
 
 // queue is a min-heap of one application's entries in one share. It keeps the share's slots up to date.
 type queue struct {
-	share         *share
-	order         *order // order of the application's route
+	room          *room // room of the application's route
 	application   unique.Handle[string]
 	entries       []entry
 	latest        entry // upper bound of the entries in pop order; the entry itself may be gone
 	lowMark       int   // number of entries at which the queue is low: half of its length when a row was left out
 	signalWhenLow bool  // add a recheck when the queue is low
 
-	length     int    // number of entries under which share.lengths lists the queue
+	length     int    // number of entries under which room.lengths lists the queue
 	prev, next *queue // neighbours in the list of queues of the same length
 
 	inHeap    *queueHeap         // order.due or order.waiting; nil: in neither
@@ -37,7 +36,7 @@ func (q *queue) len() int {
 func (q *queue) low() bool { return q == nil || len(q.entries) <= q.lowMark }
 
 func (q *queue) push(e entry) {
-	q.share.takeSlot(&e, q)
+	q.room.share.takeSlot(&e, q)
 	if len(q.entries) == 0 || q.latest.before(&e) {
 		q.latest = e
 	}
@@ -47,7 +46,7 @@ func (q *queue) push(e entry) {
 
 // remove takes out the entry at index i.
 func (q *queue) remove(i int) {
-	q.share.freeSlot(&q.entries[i])
+	q.room.share.freeSlot(&q.entries[i], q)
 	last := len(q.entries) - 1
 	q.entries[i] = q.entries[last]
 	q.entries = q.entries[:last]
@@ -106,12 +105,12 @@ func (q *queue) firstBelow(i int) int {
 // putAt stores the entry at index i and updates its slot.
 func (q *queue) putAt(i int, e *entry) {
 	q.entries[i] = *e
-	q.share.slots[e.slot].index = i
+	q.room.share.slots[e.slot].index = i
 }
 
 // last returns the latest entry. It looks at all entries only if the entry in q.latest is gone.
 func (q *queue) last() *entry {
-	if e := q.share.entry(q.latest.id); e == nil || *e != q.latest {
+	if e := q.room.share.entry(q.latest.id); e == nil || *e != q.latest {
 		q.latest = slices.MaxFunc(q.entries, byTime)
 	}
 	return &q.latest
@@ -122,7 +121,7 @@ func (q *queue) cut(keep int) []entry {
 	slices.SortFunc(q.entries, byTime)
 	dropped := q.entries[keep:]
 	for i := range dropped {
-		q.share.freeSlot(&dropped[i])
+		q.room.share.freeSlot(&dropped[i], q)
 	}
 	q.entries = q.entries[:keep]
 	for i := range q.entries {

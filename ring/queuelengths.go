@@ -1,6 +1,6 @@
 package ring
 
-// lengths lists a share's queues by length, so that the longest queue is known without a look at the others.
+// lengths lists a room's queues by length, so that the longest queue is known without a look at the others.
 type lengths struct {
 	heads   []*queue // first queue of each length; the list goes on through queue.next and queue.prev
 	longest int      // length of the longest queue; 0: no queue

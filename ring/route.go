@@ -8,24 +8,25 @@ import (
 // Route is the way of rings to one target.
 type Route struct {
 	Name   string // name in logs and checks; unique in a process
-	Target Target // no other route has it
+	Target Target // no other route has it; comparable
 	// HoldsClaims reports whether claims may hold their transaction during a delivery. Claims of the route are two-phase if it is
 	// false, or if the database does not hold claims.
 	HoldsClaims bool
-	// Ability names what a node lacks while the route cannot ring. It is empty if the target needs no connection that all
-	// applications share.
+	// Ability names what a node lacks while the route cannot ring. No other route has it. It is empty if the target needs no connection
+	// that all applications share.
 	Ability string
 }
 
-// Router returns the route of an application. The route is in Deps.Routes and never changes. A Router must not block. Any goroutine
-// may call it.
+// Router returns the route of an application, one of Deps.Routes. The route of an application never changes. For nil or any other
+// route the loop logs an error, and does not ring the application: its alarms wait in the database, uncounted. A Router must not block.
+// Any goroutine may call it.
 type Router func(application string) *Route
 
 // validateRoutes returns nil for valid routes, else all broken rules, joined.
 func validateRoutes(workers int, routes []*Route, router Router) error {
 	var errs []error
 	names := map[string]bool{}
-	for _, r := range routes {
+	for i, r := range routes {
 		if r.Target == nil {
 			errs = append(errs, fmt.Errorf("ring route %q has no target", r.Name))
 		}
@@ -33,6 +34,9 @@ func validateRoutes(workers int, routes []*Route, router Router) error {
 			errs = append(errs, fmt.Errorf("ring routes must have different names, but %q is empty or comes twice", r.Name))
 		}
 		names[r.Name] = true
+		for _, other := range routes[:i] {
+			errs = append(errs, validatePair(other, r))
+		}
 	}
 	if len(routes) == 0 {
 		errs = append(errs, errors.New("rings need a route"))
@@ -44,6 +48,17 @@ func validateRoutes(workers int, routes []*Route, router Router) error {
 		errs = append(errs, fmt.Errorf("%d ring workers are too few for %d routes: each route needs one that the other routes cannot take", workers, len(routes)))
 	}
 	return errors.Join(errs...)
+}
+
+// validatePair returns an error if two routes have something in common that only one route may have.
+func validatePair(a, b *Route) error {
+	switch {
+	case a.Target != nil && a.Target == b.Target:
+		return fmt.Errorf("ring routes %q and %q have the same target", a.Name, b.Name)
+	case a.Ability != "" && a.Ability == b.Ability:
+		return fmt.Errorf("ring routes %q and %q have the same ability %q", a.Name, b.Name, a.Ability)
+	}
+	return nil
 }
 
 // Connections returns the number of database connections that the claims of that many routes use at once, at most. workers is

@@ -26,21 +26,16 @@ func (l *Loop) Routes() []RouteState {
 	return states
 }
 
-// Lacks returns the abilities that this node lacks, sorted. A node lacks its routes' abilities while none of the routes with an
-// ability can ring. Safe for concurrent use.
+// Lacks returns the abilities that this node lacks, sorted: those of the routes that cannot ring. Safe for concurrent use.
 func (l *Loop) Lacks() []string {
 	var lacks []string
 	for _, c := range l.crews.all {
-		switch {
-		case c.Ability == "":
-		case c.canRing() == nil:
-			return nil
-		default:
+		if c.Ability != "" && c.canRing() != nil {
 			lacks = append(lacks, c.Ability)
 		}
 	}
 	slices.Sort(lacks)
-	return slices.Compact(lacks)
+	return lacks
 }
 
 // anyRouteDown reports whether a route cannot ring. Safe for concurrent use.

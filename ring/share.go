@@ -1,29 +1,24 @@
 package ring
 
 import (
-	"slices"
 	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// share is one loader's part of the heap. It has one queue per application.
+// share is one loader's part of the heap. It has one queue per application, and one room per route.
 type share struct {
-	orders       *orders
-	capacity     int
-	queues       map[unique.Handle[string]]*queue    // queues by application; none is empty
-	index        map[int64]int32                     // slot of each id
-	slots        []location                          // location of the entry in each slot; zero for a free slot
-	freeSlots    []int32                             // indexes of the free slots
-	lengths      lengths                             // queues by length
-	due          int                                 // number of queues whose head is due; they are in order.due of their route
-	latest       entry                               // upper bound of the entries in pop order; the entry itself may be gone
-	refilling    bool                                // every application has room; set at half of the capacity, cleared when the share is full
-	signalAtHalf bool                                // rows are missing: signal loaderWake when the share falls to half of its capacity
-	missing      map[unique.Handle[string]]store.Due // first missing row of each application, until takeMissing
-	rechecks     map[unique.Handle[string]]struct{}  // applications for which hasRoomFor may have become true
-	loaderWake   chan struct{}                       // capacity 1; see Heap.LoaderWake
+	orders     *orders
+	capacity   int
+	rooms      []room                              // by route
+	queues     map[unique.Handle[string]]*queue    // queues by application; none is empty
+	index      map[int64]int32                     // slot of each id
+	slots      []location                          // location of the entry in each slot; zero for a free slot
+	freeSlots  []int32                             // indexes of the free slots
+	missing    map[unique.Handle[string]]store.Due // first missing row of each application, until takeMissing
+	rechecks   map[unique.Handle[string]]struct{}  // applications for which hasRoomFor may have become true
+	loaderWake chan struct{}                       // capacity 1; see Heap.LoaderWake
 }
 
 // location is the position of an entry in its queue. It changes with every reordering of the queue. So it stands in a slot, and
@@ -33,11 +28,30 @@ type location struct {
 	index int
 }
 
+// newShare returns a share without rooms; see splitByRoute.
 func newShare(o *orders, capacity int) share {
 	return share{
 		orders: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
 		missing: map[unique.Handle[string]]store.Due{}, rechecks: map[unique.Handle[string]]struct{}{}, loaderWake: make(chan struct{}, 1),
 	}
+}
+
+// splitByRoute gives each route of s.orders a room for at least one entry. The share must be empty.
+func (s *share) splitByRoute() {
+	routes := len(s.orders.byRoute)
+	s.capacity = max(s.capacity, routes)
+	s.rooms = make([]room, routes)
+	for i := range s.rooms {
+		s.rooms[i] = room{share: s, order: &s.orders.byRoute[i], part: s.capacity / routes}
+	}
+}
+
+// roomOf returns the room of an application's route. q is the application's queue, nil if it has none.
+func (s *share) roomOf(q *queue, application unique.Handle[string]) *room {
+	if q != nil {
+		return q.room
+	}
+	return &s.rooms[s.orders.indexOf(application)]
 }
 
 // entry returns the share's entry of the id, nil if it has none.
@@ -60,20 +74,30 @@ func (s *share) takeSlot(e *entry, q *queue) {
 	}
 	s.slots[e.slot].queue = q
 	s.index[e.id] = e.slot
+	q.room.entries++
 }
 
-// freeSlot frees e's slot.
-func (s *share) freeSlot(e *entry) {
+// freeSlot frees the slot of e, an entry of q.
+func (s *share) freeSlot(e *entry, q *queue) {
+	q.room.entries--
 	delete(s.index, e.id)
 	s.slots[e.slot] = location{}
 	s.freeSlots = append(s.freeSlots, e.slot)
 }
 
-// put inserts e or leaves it out. The share must not have an entry with e's id. A full share makes room by dropping the later
-// half of the longest queue, if that queue must yield to e's. Otherwise e competes by time: with the entries of its own
-// application, or with all entries if no application has more than one.
+// put inserts e or leaves it out. The share must not have an entry with e's id. In a full share, e's route gets room from another route
+// if it has less than its part. Otherwise e competes with the entries of its own route: the longest queue drops its later half if it
+// must yield to e's. If it need not, e competes by time: with the entries of its own application, or with all entries of the route if no
+// application has more than one.
 func (s *share) put(e entry) {
-	if len(s.index) < s.capacity {
+	if !s.full() {
+		s.set(e)
+		return
+	}
+	own := s.queues[e.application]
+	r := s.roomOf(own, e.application)
+	if !r.full() {
+		s.largestExcess().yield()
 		s.set(e)
 		return
 	}
@@ -81,41 +105,37 @@ func (s *share) put(e entry) {
 		s.leaveOut(&e)
 		return
 	}
-	own := s.queues[e.application]
 	switch {
-	case s.longestYieldsTo(own.len(), e.position()):
-		s.halve(s.lengths.longestQueue())
-	case s.lengths.longest <= 1 && e.before(s.last()):
-		s.halveAll()
+	case r.longestYieldsTo(own.len(), e.position()):
+		r.halve(r.lengths.longestQueue())
+	case r.lengths.longest <= 1 && e.before(r.last()):
+		r.halveAll()
 	case own != nil && e.before(own.last()):
-		s.halve(own)
+		r.halve(own)
 	default:
 		s.leaveOut(&e)
 		return
 	}
-	if len(s.index) >= s.capacity || s.missingBefore(&e) {
+	if s.full() || s.missingBefore(&e) {
 		s.leaveOut(&e)
 		return
 	}
 	s.set(e)
 }
 
-// slack is a number of entries. A queue longer than 2*(other length + 1) + slack gives up its later half whatever the due times.
-const slack = 8
+// full reports whether the share has as many entries as its capacity.
+func (s *share) full() bool { return len(s.index) >= s.capacity }
 
-// longestYieldsTo reports whether the longest queue must make room for a row at a position. The row's application has a queue
-// of the given length. If the longest queue has at most one entry more, it does not yield. If it has many more (see slack), it
-// yields. In between it yields only if the row is due before its last entry. So the queues of applications with about the same
-// backlog end at about the same time, and a page that begins there is useful to all of them.
-func (s *share) longestYieldsTo(length int, position store.Position) bool {
-	switch longest := s.lengths.longest; {
-	case longest <= length+1:
-		return false
-	case longest > 2*(length+1)+slack:
-		return true
-	default:
-		return position.Before(s.lengths.longestQueue().last().position())
+// largestExcess returns the room with the most entries above its part. In a full share it has at least one such entry if another room has
+// less than its part.
+func (s *share) largestExcess() *room {
+	largest := &s.rooms[0]
+	for i := range s.rooms {
+		if r := &s.rooms[i]; r.entries-r.part > largest.entries-largest.part {
+			largest = r
+		}
 	}
+	return largest
 }
 
 // missingBefore reports whether a row of e's application is missing at e's position or before it.
@@ -128,17 +148,28 @@ func (s *share) missingBefore(e *entry) bool {
 func (s *share) set(e entry) {
 	s.remove(e.id)
 	q := s.queues[e.application]
+	r := s.roomOf(q, e.application)
 	if q == nil {
-		q = s.orders.of(e.application).newQueue(s, e.application)
+		q = r.order.newQueue(r, e.application)
 		s.queues[e.application] = q
 	}
 	q.push(e)
-	if len(s.index) == 1 || s.latest.before(&e) {
-		s.latest = *s.entry(e.id)
+	if r.entries == 1 || r.latest.before(&e) {
+		r.latest = *s.entry(e.id)
 	}
-	s.lengths.update(q)
-	q.order.update(q)
-	s.refilling = s.refilling && len(s.index) < s.capacity
+	r.lengths.update(q)
+	r.order.update(q)
+	if s.full() {
+		s.endRefills()
+	}
+}
+
+// endRefills notes which rooms are full, after the share has become full.
+func (s *share) endRefills() {
+	for i := range s.rooms {
+		r := &s.rooms[i]
+		r.refilling = r.refilling && !r.full()
+	}
 }
 
 // remove takes out the entry of an id, if the share has one.
@@ -149,35 +180,58 @@ func (s *share) remove(id int64) {
 	}
 }
 
+// withdraw takes out the entry of an id, if the share has one. The entry will not be popped as it is, so missing rows may now be due
+// before the room's next pop.
+func (s *share) withdraw(id int64) {
+	if slot, known := s.index[id]; known {
+		s.slots[slot].queue.room.yielded = false
+	}
+	s.remove(id)
+}
+
 // removeAt takes out the entry at index i of a queue.
 func (s *share) removeAt(q *queue, i int) {
 	q.remove(i)
-	s.refilling = s.refilling || s.halfEmpty()
+	for route := range s.rooms {
+		r := &s.rooms[route]
+		r.refilling = r.refilling || r.halfEmpty()
+	}
 	s.afterRemoval(q)
 }
 
-// afterRemoval updates the position of q after entries have left it. It wakes the loader when that made room for missing rows.
+// afterRemoval updates the position of q after entries have left it. It wakes the loader when that made room for missing rows. The
+// entries of one route can make room for another route's rows.
 func (s *share) afterRemoval(q *queue) {
 	if q.signalWhenLow && q.low() {
 		q.signalWhenLow = false
 		s.addRecheck(q.application)
 	}
-	if s.signalAtHalf && s.halfEmpty() {
-		s.signalAtHalf = false
-		clock.Signal(s.loaderWake)
+	for i := range s.rooms {
+		if r := &s.rooms[i]; r.signalAtHalf && r.halfEmpty() {
+			r.signalAtHalf = false
+			clock.Signal(s.loaderWake)
+		}
 	}
-	s.lengths.update(q)
-	q.order.update(q)
+	q.room.lengths.update(q)
+	q.room.order.update(q)
 	if len(q.entries) == 0 {
 		delete(s.queues, q.application)
-		q.order.release(q)
+		q.room.order.release(q)
 	}
 }
 
-func (s *share) halfEmpty() bool { return len(s.index) <= s.capacity/2 }
-
-// roomy reports whether the share has room for rows of every application.
-func (s *share) roomy() bool { return s.refilling || s.halfEmpty() }
+// anyRoomy reports whether a route has room for rows of all its applications. It wakes the loader when this becomes true for another
+// route.
+func (s *share) anyRoomy() bool {
+	anyRoomy := false
+	for i := range s.rooms {
+		r := &s.rooms[i]
+		roomy := r.roomy()
+		anyRoomy = anyRoomy || roomy
+		r.signalAtHalf = r.signalAtHalf || !roomy
+	}
+	return anyRoomy
+}
 
 // addRecheck wakes the loader, which then asks HasRoomFor about the application.
 func (s *share) addRecheck(application unique.Handle[string]) {
@@ -198,51 +252,15 @@ func (s *share) takeRechecks() []string {
 	return names
 }
 
-// halve drops the later half of a queue.
-func (s *share) halve(q *queue) {
-	kept := len(q.entries) / 2
-	for _, e := range q.cut(kept) {
-		s.leaveOut(&e)
-	}
-	s.afterRemoval(q)
-}
-
-// last returns the latest entry of the share. It looks at all queues only if the entry in s.latest is gone.
-func (s *share) last() *entry {
-	if e := s.entry(s.latest.id); e != nil && *e == s.latest {
-		return &s.latest
-	}
-	var last *entry
-	for _, q := range s.queues {
-		if e := q.last(); last == nil || last.before(e) {
-			last = e
-		}
-	}
-	s.latest = *last
-	return &s.latest
-}
-
-// halveAll drops the later half of all entries.
-func (s *share) halveAll() {
-	all := make([]entry, 0, len(s.index))
-	for _, q := range s.queues {
-		all = append(all, q.entries...)
-	}
-	slices.SortFunc(all, byTime)
-	for _, e := range all[len(all)/2:] {
-		s.leaveOut(&e)
-		s.remove(e.id)
-	}
-}
-
-// leaveOut notes that e is missing. The loader is woken when the share, or the application's queue, falls to half.
+// leaveOut notes that e is missing. The loader is woken when the room of e's route is half empty, or the application's queue is low.
 func (s *share) leaveOut(e *entry) {
 	m, ok := s.missing[e.application]
 	if !ok || e.position().Before(m.Position()) {
 		s.missing[e.application] = e.row()
 	}
-	s.signalAtHalf = true
-	if q := s.queues[e.application]; q != nil {
+	q := s.queues[e.application]
+	s.roomOf(q, e.application).signalAtHalf = true
+	if q != nil {
 		q.lowMark, q.signalWhenLow = len(q.entries)/2, true
 	}
 }
@@ -259,39 +277,27 @@ func (s *share) takeMissing() []store.Due {
 	return missing
 }
 
-// hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the first of them. It
-// does if the share has room for every application. Otherwise three conditions must hold:
-//   - The application's queue is low.
-//   - The queue would be empty before the share falls to half.
-//   - The share is not full, or the longest queue yields its place.
-func (s *share) hasRoomFor(application string, from store.Position) bool {
-	if s.roomy() {
+// hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the first of them. With
+// forAll there must be room for all applications of its route. After false, the loader is woken when the result may have changed.
+func (s *share) hasRoomFor(application string, from store.Position, forAll bool) bool {
+	name := unique.Make(application)
+	q := s.queues[name]
+	r := s.roomOf(q, name)
+	if r.roomy() || !forAll && r.hasRoomFor(q, from) {
 		return true
 	}
-	q := s.queues[unique.Make(application)]
-	if q.low() && s.emptyBeforeHalf(q.len()) && (len(s.index) < s.capacity || s.longestYieldsTo(q.len(), from)) {
-		return true
-	}
-	s.signalAtHalf = true
-	if q != nil {
+	r.signalAtHalf = true
+	if q != nil && !forAll {
 		q.lowMark, q.signalWhenLow = min(q.lowMark, len(q.entries)/2), true
 	}
 	return false
-}
-
-// emptyBeforeHalf reports whether a queue of the given length may be empty before the share falls to half. Due queues are popped
-// by turns, so it compares the queue's length with an equal part of the entries to pop. If all applications have about the same
-// backlog, it is false for all queues. Their rows are then read together, so that each page is useful to many of them. The factor
-// of 2 leaves time for the read.
-func (s *share) emptyBeforeHalf(length int) bool {
-	return (length+1)*s.due <= 2*(len(s.index)-s.capacity/2)
 }
 
 // keep drops the entries of the shards that are not wanted.
 func (s *share) keep(wanted func(shard int) bool) {
 	for id := range s.index {
 		if !wanted(int(s.entry(id).shard)) {
-			s.remove(id)
+			s.withdraw(id)
 		}
 	}
 }

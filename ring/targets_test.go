@@ -20,15 +20,27 @@ import (
 func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 	first := &ring.Route{Name: "first", Target: n.target, HoldsClaims: !cfg.twoPhase, Ability: "first"}
 	if cfg.second == nil {
-		return []*ring.Route{first}, nil
+		if cfg.hasNoRoute == nil {
+			return []*ring.Route{first}, nil
+		}
+		return []*ring.Route{first}, func(application string) *ring.Route {
+			if cfg.hasNoRoute(application) {
+				return nil
+			}
+			return first
+		}
 	}
 	n.second = newModelTarget(n.clock)
 	second := &ring.Route{Name: "second", Target: n.second, Ability: cfg.secondAbility}
 	return []*ring.Route{first, second}, func(application string) *ring.Route {
-		if cfg.second(application) {
+		switch {
+		case cfg.hasNoRoute != nil && cfg.hasNoRoute(application):
+			return nil
+		case cfg.second(application):
 			return second
+		default:
+			return first
 		}
-		return first
 	}
 }
 
@@ -191,6 +203,53 @@ func TestClaimsAreOfOneRouteAndItsKind(t *testing.T) {
 	})
 }
 
+// The overdue alarms of a target that is down, or slow, are far more than the heap holds. Alarms of the other target ring on time, also
+// when they come from more applications than the target's own part of the heap has room for. They cost few reads of the overdue alarms. At
+// the end all alarms ring.
+func TestBacklogOfOneTargetLeavesHeapRoomToOtherTarget(t *testing.T) {
+	for _, c := range []struct {
+		name                      string
+		slowApplications, perSlow int
+		wellApplications, perWell int
+		interval, latency         time.Duration
+	}{
+		{"down", 50, 40, 1, 600, 100 * time.Millisecond, 0},
+		{"slow", 50, 40, 1, 600, 100 * time.Millisecond, 1900 * time.Millisecond},
+		{"one alarm an application", 2000, 1, 300, 2, 30 * time.Second, 0},
+		{"one alarm an application, one by one", 2000, 1, 1, 600, 100 * time.Millisecond, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := twoRoutes()
+			cfg.capacity = 1000
+			inBubble(t, cfg, func(t *testing.T, n *node) {
+				if n.second.slow(c.latency); c.latency == 0 {
+					n.second.setDown(errDown)
+				}
+				var overdue, ids []int64
+				for i := range c.slowApplications {
+					overdue = append(overdue, n.setMany(fmt.Sprint("slow", i), c.perSlow, 0)...)
+				}
+				time.Sleep(10 * time.Second)
+				for i := range c.wellApplications {
+					for k := range c.perWell {
+						ids = append(ids, n.set(fmt.Sprint("well", i), fmt.Sprint(k), 11*time.Second+time.Duration(k)*c.interval))
+					}
+				}
+				rowsRead := n.db.count(&n.db.dueRows)
+				time.Sleep(80 * time.Second)
+				n.wantRungOnce(ids, 0)
+				if rowsRead = n.db.count(&n.db.dueRows) - rowsRead; rowsRead > 60_000 { // sweeps read about 35,000
+					t.Errorf("%d rows were read", rowsRead)
+				}
+				n.second.slow(0)
+				n.second.setDown(nil)
+				time.Sleep(10 * time.Second)
+				n.wantRungOnce(overdue, 100*time.Second)
+			})
+		})
+	}
+}
+
 // Two targets with a backlog take turns with the workers that neither has to itself.
 func TestTargetsWithBacklogsTakeTurns(t *testing.T) {
 	inBubble(t, twoRoutes(), func(t *testing.T, n *node) {
@@ -207,16 +266,41 @@ func TestTargetsWithBacklogsTakeTurns(t *testing.T) {
 	})
 }
 
-// A node lacks the abilities of its routes while none of the routes with an ability can ring.
-func TestNodeLacksAbilitiesWithoutAnyRoute(t *testing.T) {
+// The router returns no route for some applications. Their alarms wait, untried, and the others ring on time. This holds for one route
+// as well.
+func TestApplicationsWithoutRouteAreNotRung(t *testing.T) {
+	for name, cfg := range map[string]nodeConfig{"one route": defaultNode(), "two routes": twoRoutes()} {
+		t.Run(name, func(t *testing.T) {
+			cfg.hasNoRoute = func(application string) bool { return strings.HasPrefix(application, "lost") }
+			inBubble(t, cfg, func(t *testing.T, n *node) {
+				for i := range 30 {
+					n.setMany(fmt.Sprint("lost", i), 100, time.Second)
+				}
+				ids := append(n.setEvery("well", 100, 100*time.Millisecond), n.setEvery("slow", 100, 100*time.Millisecond)...)
+				time.Sleep(20 * time.Second)
+				n.wantRungOnce(ids, 0)
+				n.wantStates("lost7", map[clock.State]int{clock.Scheduled: 100})
+				if claimed := n.db.claimed("lost7"); claimed != 0 {
+					t.Errorf("%d alarms of an application without a route were claimed", claimed)
+				}
+				sample, all := n.loop.Quarantined()
+				if all != 30 || sample[0].Health != "absent" || !strings.Contains(sample[0].Reason, "no route") {
+					t.Errorf("%d quarantined: %+v", all, sample)
+				}
+			})
+		})
+	}
+}
+
+// A node lacks the ability of each route that cannot ring.
+func TestNodeLacksAbilitiesOfRoutesThatCannotRing(t *testing.T) {
 	for _, c := range []struct {
 		secondAbility string
 		down          []int
 		want          string
 	}{
 		{"", nil, ""}, {"", []int{1}, ""}, {"", []int{0}, "first"}, {"", []int{0, 1}, "first"},
-		{"second", []int{0}, ""}, {"second", []int{1}, ""}, {"second", []int{1, 0}, "first second"},
-		{"first", []int{0, 1}, "first"},
+		{"second", []int{0}, "first"}, {"second", []int{1}, "second"}, {"second", []int{1, 0}, "first second"}, {"a", []int{1, 0}, "a first"},
 	} {
 		t.Run(fmt.Sprintf("%q, down %v", c.secondAbility, c.down), func(t *testing.T) {
 			cfg := twoRoutes()
@@ -242,8 +326,13 @@ func TestNodeLacksAbilitiesWithoutAnyRoute(t *testing.T) {
 }
 
 func TestInvalidRoutesAreRefused(t *testing.T) {
-	target := newModelTarget(modelClock{})
-	route := func(name string) *ring.Route { return &ring.Route{Name: name, Target: target} }
+	route := func(name string) *ring.Route { return &ring.Route{Name: name, Target: newModelTarget(modelClock{})} }
+	able := func(name string) *ring.Route {
+		r := route(name)
+		r.Ability = "rings"
+		return r
+	}
+	same := newModelTarget(modelClock{})
 	router := func(string) *ring.Route { return nil }
 	for name, c := range map[string]struct {
 		workers int
@@ -254,6 +343,9 @@ func TestInvalidRoutesAreRefused(t *testing.T) {
 		"none":            {3, nil, nil, "need a route"},
 		"no name":         {3, []*ring.Route{route("")}, nil, "different names"},
 		"equal names":     {3, []*ring.Route{route("a"), route("a")}, router, "different names"},
+		"no target":       {3, []*ring.Route{{Name: "a"}, {Name: "b"}}, router, "no target"},
+		"equal targets":   {3, []*ring.Route{{Name: "a", Target: same}, route("b"), {Name: "c", Target: same}}, router, `"a" and "c" have the same target`},
+		"equal abilities": {3, []*ring.Route{able("a"), route("b"), able("c")}, router, `"a" and "c" have the same ability`},
 		"no router":       {3, []*ring.Route{route("a"), route("b")}, nil, "need a router"},
 		"too few workers": {1, []*ring.Route{route("a"), route("b")}, router, "too few"},
 	} {

@@ -219,6 +219,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		r.putBack = append(r.putBack, r.released(d.Rings, now)...)
 		r.err = w.finish(ctx, d, d.Settler.Release)
 	} else {
+		now = max(now, d.Rings[0].RungAt+1) // a later update_time tells a settled row from a row as the claim wrote it
 		fates := r.decideFates(d.Rings, d.outcomes, now)
 		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, fates) })
 	}
