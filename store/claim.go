@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Candidate is a row that a claim has locked. It holds the values that decide whether the row rings, and the values that Settle
+// Candidate is a row that a claim has locked. It holds the values that decide whether the row rings, and the row that a release
 // restores. FinishedAt is not read.
 type Candidate struct {
 	ID int64
@@ -32,7 +32,7 @@ type Judgment struct {
 	Taken      []Candidate // rows to ring
 	Ended      []Ending    // rows that end without another ring
 	Deferred   []int64     // ids that the claim leaves because of MaxBytes
-	PassedOver int         // rows that are not due by the database's clock; a held claim gives up their locks
+	PassedOver int         // rows that neither ring nor end now; a claim on an engine that holds claims gives up their locks
 	AtMostOnce []int64     // ids with clock.AtMostOnce, when ClaimRequest.AtMostOnce is false
 
 	Attempts []AlarmAttempt // attempts of the rows in Ended
@@ -56,8 +56,8 @@ func (j *Judgment) EndedAlarms() []EndedAlarm {
 
 // Judge sorts the candidates by due order, in place, and decides about each. server is the database's clock as this claim has read it;
 // it counts only when ServerClock is set. Unreadable rows end as dead. Rows that may not ring any more end. Rows of the other delivery
-// mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. No list contains a readable row that is not due at Now, that is not due
-// by the database's clock, or that is neither scheduled nor ringing.
+// mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a readable row only if it is scheduled or ringing, and due
+// both at Now and by the database's clock.
 func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgment {
 	now := r.decisionTime(server)
 	slices.SortFunc(candidates, func(a, b Candidate) int {

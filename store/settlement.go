@@ -14,6 +14,9 @@ type Settlement struct {
 	clock.RingRow               // row to write
 }
 
+// Unchanged reports whether the row to write is the row that the claim wrote. It may need attempts all the same.
+func (s *Settlement) Unchanged() bool { return s.RingRow == s.Claimed }
+
 // Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard, ring_at, payload,
 // content type, priority and traceparent.
 func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
@@ -48,7 +51,7 @@ func (r *ClaimRequest) settlement(ring *clock.Ring, row clock.RingRow) Settlemen
 func (r *ClaimRequest) Settlements(rings []clock.Ring, fates []clock.Fate, always map[int64]bool) []Settlement {
 	var settlements []Settlement
 	for i := range rings {
-		if s := r.settlement(&rings[i], fates[i].RingRow); s.RingRow != s.Claimed || always[s.ID] {
+		if s := r.settlement(&rings[i], fates[i].RingRow); !s.Unchanged() || always[s.ID] {
 			settlements = append(settlements, s)
 		}
 	}
@@ -57,11 +60,20 @@ func (r *ClaimRequest) Settlements(rings []clock.Ring, fates []clock.Fate, alway
 
 // Restorations returns the rows to write when a committed claim is released: each row as it was before the claim.
 func (r *ClaimRequest) Restorations(rings []clock.Ring) []Settlement {
-	restorations := make([]Settlement, len(rings))
+	return r.settlementsOf(rings, func(ring *clock.Ring) clock.RingRow { return ring.Before })
+}
+
+// Confirmations returns the rows to write when all rings of a two-phase claim are confirmed.
+func (r *ClaimRequest) Confirmations(rings []clock.Ring) []Settlement {
+	return r.settlementsOf(rings, clock.ConfirmedRow)
+}
+
+func (r *ClaimRequest) settlementsOf(rings []clock.Ring, row func(*clock.Ring) clock.RingRow) []Settlement {
+	settlements := make([]Settlement, len(rings))
 	for i := range rings {
-		restorations[i] = r.settlement(&rings[i], rings[i].Before)
+		settlements[i] = r.settlement(&rings[i], row(&rings[i]))
 	}
-	return restorations
+	return settlements
 }
 
 // FinishesAtOnce reports whether the statement FinishAlarms may settle the claim. FinishAlarms finds the rows of a two-phase claim that

@@ -1,45 +1,50 @@
+-- The markers FIRST and NEXT surround the part of a statement that is repeated for each row (store/mysql/bulk.go). No line may
+-- begin with /* and end with */, because sqlc would drop it as a comment.
+
 -- name: InsertAlarms :execresult
--- Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows are in the order of the group, so of
--- alarms due at one time the alarm that was set first rings first.
--- Where a key may exist, MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
+-- Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows keep the order of the group.
+-- So alarms that are due at one time ring in the order in which they were set.
+-- MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
 -- For a build below the oldest level the application of the first tuple is NULL, and the server refuses the statement. The other tuples
 -- need no check.
 -- Index: alarm_key. Rows: up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
-VALUES ((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES /*FIRST*/((SELECT IF(b.oldest <= sqlc.arg(build), sqlc.arg(application), NULL) FROM build_level b WHERE b.only_row = 1),
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/;
 
 -- name: LockAlarms :many
--- Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans up to 999 pairs
--- as a range of points (in_predicate_conversion_threshold), so the caller sends fewer.
+-- Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans any number
+-- of pairs as a range of points, because the session turns in_predicate_conversion_threshold off (store/mysql/connect.go).
 -- Index: alarm_key. Rows: up to a group.
-SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED;
 
 -- name: LockAlarmsBriefly :many
 -- Like LockAlarms, with only the columns that decide a cancel. It omits the content.
 -- Index: alarm_key. Rows: up to a group.
 SELECT id, application, business_id, shard, state, generation, next_try_time, last_error, in_doubt, rung_at
-FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED;
 
 -- name: LockAlarmsWaiting :many
 -- Like LockAlarms, but waits for locked rows, at most innodb_lock_wait_timeout.
 -- Index: alarm_key. Rows: usually one.
-SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE;
 
 -- name: LockAlarmsAtOnce :many
 -- Locks the rows of the keys and returns their ids. It fails if another transaction holds a key. The pair is repeated for each key.
 -- Index: alarm_key. Rows: usually none, because an earlier read found no rows for the keys.
-SELECT id FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE NOWAIT;
 
 -- name: ReadAlarms :many
 -- Reads the last committed rows of the keys, without a lock.
 -- Index: alarm_key. Rows: the few rows that LockAlarms skipped.
-SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT * FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id;
 
 -- name: RewriteAlarms :execrows
@@ -48,10 +53,11 @@ ORDER BY application, business_id;
 -- one type. A set always makes the next generation.
 -- Index: primary key. Rows: up to a group.
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
            ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -77,8 +83,9 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND state = 
 -- stay, except latest_ring_at. The inner SELECT is repeated for each row; -1 stands for NULL.
 -- Index: primary key. Rows: up to a group.
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
            ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
 SET a.state = c.state, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),

@@ -2,7 +2,7 @@
 -- Inserts the failed tries of a claim, rings without an acknowledgement, and answers. The tuple is repeated for each of them.
 -- Rows: up to a batch of rings; none when every ring is confirmed.
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/;
 
 -- name: ListExcessAttempts :many
 -- Finds the oldest attempt of each alarm that has more attempts than are kept. A claim adds at most two attempts to an alarm, so the

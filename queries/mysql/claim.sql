@@ -83,10 +83,11 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND next_try
   AND state = 2 AND rung_at IS NULL;
 
 -- name: LockOnce :many
--- Locks the rows that have not changed since TakeOnce, in the order of id.
+-- Locks the rows that have not changed since TakeOnce, in the order of id. A settlement may leave a row rung and in doubt, and then only
+-- its update_time shows that the row is settled.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc.arg(claim_id)
+WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc.arg(claim_id) AND update_time = sqlc.arg(update_time)
 ORDER BY id
 FOR UPDATE;
 
@@ -136,8 +137,9 @@ WHERE id = sqlc.arg(id) AND (CAST(sqlc.arg(generation) AS SIGNED) = -1 OR genera
 -- The inner SELECT is repeated for each row; -1 stands for NULL.
 -- Index: primary key. Rows: at most a batch of rings; with a held claim only the rows that differ from the confirmed row.
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,

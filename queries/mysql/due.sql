@@ -5,36 +5,36 @@
 -- MariaDB would plan the row form (a, b) > (?, ?) over the whole shard. The conditions name finished_at because it is a column of the
 -- index; it is NULL for every due alarm.
 -- Index: alarm_due alone, as a range. Rows: up to the limit for each shard.
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueExcept :many
 -- Like ListDue, without the entries of the applications.
 -- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
    AND application NOT IN (sqlc.slice(applications))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueOnly :many
 -- Like ListDue, only the entries of the applications.
 -- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
    AND application IN (sqlc.slice(applications))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?);
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueEnd :many
 -- Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
 -- Index: alarm_due alone, as a range. Rows: at most one for each shard, after a read of as many entries as the offset.
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?);
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: CountDue :one
 -- Counts the due alarms of the shards, up to the limit.
@@ -46,7 +46,8 @@ SELECT COUNT(*) FROM (
 -- name: ListOldest :many
 -- Reads the due time of the oldest due alarm of one shard. The statement is repeated with UNION ALL for each shard.
 -- Index: alarm_due alone, its first entry. Rows: at most one for each shard.
-(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1);
+/*FIRST*/(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1)/*NEXT UNION ALL FIRST*/;
 
 -- name: LockExpired :many
 -- Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
@@ -61,7 +62,8 @@ FOR UPDATE SKIP LOCKED;
 -- Lists the alarms of one shard that finished before the instant, oldest first. The statement is repeated with UNION ALL for each shard.
 -- It reads without a lock, so that a set which arms such an alarm again does not wait for an entry of the index.
 -- Index: alarm_due alone, as a range for each shard. Rows: up to the last limit.
-(SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)
+/*FIRST*/(SELECT id FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)/*NEXT UNION ALL FIRST*/
 LIMIT ?;
 
 -- name: LockFinished :many

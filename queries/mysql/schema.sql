@@ -11,7 +11,7 @@ SELECT VERSION() AS version, CAST(@@max_allowed_packet AS SIGNED) AS max_packet,
 -- name: InsertShards :exec
 -- Inserts the rows 0 to shards-1, all or none, so that only one of two processes can fix the shard count. The tuple is repeated for each
 -- row.
-INSERT INTO shard (shard) VALUES (?);
+INSERT INTO shard (shard) VALUES /*FIRST*/(?)/*NEXT, FIRST*/;
 
 -- name: CountShards :one
 SELECT COUNT(*) FROM shard;

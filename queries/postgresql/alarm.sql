@@ -10,30 +10,31 @@ INSERT INTO alarm (
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
        n.traceparent, n.create_time, n.create_time, n.delivery, 9 - n.priority
-FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application,
-             unnest(sqlc.arg(business_ids)::varchar[]) AS business_id,
-             unnest(sqlc.arg(shards)::smallint[]) AS shard,
-             unnest(sqlc.arg(states)::smallint[]) AS state,
-             unnest(sqlc.arg(generations)::bigint[]) AS generation,
-             unnest(sqlc.arg(payloads)::bytea[]) AS payload,
-             unnest(sqlc.arg(payload_kinds)::smallint[]) AS payload_kind,
-             unnest(sqlc.arg(content_types)::varchar[]) AS content_type,
-             unnest(sqlc.arg(target_ring_ats)::bigint[]) AS target_ring_at,
-             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
-             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
-             unnest(sqlc.arg(retry_policies)::varchar[]) AS retry_policy,
-             unnest(sqlc.arg(ack_timeouts)::bigint[]) AS ack_timeout,
+FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
+             unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
+             unnest(sqlc.arg(shard)::smallint[]) AS shard,
+             unnest(sqlc.arg(state)::smallint[]) AS state,
+             unnest(sqlc.arg(generation)::bigint[]) AS generation,
+             unnest(sqlc.arg(payload)::bytea[]) AS payload,
+             unnest(sqlc.arg(payload_kind)::smallint[]) AS payload_kind,
+             unnest(sqlc.arg(content_type)::varchar[]) AS content_type,
+             unnest(sqlc.arg(target_ring_at)::bigint[]) AS target_ring_at,
+             unnest(sqlc.arg(latest_ring_at)::bigint[]) AS latest_ring_at,
+             unnest(sqlc.arg(next_try_time)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(retry_policy)::varchar[]) AS retry_policy,
+             unnest(sqlc.arg(ack_timeout)::bigint[]) AS ack_timeout,
              unnest(sqlc.arg(max_rings)::integer[]) AS max_rings,
-             unnest(sqlc.arg(priorities)::smallint[]) AS priority,
-             unnest(sqlc.arg(traceparents)::varchar[]) AS traceparent,
-             unnest(sqlc.arg(create_times)::bigint[]) AS create_time,
-             unnest(sqlc.arg(deliveries)::smallint[]) AS delivery) n
+             unnest(sqlc.arg(priority)::smallint[]) AS priority,
+             unnest(sqlc.arg(traceparent)::varchar[]) AS traceparent,
+             unnest(sqlc.arg(create_time)::bigint[]) AS create_time,
+             unnest(sqlc.arg(delivery)::smallint[]) AS delivery) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id;
 
 -- name: CancelScheduled :many
--- Cancels the rows of the keys that are scheduled and not in doubt. It skips rows that a transaction has locked or changed since they
--- were written (xmax = 0). So it waits for no row, and it needs no separate lock, which would write each row twice.
+-- Cancels the rows of the keys that are scheduled and not in doubt. It skips rows whose present version
+-- some transaction has locked or changed, also after that transaction has ended (xmax = 0 for the others). So it waits for no row, and it
+-- needs no separate lock, which would write each row twice.
 -- Index: alarm_key. Rows: up to a group.
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
@@ -88,31 +89,31 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     priority = c.priority, due_rank = 9 - c.priority, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
-FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
-             unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
-             unnest(sqlc.arg(old_states)::smallint[]) AS old_state,
-             unnest(sqlc.arg(states)::smallint[]) AS state,
-             unnest(sqlc.arg(generations)::bigint[]) AS generation,
-             unnest(sqlc.arg(payloads)::bytea[]) AS payload,
-             unnest(sqlc.arg(payload_kinds)::smallint[]) AS payload_kind,
-             unnest(sqlc.arg(content_types)::varchar[]) AS content_type,
-             unnest(sqlc.arg(target_ring_ats)::bigint[]) AS target_ring_at,
-             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
-             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
-             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
+             unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
+             unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
+             unnest(sqlc.arg(state)::smallint[]) AS state,
+             unnest(sqlc.arg(generation)::bigint[]) AS generation,
+             unnest(sqlc.arg(payload)::bytea[]) AS payload,
+             unnest(sqlc.arg(payload_kind)::smallint[]) AS payload_kind,
+             unnest(sqlc.arg(content_type)::varchar[]) AS content_type,
+             unnest(sqlc.arg(target_ring_at)::bigint[]) AS target_ring_at,
+             unnest(sqlc.arg(latest_ring_at)::bigint[]) AS latest_ring_at,
+             unnest(sqlc.arg(next_try_time)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(ring_no)::integer[]) AS ring_no,
              unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
-             unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
-             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
-             unnest(sqlc.arg(retry_policies)::varchar[]) AS retry_policy,
-             unnest(sqlc.arg(ack_timeouts)::bigint[]) AS ack_timeout,
+             unnest(sqlc.arg(last_error)::varchar[]) AS last_error,
+             unnest(sqlc.arg(in_doubt)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(retry_policy)::varchar[]) AS retry_policy,
+             unnest(sqlc.arg(ack_timeout)::bigint[]) AS ack_timeout,
              unnest(sqlc.arg(max_rings)::integer[]) AS max_rings,
-             unnest(sqlc.arg(priorities)::smallint[]) AS priority,
-             unnest(sqlc.arg(traceparents)::varchar[]) AS traceparent,
-             unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
-             unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
-             unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
-             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
-             unnest(sqlc.arg(deliveries)::smallint[]) AS delivery) c
+             unnest(sqlc.arg(priority)::smallint[]) AS priority,
+             unnest(sqlc.arg(traceparent)::varchar[]) AS traceparent,
+             unnest(sqlc.arg(claim_id)::varchar[]) AS claim_id,
+             unnest(sqlc.arg(rung_at)::bigint[]) AS rung_at,
+             unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
+             unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
+             unnest(sqlc.arg(delivery)::smallint[]) AS delivery) c
 WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows
@@ -124,23 +125,23 @@ SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_tim
     retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
     answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
-FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
-             unnest(sqlc.arg(old_generations)::bigint[]) AS old_generation,
-             unnest(sqlc.arg(old_states)::smallint[]) AS old_state,
-             unnest(sqlc.arg(old_ring_nos)::integer[]) AS old_ring_no,
-             unnest(sqlc.arg(states)::smallint[]) AS state,
-             unnest(sqlc.arg(latest_ring_ats)::bigint[]) AS latest_ring_at,
-             unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
-             unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
+FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
+             unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
+             unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
+             unnest(sqlc.arg(old_ring_no)::integer[]) AS old_ring_no,
+             unnest(sqlc.arg(state)::smallint[]) AS state,
+             unnest(sqlc.arg(latest_ring_at)::bigint[]) AS latest_ring_at,
+             unnest(sqlc.arg(next_try_time)::bigint[]) AS next_try_time,
+             unnest(sqlc.arg(ring_no)::integer[]) AS ring_no,
              unnest(sqlc.arg(retry_times)::integer[]) AS retry_times,
-             unnest(sqlc.arg(last_errors)::varchar[]) AS last_error,
-             unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
-             unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
-             unnest(sqlc.arg(answers)::smallint[]) AS answer,
-             unnest(sqlc.arg(answered_bys)::varchar[]) AS answered_by,
-             unnest(sqlc.arg(answered_ats)::bigint[]) AS answered_at,
-             unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
-             unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at) c
+             unnest(sqlc.arg(last_error)::varchar[]) AS last_error,
+             unnest(sqlc.arg(in_doubt)::smallint[]) AS in_doubt,
+             unnest(sqlc.arg(rung_at)::bigint[]) AS rung_at,
+             unnest(sqlc.arg(answer)::smallint[]) AS answer,
+             unnest(sqlc.arg(answered_by)::varchar[]) AS answered_by,
+             unnest(sqlc.arg(answered_at)::bigint[]) AS answered_at,
+             unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
+             unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at) c
 WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
 
 -- name: GetAlarm :one

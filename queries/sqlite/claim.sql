@@ -52,4 +52,4 @@ SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no =
     finished_at = sqlc.narg(finished_at)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND generation = sqlc.arg(generation)
   AND state = sqlc.arg(held_state) AND claim_id = sqlc.arg(held_claim_id)
-  AND next_try_time IS sqlc.narg(held_next_try_time) AND rung_at IS sqlc.narg(held_rung_at);
+  AND next_try_time IS sqlc.narg(held_next_try_time) AND rung_at IS sqlc.narg(held_rung_at) AND update_time = sqlc.arg(held_update_time);

@@ -16,30 +16,30 @@ const (
 	maxReplayWait = 64 * time.Millisecond
 )
 
-// Calls gives every call of a store its deadline, its replays, and errors with a kind of package clock.
-type Calls struct {
+// calls gives every call of a store its deadline, its replays, and errors with a kind of package clock.
+type calls struct {
 	timeout time.Duration // limit of a call whose context has no deadline
 	traits  Traits
 	errors  Errors
 	metrics *metrics
 }
 
-// Deadline adds the store's timeout to a context that has no deadline.
-func (c *Calls) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+// deadline adds the store's timeout to a context that has no deadline.
+func (c *calls) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return c.deadlineWith(ctx, 0)
 }
 
 // deadlineWith adds the store's timeout and extra to a context that has no deadline.
-func (c *Calls) deadlineWith(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
+func (c *calls) deadlineWith(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, c.timeout+extra)
 }
 
-// Replay runs try, and runs it again after ErrReplay and after a definite rollback. Before each replay it waits for a random time
+// replay runs try, and runs it again after ErrReplay and after a definite rollback. Before each replay it waits for a random time
 // whose limit doubles. It returns the last error.
-func (c *Calls) Replay(ctx context.Context, try func() error) error {
+func (c *calls) replay(ctx context.Context, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
 		if err == nil || n == maxReplays {
@@ -61,7 +61,7 @@ func (c *Calls) Replay(ctx context.Context, try func() error) error {
 }
 
 // replayReason returns the reason to run a transaction again; "" if it must not run again. A COMMIT without a reply never does.
-func (c *Calls) replayReason(err error) string {
+func (c *calls) replayReason(err error) string {
 	switch {
 	case errors.Is(err, clock.ErrUnconfirmed):
 		return ""
@@ -71,9 +71,9 @@ func (c *Calls) replayReason(err error) string {
 	return c.errors.Classify(err).replayReason()
 }
 
-// MapError wraps err with the failed operation, gives it a kind of package clock, and counts it. It adds the error of an ended ctx, because
+// mapError wraps err with the failed operation, gives it a kind of package clock, and counts it. It adds the error of an ended ctx, because
 // some servers and libraries say only that the statement was cancelled.
-func (c *Calls) MapError(ctx context.Context, doing string, err error) error {
+func (c *calls) mapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -98,25 +98,25 @@ func (c *Calls) MapError(ctx context.Context, doing string, err error) error {
 }
 
 // mapMigrationError maps the error of a migration. A refusal that would only come again is not clock.ErrUnavailable.
-func (c *Calls) mapMigrationError(ctx context.Context, err error) error {
+func (c *calls) mapMigrationError(ctx context.Context, err error) error {
 	if err != nil && c.errors.Classify(err).refusesMigration() {
 		return fmt.Errorf("%s: migrate: %w", c.traits.Name, err)
 	}
-	return c.MapError(ctx, "migrate", err)
+	return c.mapError(ctx, "migrate", err)
 }
 
 // call runs do with a deadline and maps its error.
-func (c *Calls) call(ctx context.Context, doing string, do func(ctx context.Context) error) error {
-	ctx, cancel := c.Deadline(ctx)
+func (c *calls) call(ctx context.Context, doing string, do func(ctx context.Context) error) error {
+	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	return c.MapError(ctx, doing, do(ctx))
+	return c.mapError(ctx, doing, do(ctx))
 }
 
 // replayed runs try with a deadline, replays it, and maps its error.
-func (c *Calls) replayed(ctx context.Context, doing string, try func(ctx context.Context) error) error {
-	ctx, cancel := c.Deadline(ctx)
+func (c *calls) replayed(ctx context.Context, doing string, try func(ctx context.Context) error) error {
+	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	return c.MapError(ctx, doing, c.Replay(ctx, func() error { return try(ctx) }))
+	return c.mapError(ctx, doing, c.replay(ctx, func() error { return try(ctx) }))
 }
 
 // InTx runs do in a transaction and commits. After an error of do, or a panic, it rolls back.

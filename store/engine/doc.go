@@ -4,10 +4,9 @@
 // # Who does what
 //
 // A Driver contributes connections, statements, the class of each error, and measured fast paths. One method of a Driver is one or few
-// statements. It returns the raw error and repeats nothing. Claims are the exception, see below. Store adds everything that does not depend
-// on the engine:
+// statements. It returns the raw error and repeats nothing. Store adds everything that does not depend on the engine:
 //
-//	store.go       the Store, the time, durability, and the call of a Driver's Claim
+//	store.go       the Store, the time, durability
 //	driver.go      the interfaces of a Driver
 //	calls.go       deadlines, replays of definite rollbacks, kinds and counts of errors
 //	class.go       the classes of errors, and the classes that are replayed
@@ -22,27 +21,68 @@
 //	upkeep.go      the pages of expiry, the pieces of a purge
 //	cluster.go     nodes and leases: the order of the statements of each transaction
 //	write.go       the plan of a write
+//	claim.go       the plan of a claim
+//	settle.go      settlements and releases
+//	duerow.go      the row of a claim, in the order of LockDue's columns
 //	probe.go       write probes
 //	notice.go      notices between nodes, where the engine can pass them
-//	row.go         the row of an alarm, in the order of its columns
+//	row.go         the row of an alarm, in the order of its columns: the one list of them
+//	binder.go      parameters and arguments of statements, filled from rows by column name
 //	rows.go        the rows of attempts and keys, conversion of many rows
 //	decode.go      the columns of an alarm that may be unreadable
+//
+// A name in parentheses at the end of a comment, like (LockDue), is a statement in queries/ENGINE.
 //
 // A call descends once. A set goes from Store.Write to the Driver's BeginWrite, then the plan calls the methods of WriteTx, and each of
 // these runs its statements. No method of a Driver calls the Store.
 //
 // # Claims
 //
-// A claim and its settlement are still methods of each Driver (Claims). Store.Claim only calls Driver.Claim. These methods use Calls to set
-// their deadline and to map their errors. Replays differ between the engines:
+// Store.Claim begins a ClaimTx, locks the due rows (LockDue), judges them (store.ClaimRequest.Judge), writes the rows that end (EndAlarms)
+// and takes the rows that ring (Take). The claim commits, or keeps its transaction for the settlement:
 //
-//	                             MySQL         PostgreSQL    SQLite
-//	transaction of a claim       replayed      not replayed  not replayed
-//	settlement, held claim       not replayed  not replayed  has no held claims
-//	settlement, two-phase claim  replayed      replayed      not replayed
+//	                          held claim                     two-phase claim
+//	transaction of the claim  replayed; then stays open      replayed; commits
+//	settlement                in that transaction, not       in another transaction, replayed
+//	                          replayed
+//	release                   rolls back                     in another transaction, replayed
 //
-// After a definite rollback, a claim without replays fails with clock.ErrUnavailable. ring.Loop then returns the batch to its heap, and
-// claims it again after a pause. Package ring calls the settlement of a two-phase claim again until the claim ends.
+// A replayed claim judges all rows again. The ends that an earlier try has committed are reported once, because these rows are not due any
+// more. Package ring calls the settlement of a two-phase claim again until the claim ends.
+//
+// An engine that holds claims (HoldingTx) must hold no lock of a row that does not ring. So the claim commits ended rows first, and gives up
+// the locks of rows that it leaves; each time it then locks the rest again. Both are rare. An engine that holds no claims writes ends and
+// takes in one transaction.
+//
+// The fast paths of the engines, and what each equals:
+//
+//	HoldingTx.TakeFresh     PostgreSQL takes rows that have not changed since their set in one statement. It equals LockDue, Judge and
+//	                        Take. The claim gives the rows up where Judge could decide otherwise.
+//	EndAlarms, Settle,      PostgreSQL sends these statements with the COMMIT. EndAlarms therefore cannot learn there that a row has
+//	Finish                  changed; its statement passes over such a row, and LockDue finds it again.
+//	Take                    PostgreSQL and SQLite return the payloads of the rows that they change. MySQL reads them in LockDue, and long
+//	                        payloads after its UPDATE.
+//	SettleTx.Finish         MySQL and PostgreSQL write the row of clock.ConfirmedRow without sending it. It equals Settle.
+//
+// SettleTx.Settle locks the rows on MySQL, to learn which rows are unchanged since the claim. The other engines check that in the WHERE of
+// the UPDATE.
+//
+// # Columns
+//
+// Row lists the columns of an alarm. Row.Alarm reads them, and Row.SetAlarm sets them; a test compares the two. AttemptRow is the same for
+// attempts. The statements name the columns too, and sqlc makes a struct of parameters from each statement. The types of binder.go
+// fill these structs by name:
+//
+//	Params  one row, for statements that write a row                  SQLite
+//	Arrays  an array for each column, for statements with unnest()    PostgreSQL, to insert and rewrite alarms
+//	Args    the arguments of all rows, row by row                     MySQL
+//
+// A parameter has the name and the type of its column. A name that begins with Old is a column of the row before the change. Only Args
+// may have other parameters: the caller names them and passes them. A parameter that matches no column is a panic when the program starts, so every test finds it.
+// In arrays, and in the UPDATEs of MySQL, -1 stands for NULL, because the values of one column must have one type.
+//
+// So a new column of a set's content needs no change in an engine. A column that claims or settlements use does.
+// docs/architecture.md lists the steps.
 //
 // # Why this shape
 //
@@ -54,22 +94,30 @@
 //
 //  1. Every call has a deadline. A context without one gets Config.Timeout; a write that may wait gets that wait on top.
 //  2. Store replays a transaction after a definite rollback or ErrReplay, at most maxReplays times with jitter. Reads are not
-//     replayed. Claims has its own replays. A COMMIT without a reply is never replayed. Calls.MapError gives each error its kind.
+//     replayed, and neither is a held claim after its rings were handed out. A COMMIT without a reply is never replayed.
+//     calls.mapError gives each error its kind.
 //  3. Only Driver.Classify judges errors, by type and code, never by text.
-//  4. A transaction that ends in an error is rolled back under a separate context (Tx.Rollback), also after a panic.
+//  4. A transaction that ends in an error is rolled back under a separate context (Tx.Rollback), also after a panic. This includes the
+//     transaction of a held claim whose settlement fails.
 //  5. clock.Op.Decide decides a write over rows that the transaction has locked. The WHERE of the UPDATE checks generation and state again,
 //     because an engine may ignore SKIP LOCKED. The plan is the same on every engine. A conditional UPDATE alone may decide a cancel of a
 //     scheduled alarm (WriteTx.Cancel), because Decide has no other verdict for such a row.
 //  6. Reads of requests have connections of their own and places in the ReadGate. A list keeps one row in memory.
 //  7. One transaction purges at most maxPurge alarms.
-//  8. A result that is no failure, like an unknown alarm, is neither counted nor mapped.
+//  8. The conditional UPDATE of Take decides a claim. It changes only the row versions that LockDue returned. A claim that takes fewer
+//     rows runs again.
+//  9. A settlement passes over rows that are not as the claim wrote them, and adds no attempt to them. So a repeated settlement of a
+//     two-phase claim changes nothing. The caller settles with a later time than the claim's, because update_time tells a settled row of
+//     an at-most-once claim from a row as the claim wrote it.
+//  10. A result that is no failure, like an unknown alarm, is neither counted nor mapped.
 //
 // # Failures
 //
 //	what fails                 what happens                                               who heals it
 //	deadlock, serialization    the transaction runs again (invariant 2)                   not needed
 //	a lock is not free         the transaction runs again; a write then locks first       not needed
-//	a claim without replays    clock.ErrUnavailable                                       ring.Loop claims again
+//	settlement of a held       clock.ErrUnavailable; the transaction is rolled back       the rows are due again
+//	claim fails
 //	reply to COMMIT lost       clock.ErrUnconfirmed                                       the caller repeats; that is safe
 //	server is read-only        ErrReadOnly; the Driver drops its connections              new connections find the primary
 //	build is too old           store.ErrOldBuild, from Check and from each transaction    a newer node

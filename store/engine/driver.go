@@ -14,8 +14,7 @@ import (
 )
 
 // Driver is what an engine contributes to a Store: its connections, its statements and the meaning of its errors. A method runs one or
-// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error. Only
-// the methods of Claims differ: they set a deadline and map their errors, and some replay their transaction.
+// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error.
 type Driver interface {
 	Errors
 	Schema
@@ -91,7 +90,7 @@ type MigrationSession struct {
 
 // Reads are the reads of requests. They may hang, so they have connections of their own.
 type Reads interface {
-	// ReadAlarm returns the row of the key, or sql.ErrNoRows, and the alarm's newest limit attempts, newest first. On a server the
+	// ReadAlarm returns the row of the key, or sql.ErrNoRows, and at most limit of the alarm's newest attempts, newest first. On a server the
 	// attempts may be newer than the row: a snapshot of both would cost two more round trips.
 	ReadAlarm(ctx context.Context, k clock.Key, limit int) (Row, []AttemptRow, error)
 	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
@@ -174,10 +173,13 @@ type WriteTry struct {
 	Shards    int           // shard count of the database
 }
 
-// Claims takes due alarms. Claim and the methods of its Settler are whole calls: they set a deadline, and return errors with a kind of
-// package clock. The package comment says which transactions each engine replays.
+// Claims begins the transactions of claims and of their settlements. Both use connections of their own.
 type Claims interface {
-	store.Claimer
+	// BeginClaim begins the transaction of a claim. It is a HoldingTx if the engine holds claims (Traits.HoldsClaims). The transaction fails
+	// with store.ErrOldBuild, or finds no row, if the database demands a newer build.
+	BeginClaim(ctx context.Context, r *store.ClaimRequest) (ClaimTx, error)
+	// BeginSettle begins a transaction that settles or releases a two-phase claim.
+	BeginSettle(ctx context.Context, r *store.ClaimRequest) (SettleTx, error)
 }
 
 // Tx is an open transaction. Commit or Rollback ends it and gives back its connection.

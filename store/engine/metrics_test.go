@@ -35,22 +35,22 @@ func TestReplaysAndErrorsAreCounted(t *testing.T) {
 		t.Error("one registry accepts two stores")
 	}
 	deadlock, other := errors.New("deadlock"), errors.New("other")
-	calls := &Calls{metrics: m, errors: deadlocks{deadlock}}
+	c := &calls{metrics: m, errors: deadlocks{deadlock}}
 	outcomes := []error{deadlock, fmt.Errorf("written: %w", ErrReplay), deadlock, other}
 	tries := 0
-	err = calls.Replay(t.Context(), func() error { tries++; return outcomes[tries-1] })
+	err = c.replay(t.Context(), func() error { tries++; return outcomes[tries-1] })
 	if !errors.Is(err, other) || tries != 4 {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	tries = 0
-	err = calls.Replay(t.Context(), func() error { tries++; return deadlock })
+	err = c.replay(t.Context(), func() error { tries++; return deadlock })
 	if !errors.Is(err, deadlock) || tries != maxReplays+1 {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	tries = 0
-	if err := calls.Replay(ended, func() error { tries++; return deadlock }); !errors.Is(err, deadlock) || tries > 2 {
+	if err := c.replay(ended, func() error { tries++; return deadlock }); !errors.Is(err, deadlock) || tries > 2 {
 		t.Errorf("after the context's end: %d tries, %v", tries, err)
 	}
 	for _, err := range []error{

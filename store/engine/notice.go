@@ -48,5 +48,5 @@ func (s *NotifyingStore) Listen(ctx context.Context, ready func(), heard func(bo
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the end of ctx is the normal end
 	}
-	return s.MapError(ctx, "listen", err)
+	return s.mapError(ctx, "listen", err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -32,7 +31,7 @@ func (s *Store) Get(ctx context.Context, k clock.Key) (a *clock.Alarm, err error
 func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 	row, attempts, err := s.driver.ReadAlarm(ctx, k, clock.MaxAttempts)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, unknownAlarm(k)
+		return nil, clock.UnknownAlarm(k)
 	}
 	if err != nil {
 		return nil, err
@@ -43,13 +42,6 @@ func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 		a.Attempts[i] = attempts[i].attempt()
 	}
 	return &a, nil
-}
-
-func unknownAlarm(k clock.Key) error {
-	return &clock.Error{
-		Kind: clock.ErrNotFound, Code: clock.CodeUnknownAlarm,
-		Detail: fmt.Sprintf("application %q has no alarm %q", k.Application, k.BusinessID),
-	}
 }
 
 // List passes the alarms of one application to take, in the order of their keys, until take returns false.

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
-// Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to it.
+// Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to it. SetAlarm and
+// Alarm are the only list of the columns: readers and writers of all engines use them.
 type Row struct {
 	ID           int64
 	Application  string
@@ -64,7 +66,7 @@ func (r *Row) Fields() []any {
 }
 
 // Alarm returns the row as an alarm of the domain. If the row cannot be read, Alarm.Unreadable and LastError say why, and unreadable
-// values get readable defaults. The error is always nil.
+// values get readable defaults.
 func (r *Row) Alarm() clock.Alarm {
 	v := r.checkedColumns()
 	retry, unreadable := v.Decode()
@@ -107,6 +109,54 @@ func (r *Row) Alarm() clock.Alarm {
 		AnsweredAt: FromNull(r.AnsweredAt),
 		CreateTime: clock.Instant(r.CreateTime),
 	}
+}
+
+// SetAlarm sets all columns to the values of an alarm. It is the inverse of Row.Alarm.
+func (r *Row) SetAlarm(a *clock.Alarm) {
+	r.SetRing(a.ID, a.Generation, &a.RingRow)
+	r.Application = a.Application
+	r.BusinessID = a.BusinessID
+	r.Shard = int64(a.Shard)
+	r.Payload = a.Payload
+	if r.Payload == nil { // the column is NOT NULL
+		r.Payload = []byte{}
+	}
+	r.PayloadKind = int64(a.PayloadKind)
+	r.ContentType = a.ContentType
+	r.TargetRingAt = int64(a.RingAt)
+	r.LatestRingAt = ToNull(a.LatestRingAt)
+	r.RetryPolicy = a.Retry.Encode()
+	r.AckTimeout = a.AckTimeout.Milliseconds()
+	r.MaxRings = int64(a.MaxRings)
+	r.Priority = int64(a.Priority)
+	r.DueRank = int64(store.Rank(a.Priority))
+	r.Delivery = int64(a.Delivery)
+	r.Traceparent = a.Traceparent
+	r.CreateTime = int64(a.CreateTime)
+	r.Answer = int64(a.Answer)
+	r.AnsweredBy = a.AnsweredBy
+	r.AnsweredAt = ToNull(a.AnsweredAt)
+}
+
+// SetRing sets id, generation and the columns that a ring changes. The other columns stay.
+func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
+	r.ID = id
+	r.Generation = generation
+	r.State = int64(ring.State)
+	r.NextTryTime = ToNull(ring.NextTryTime)
+	r.RingNo = int64(ring.RingNo)
+	r.RetryTimes = int64(ring.RetryTimes)
+	r.LastError = ring.LastError
+	r.InDoubt = Bit(ring.InDoubt)
+	r.ClaimID = ring.ClaimID
+	r.RungAt = ToNull(ring.RungAt)
+	r.UpdateTime = int64(ring.UpdateTime)
+	r.FinishedAt = ToNull(ring.FinishedAt)
+}
+
+// TextBytes returns the length of the payload and all texts in bytes, except retry_policy and claim_id, which are always short.
+func TextBytes(a *clock.Alarm) int {
+	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) + len(a.Traceparent) + len(a.AnsweredBy)
 }
 
 // replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It changes this copy,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // AttemptRow is a row of the table ring_attempt in the order of its columns. The row types of each engine's generated code convert to it.
@@ -24,6 +25,18 @@ func (r *AttemptRow) attempt() clock.Attempt {
 		Generation: r.Generation, RingNo: int(r.RingNo), ClaimID: r.ClaimID, Time: clock.Instant(r.AttemptTime),
 		Outcome: clock.OutcomeKind(r.Outcome), Error: r.Error, By: r.AnsweredBy,
 	}
+}
+
+// SetAttempt sets all columns except the id, which the database chooses.
+func (r *AttemptRow) SetAttempt(a *store.AlarmAttempt) {
+	r.AlarmID = a.AlarmID
+	r.Generation = a.Generation
+	r.RingNo = int64(a.RingNo)
+	r.ClaimID = a.ClaimID
+	r.AttemptTime = int64(a.Time)
+	r.Outcome = int64(a.Outcome)
+	r.Error = a.Error
+	r.AnsweredBy = a.By
 }
 
 // KeyRow is the row of a statement that reads keys by id. The row types of each engine's generated code convert to it.
@@ -68,14 +81,6 @@ func Bit(flag bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-// PayloadColumn returns the payload as the argument of its column, which is NOT NULL: never nil.
-func PayloadColumn(payload []byte) []byte {
-	if payload == nil {
-		return []byte{}
-	}
-	return payload
 }
 
 // Rows are open rows of the table alarm, with its columns in order.

@@ -73,11 +73,11 @@ func (m *MigrationSession) close() {
 
 // Check compares the server, the schema's version and the shard count with the needs of this build, and remembers the shard count and the server's name.
 func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := s.Deadline(ctx)
+	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	server, err := s.driver.Identify(ctx)
 	if err != nil {
-		return s.MapError(ctx, "read the version", err)
+		return s.mapError(ctx, "read the version", err)
 	}
 	if server.Unfit != nil {
 		return s.named(server.Unfit)
@@ -88,7 +88,7 @@ func (s *Store) Check(ctx context.Context) error {
 	shards, err := s.driver.CountShards(ctx)
 	switch {
 	case err != nil:
-		return s.MapError(ctx, "count the shards", err)
+		return s.mapError(ctx, "count the shards", err)
 	case shards == 0:
 		return s.named(errors.New("the database has no shards: run clockd migrate"))
 	case s.shards != 0 && int64(s.shards) != shards:
@@ -107,14 +107,14 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	want := migrations[len(migrations)-1].Version
 	has, err := s.driver.ReadSchemaVersion(ctx)
 	if err != nil {
-		return s.MapError(ctx, "read the schema's version", err)
+		return s.mapError(ctx, "read the schema's version", err)
 	}
 	if has < want {
 		return s.named(fmt.Errorf("the schema has version %d, this build needs %d: run clockd migrate", has, want))
 	}
 	oldest, err := s.driver.ReadOldestBuild(ctx)
 	if err != nil {
-		return s.MapError(ctx, "read the build level", err)
+		return s.mapError(ctx, "read the build level", err)
 	}
 	if err := store.CheckBuild(oldest); err != nil {
 		return s.named(err)

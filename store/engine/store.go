@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ func (d Deps) Logger() *slog.Logger {
 
 // Store is the store.Store of all engines. It is safe for concurrent use.
 type Store struct {
-	*Calls
+	*calls
 	driver Driver
 	log    *slog.Logger
 	gate   *ReadGate
@@ -51,15 +52,15 @@ type known struct {
 	engine string
 }
 
-// New returns a Store above the driver. The Store owns the driver and closes it. Migrate, if needed, and Check must come before all other
-// methods.
+// New returns a Store above the driver. The Store owns the driver and closes it; after an error, New has closed it. Migrate, if needed, and
+// Check must come before all other methods.
 func New(cfg Config, deps Deps, d Driver) (*Store, error) {
 	m, err := newMetrics(deps.Registerer)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
 	s := &Store{
-		Calls:  &Calls{timeout: cfg.Timeout, traits: d.Traits(), errors: d, metrics: m},
+		calls:  &calls{timeout: cfg.Timeout, traits: d.Traits(), errors: d, metrics: m},
 		driver: d, log: deps.Logger(), gate: NewReadGate(cfg.ReadConns), shards: cfg.Shards,
 	}
 	s.known.Store(&known{})
@@ -94,9 +95,4 @@ func (s *Store) Durability(ctx context.Context) (found []store.Finding, err erro
 		return err
 	})
 	return found, err
-}
-
-// Claim takes due alarms.
-func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	return s.driver.Claim(ctx, r)
 }

@@ -11,13 +11,13 @@ import (
 func (s *Store) Expire(
 	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
 ) ([]store.EndedAlarm, store.Position, error) {
-	ctx, cancel := s.Deadline(ctx)
+	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	until := store.Position{Time: now + 1}
 	// each shard may give twice its share of the limit; a page that is too short costs only one more call
 	page, err := s.due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
 	if err != nil {
-		return nil, from, s.MapError(ctx, "read due alarms", err)
+		return nil, from, s.mapError(ctx, "read due alarms", err)
 	}
 	rows, next := page.Rows, page.CompleteUntil
 	if len(rows) > limit {
@@ -46,7 +46,7 @@ const maxPurge = 500
 
 // Purge deletes finished alarms, up to maxPurge in one transaction. It ends after a transaction that found fewer.
 func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit int) (deleted int, err error) {
-	ctx, cancel := s.Deadline(ctx)
+	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	for deleted < limit {
 		p := Purge{Before: before, Settled: settled, Limit: min(maxPurge, limit-deleted), Shards: max(1, s.ShardCount())}

@@ -59,6 +59,12 @@ func (c *Change) IsCancel() bool {
 	return c.New.State == clock.Cancelled && c.New.Generation == c.Old.Generation && !c.Old.State.Over()
 }
 
+// SetRows sets row to the row to write. In old it sets id, generation and the columns that a ring changes to their values before.
+func (c *Change) SetRows(row, old *Row) {
+	row.SetAlarm(c.New)
+	old.SetRing(c.Old.ID, c.Old.Generation, &c.Old.RingRow)
+}
+
 // ChangeAttempts returns the attempts that the changes add.
 func ChangeAttempts(changes []Change) []store.AlarmAttempt {
 	var attempts []store.AlarmAttempt
@@ -101,7 +107,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 	ctx, cancel := s.deadlineWith(ctx, r.LockWait)
 	defer cancel()
 	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount()}
-	err = s.Replay(ctx, func() error {
+	err = s.replay(ctx, func() error {
 		err := InTx(ctx, func(ctx context.Context) (WriteTx, error) { return s.driver.BeginWrite(ctx, try) }, func(t WriteTx) (err error) {
 			decisions, err = writeGroup(ctx, t, r, try.Shards)
 			return err
@@ -111,7 +117,7 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 		return err
 	})
 	if err != nil {
-		return nil, s.MapError(ctx, "write", err)
+		return nil, s.mapError(ctx, "write", err)
 	}
 	return decisions, nil
 }

@@ -25,11 +25,3 @@ func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) []clock.Alarm {
 	}
 	return alarms
 }
-
-// null returns an instant as the argument of a nullable column: nil for NoInstant.
-func null(i clock.Instant) any {
-	if i == clock.NoInstant {
-		return nil
-	}
-	return int64(i)
-}

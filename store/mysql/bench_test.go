@@ -3,10 +3,11 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
@@ -55,12 +56,12 @@ func BenchmarkBare(b *testing.B) {
 
 func bareInsert(b *testing.B, d *Driver, ops []clock.Op) {
 	b.Helper()
-	args := make([]any, 0, 18*len(ops))
-	for _, op := range ops {
-		d := op.Decide(nil, t0)
-		args = appendInserted(args, &d.Alarm)
-	}
-	_, err := d.db.ExecContext(context.Background(), dbsqlc.InsertAlarms+strings.Repeat(alarmTuple.next, len(ops)-1), args...)
+	args := insertArgs.Of(len(ops), func(i int, row *engine.Row) {
+		d := ops[i].Decide(nil, t0)
+		row.SetAlarm(&d.Alarm)
+	})
+	parts := split(dbsqlc.InsertAlarms)
+	_, err := d.db.ExecContext(context.Background(), parts.expand("", len(ops)), append([]any{store.BuildLevel()}, args...)...)
 	ok(b, err, "insert")
 }
 

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
@@ -11,85 +12,64 @@ import (
 // maxBulk is the largest number of rows in one statement.
 const maxBulk = 1000
 
-// part is the fragment of a statement that is repeated for each row. The statement contains first; next is added for every further row.
-type part struct{ first, next string }
+// repeated is a statement that takes any number of rows. Its text in queries/mysql marks the part of a row:
+//
+//	/*FIRST*/ part of the first row /*NEXT part of every further row*/
+//
+// The word FIRST in the further part stands for the part of the first row.
+type repeated struct{ before, first, next, after string }
 
-// The repeated parts of the statements that take any number of rows.
-var (
-	alarmTuple       = guarded(tuple(dbsqlc.InsertAlarms))
-	attemptTuple     = tuple(dbsqlc.InsertAttempts)
-	shardTuple       = part{first: "(?)", next: ", (?)"}
-	keyPair          = part{first: "(?, ?)", next: ", (?, ?)"}
-	rewriteRow       = selection(dbsqlc.RewriteAlarms)
-	amendRow         = selection(dbsqlc.AmendAlarms)
-	settleRow        = selection(dbsqlc.SettleAlarms)
-	dueOfShard       = union(dbsqlc.ListDue)
-	dueEndOfShard    = union(dbsqlc.ListDueEnd)
-	dueOnlyOfShard   = union(dbsqlc.ListDueOnly)
-	dueExceptOfShard = union(dbsqlc.ListDueExcept)
-	oldestOfShard    = union(dbsqlc.ListOldest)
-	finishedOfShard  = union(dbsqlc.ListFinished)
-)
-
-// tuple returns the tuple of an INSERT ... VALUES.
-func tuple(query string) part {
-	_, values, _ := strings.Cut(query, "\nVALUES ")
-	values = strings.TrimSpace(values)
-	return part{first: values, next: ", " + values}
+// split returns the parts of a statement. It panics if a marker is missing.
+func split(query string) repeated {
+	before, rest, hasFirst := strings.Cut(query, "/*FIRST*/")
+	first, rest, hasNext := strings.Cut(rest, "/*NEXT")
+	next, after, hasEnd := strings.Cut(rest, "*/")
+	if !hasFirst || !hasNext || !hasEnd {
+		panic("mysql: a marker of rows is missing in " + query)
+	}
+	first = strings.TrimSpace(first)
+	return repeated{before: before, first: first, next: strings.ReplaceAll(next, "FIRST", first), after: after}
 }
 
-// guarded returns a tuple whose first value checks the build level. Only the first row has the check; the repetitions have a plain value.
-func guarded(p part) part {
-	before, guard, _ := strings.Cut(p.next, "(SELECT ")
-	_, after, _ := strings.Cut(guard, " = 1)")
-	return part{first: p.first, next: before + "?" + after}
+// expand returns the statement for a number of rows, after a prefix.
+func (r *repeated) expand(prefix string, rows int) string {
+	return prefix + r.before + r.first + strings.Repeat(r.next, rows-1) + r.after
 }
 
-// selection returns the SELECT of literals at the beginning of an UPDATE.
-func selection(query string) part {
-	_, rest, _ := strings.Cut(query, "UPDATE (\n")
-	first, _, _ := strings.Cut(rest, "\n) ")
-	return part{first: first, next: " UNION ALL SELECT ?" + strings.Repeat(", ?", strings.Count(first, "?")-1)}
+// join returns the arguments of the whole statement: the generated arguments before the rows, the arguments of all rows, then the generated
+// arguments after them. An argument that only the first row has counts as an argument before the rows.
+func (r *repeated) join(generated, rows []any) []any {
+	before := paramsIn(r.before) + paramsIn(r.first) - paramsIn(r.next)
+	after := paramsIn(r.after)
+	return append(slices.Insert(rows, 0, generated[:before]...), generated[len(generated)-after:]...)
 }
 
-// union returns a whole SELECT in parentheses. It leaves out the LIMIT of the whole UNION, which may follow.
-func union(query string) part {
-	first, _, _ := strings.Cut(strings.TrimSpace(query[strings.Index(query, "\n")+1:]), "\nLIMIT ?")
-	return part{first: first, next: "\nUNION ALL\n" + first}
-}
+func paramsIn(text string) int { return strings.Count(text, "?") }
 
-// namesSlice is sqlc's placeholder for the slice of applications.
-const namesSlice = "/*SLICE:applications*/?"
-
-// named returns the part with count parameters for application names, as the generated method writes them.
-func (p part) named(count int) part {
-	r := strings.NewReplacer(namesSlice, strings.Repeat(",?", count)[1:])
-	return part{first: r.Replace(p.first), next: r.Replace(p.next)}
-}
-
-// bulk is a DBTX for one generated method. It runs the method's statement with a part repeated for each row, and with its own arguments
-// instead of the method's.
+// bulk is a DBTX for one generated method. It runs the method's statement for many rows, with their arguments in place of those that the
+// method passes for one row.
 type bulk struct {
 	dbsqlc.DBTX
-	part
 	rows   int
-	args   []any
+	args   []any  // arguments of all rows; bulk may write beyond their length
 	prefix string // text before the statement
 }
 
 // ExecContext runs the statement.
-func (b bulk) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
-	return b.DBTX.ExecContext(ctx, b.expand(query), b.args...)
+func (b bulk) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	query, args = b.expand(query, args)
+	return b.DBTX.ExecContext(ctx, query, args...)
 }
 
 // QueryContext runs the statement.
-func (b bulk) QueryContext(ctx context.Context, query string, _ ...any) (*sql.Rows, error) {
-	return b.DBTX.QueryContext(ctx, b.expand(query), b.args...)
+func (b bulk) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	query, args = b.expand(query, args)
+	return b.DBTX.QueryContext(ctx, query, args...)
 }
 
-func (b bulk) expand(query string) string {
-	at := strings.Index(query, b.first) + len(b.first)
-	return b.prefix + query[:at] + strings.Repeat(b.next, b.rows-1) + query[at:]
+func (b bulk) expand(query string, args []any) (string, []any) {
+	parts := split(query)
+	return parts.expand(b.prefix, b.rows), parts.join(args, b.args)
 }
 
 // chunks calls do for consecutive ranges of n rows. A range has at most maxBulk rows and at most maxBytes bytes by size. A single row may

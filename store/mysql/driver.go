@@ -18,7 +18,6 @@ var _ engine.Driver = (*Driver)(nil)
 type Driver struct {
 	cfg    Config
 	log    *slog.Logger
-	calls  *engine.Calls
 	q      *dbsqlc.Queries
 	db     *sql.DB // keys of answers, and the server's settings
 	reads  *sql.DB // requests that read alarms
@@ -44,12 +43,7 @@ func New(cfg Config, deps Deps) (*engine.Store, error) {
 
 // newStore returns the store above the driver, which closes it.
 func (d *Driver) newStore(deps Deps) (*engine.Store, error) {
-	s, err := engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	d.calls = s.Calls
-	return s, nil
+	return engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
 }
 
 // newDriver returns a driver that connects at its first use.

@@ -114,26 +114,11 @@ func newDatabase(tb testing.TB) *storetest.Database {
 		SQL:  a.db,
 		Kill: a.killOthers,
 
-		Server: serverAddress(tb, u),
-		Via:    func(tb testing.TB, address string) store.Store { return openStore(tb, withAddress(tb, u, address)) },
+		Server: storetest.ServerAddress(tb, u),
+		Via: func(tb testing.TB, address string) store.Store {
+			return openStore(tb, storetest.WithAddress(tb, u, address))
+		},
 	}
-}
-
-// serverAddress returns the host and port of a URL.
-func serverAddress(tb testing.TB, u string) string {
-	tb.Helper()
-	parsed, err := url.Parse(u)
-	ok(tb, err, "parse the URL")
-	return parsed.Host
-}
-
-// withAddress returns the URL with another host and port.
-func withAddress(tb testing.TB, u, address string) string {
-	tb.Helper()
-	parsed, err := url.Parse(u)
-	ok(tb, err, "parse the URL")
-	parsed.Host = address
-	return parsed.String()
 }
 
 // adminPool gives tests access to a database beside the store.

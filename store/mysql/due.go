@@ -18,19 +18,19 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 func (d *Driver) due(ctx context.Context, db dbsqlc.DBTX, q *store.DueQuery) ([]store.Due, error) {
 	switch {
 	case len(q.Only) > 0:
-		b := dueBulk(db, dueOnlyOfShard.named(len(q.Only)), q, q.Only, q.Limit)
+		b := dueBulk(db, q, q.Only, q.Limit)
 		return unpackEntries(d.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: q.Only}))
 	case len(q.Except) > 0:
-		b := dueBulk(db, dueExceptOfShard.named(len(q.Except)), q, q.Except, q.Limit)
+		b := dueBulk(db, q, q.Except, q.Limit)
 		return unpackEntries(d.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: q.Except}))
 	default:
-		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, dueOfShard, q, nil, q.Limit), dbsqlc.ListDueParams{}))
+		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, q, nil, q.Limit), dbsqlc.ListDueParams{}))
 	}
 }
 
 // ReadDueEnds finds the end of a page with application names (ListDueEnd).
 func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
-	return unpackEntries(d.q.ListDueEnd(ctx, dueBulk(d.upkeep, dueEndOfShard, q, nil, q.ScanLimit), dbsqlc.ListDueEndParams{}))
+	return unpackEntries(d.q.ListDueEnd(ctx, dueBulk(d.upkeep, q, nil, q.ScanLimit), dbsqlc.ListDueEndParams{}))
 }
 
 // unpackEntries unpacks the rows of ListDue and its variants.
@@ -50,9 +50,9 @@ func unpackEntry(entry string) (store.Due, error) {
 	return d, p.err
 }
 
-// dueBulk returns the bulk of ListDue or a variant. part is the SELECT for a single shard; last is the last argument of that SELECT.
-func dueBulk(db dbsqlc.DBTX, part part, q *store.DueQuery, applications []string, last int) bulk {
-	return bulk{DBTX: db, part: part, rows: len(q.Shards), args: dueArgs(q, applications, last)}
+// dueBulk returns the bulk of ListDue or a variant. last is the last argument of the SELECT for a single shard.
+func dueBulk(db dbsqlc.DBTX, q *store.DueQuery, applications []string, last int) bulk {
+	return bulk{DBTX: db, rows: len(q.Shards), args: dueArgs(q, applications, last)}
 }
 
 // dueArgs returns the arguments of ListDue or a variant.
@@ -78,7 +78,7 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 	if err != nil || count == 0 {
 		return o, err
 	}
-	b := bulk{DBTX: d.upkeep, part: oldestOfShard, rows: len(shards), args: oldestArgs(numbers, now)}
+	b := bulk{DBTX: d.upkeep, rows: len(shards), args: oldestArgs(numbers, now)}
 	oldest, err := d.q.ListOldest(ctx, b, dbsqlc.ListOldestParams{})
 	if err != nil {
 		return o, fmt.Errorf("find the oldest: %w", err)

@@ -111,7 +111,7 @@ func (d *Driver) MakeShards(ctx context.Context, count int) error {
 		for i := range args {
 			args[i] = int64(i)
 		}
-		err = d.q.InsertShards(ctx, bulk{DBTX: t, part: shardTuple, rows: count, args: args}, 0)
+		err = d.q.InsertShards(ctx, bulk{DBTX: t, rows: count, args: args}, 0)
 		if hasNumber(err, errDuplicateKey) {
 			return nil
 		}

@@ -24,13 +24,13 @@ func pack(payload string, texts ...string) string {
 func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain "}
 	for _, payload := range []string{"", " ", "5 hello", strings.Repeat("\xff ", inlineBytes/2)} {
-		r, err := unpackDue(pack(payload, texts...))
+		r, server, err := unpackDue(pack(payload, texts...))
 		ok(t, err, "unpack")
-		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.retryPolicy, r.traceparent, r.contentType}
-		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.payload) != payload || r.PayloadLength != len(payload) {
-			t.Errorf("texts %q, payload %q", got, r.payload)
+		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload || int(r.PayloadLength) != len(payload) {
+			t.Errorf("texts %q, payload %q", got, r.Payload)
 		}
-		if r.version != "7 3 2 1 0 1 -1 1500 1400" || r.clock != 1450 || r.ID != 7 || r.shard != 63 || r.LatestRingAt != clock.NoInstant || r.UpdateTime != 1400 || r.payloadKind != 1 {
+		if versionText(&r) != "7 3 2 1 0 1 -1 1500 1400" || server != 1450 || r.ID != 7 || r.Shard != 63 || r.LatestRingAt.Valid || r.UpdateTime != 1400 || r.PayloadKind != 1 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -42,8 +42,8 @@ func FuzzUnpackDue(f *testing.F) {
 	f.Add(pack("", "", " 1 2", "9 9", "\xff", "", " ", ""))
 	f.Add("1 2 -3 4 x")
 	f.Fuzz(func(t *testing.T, row string) {
-		r, err := unpackDue(row)
-		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.retryPolicy, r.traceparent, r.contentType, string(r.payload)}
+		r, _, err := unpackDue(row)
+		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType, string(r.Payload)}
 		if err == nil && (len(strings.Join(texts, "")) > len(row) || slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(row, s) })) {
 			t.Errorf("%q has no %q", row, texts)
 		}
@@ -55,12 +55,12 @@ func FuzzUnpackDue(f *testing.F) {
 func TestUnpackRefusesMalformedRows(t *testing.T) {
 	whole := pack("hello", "shop", "order", "", "", "{}", "", "")
 	for n := range len(whole) {
-		if _, err := unpackDue(whole[:n]); err == nil {
+		if _, _, err := unpackDue(whole[:n]); err == nil {
 			t.Errorf("%q was read", whole[:n])
 		}
 	}
 	for _, row := range []string{"", " ", "x", "1 2 -3", strings.Replace(whole, " 4 shop", " -4 shop", 1), strings.Replace(whole, " 4 shop", " 99999999 shop", 1)} {
-		if _, err := unpackDue(row); err == nil {
+		if _, _, err := unpackDue(row); err == nil {
 			t.Errorf("%q was read", row)
 		}
 	}

@@ -46,17 +46,17 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)}, // two of the three ranges are empty here
 		{"due: except", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, dueExceptOfShard.named(2), planDue(shards), []string{"nobody", "no one"}, 5)
+			b := dueBulk(db, planDue(shards), []string{"nobody", "no one"}, 5)
 			_, err := s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: []string{"nobody", "no one"}})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: only", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, dueOnlyOfShard.named(2), planDue(shards), []string{"plan", "no one"}, 5)
+			b := dueBulk(db, planDue(shards), []string{"plan", "no one"}, 5)
 			_, err := s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: []string{"plan", "no one"}})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: end", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ListDueEnd(ctx, dueBulk(db, dueEndOfShard, planDue(shards), nil, 4), dbsqlc.ListDueEndParams{})
+			_, err := s.q.ListDueEnd(ctx, dueBulk(db, planDue(shards), nil, 4), dbsqlc.ListDueEndParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"overdue", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -64,7 +64,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 500 + 65},
 		{"oldest", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, part: oldestOfShard, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
+			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
 			return err
 		}, "alarm_due", true, 64},
 		{"claim: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -86,7 +86,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: lock once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c"})
+			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: payloads", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -105,19 +105,18 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			var args []any
-			for _, id := range ids {
-				args = appendSettled(args, &store.Settlement{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled, LastError: "x"}})
-			}
-			_, err := s.q.SettleAlarms(ctx, bulk{DBTX: db, part: settleRow, rows: len(ids), args: args}, dbsqlc.SettleAlarmsParams{})
+			args := settleArgs.Of(len(ids), func(i int, row *engine.Row) {
+				row.SetRing(ids[i], 1, &clock.RingRow{State: clock.Scheduled, LastError: "x"})
+			})
+			_, err := s.q.SettleAlarms(ctx, bulk{DBTX: db, rows: len(ids), args: args}, dbsqlc.SettleAlarmsParams{})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
 		{"lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			_, err := s.q.LockAlarms(ctx, bulk{DBTX: db, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"read", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ReadAlarms(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			_, err := s.q.ReadAlarms(ctx, bulk{DBTX: db, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"cancel", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -135,8 +134,8 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"purge: list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := bulk{DBTX: db, part: finishedOfShard, rows: 64, args: finishedArgs(64, clock.MaxInstant, 100)}
-			_, err := s.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{})
+			b := bulk{DBTX: db, rows: 64, args: finishedArgs(64, clock.MaxInstant, 100)}
+			_, err := s.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: 100})
 			return err
 		}, "alarm_due", true, 64 * 10},
 		{"purge: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -144,29 +143,27 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"lock briefly", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockAlarmsBriefly(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			_, err := s.q.LockAlarmsBriefly(ctx, bulk{DBTX: db, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"wait", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockAlarmsWaiting(ctx, bulk{DBTX: db, part: keyPair, rows: len(keys), args: keyArgs(keys)})
+			_, err := s.q.LockAlarmsWaiting(ctx, bulk{DBTX: db, rows: len(keys), args: keyArgs(keys)})
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"rewrite", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			var args []any
-			for _, id := range ids {
-				args = appendRewritten(args, &clock.Alarm{ID: id, Generation: 2, RingRow: clock.RingRow{State: clock.Scheduled}})
-			}
-			b := bulk{DBTX: db, part: rewriteRow, rows: len(ids), args: append(args, 1, 1)}
-			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{})
+			args := rewriteArgs.Of(len(ids), func(i int, row *engine.Row) {
+				row.SetAlarm(&clock.Alarm{ID: ids[i], Generation: 2, RingRow: clock.RingRow{State: clock.Scheduled}})
+			})
+			b := bulk{DBTX: db, rows: len(ids), args: args}
+			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{OldState: 1, Build: 1})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
 		{"amend", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			var args []any
-			for _, id := range ids {
-				args = appendAmended(args, &clock.Alarm{ID: id, Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled}})
-			}
-			b := bulk{DBTX: db, part: amendRow, rows: len(ids), args: append(args, 1, 0, 1)}
-			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{})
+			args := amendArgs.Of(len(ids), func(i int, row *engine.Row) {
+				row.SetAlarm(&clock.Alarm{ID: ids[i], Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled}})
+			})
+			b := bulk{DBTX: db, rows: len(ids), args: args}
+			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{OldState: 1, Build: 1})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
 		{"keys", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

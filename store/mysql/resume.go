@@ -168,8 +168,8 @@ var (
 	keyLine    = regexp.MustCompile("(?m)^  (?:UNIQUE )?KEY `([^`]+)` \\(([^)]+)\\)")
 )
 
-// tableOf reads the definition of a table. It does not ask information_schema, whose queries crashed MariaDB 10.11 under load
-// (signal 11 in ha_maria::drop_table).
+// tableOf reads the definition of a table. It does not ask information_schema, whose queries need temporary tables: MariaDB
+// 10.11 crashes when another server with the same tmpdir starts and deletes these tables (signal 11 in ha_maria::drop_table).
 func (p schemaProbe) tableOf(ctx context.Context, table string) (tableDefinition, error) {
 	text, err := p.showCreate(ctx, table)
 	if err != nil || text == "" {

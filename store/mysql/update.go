@@ -11,9 +11,9 @@ import (
 
 // updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have.
 type updateKey struct {
-	kind       clock.Verdict // Replace, Stop or Amend
+	kind       clock.Verdict // Replace (also for Rearm), Disarm or Amend
 	state      clock.State
-	generation int64 // for Stop only; other kinds check the generation of each row
+	generation int64 // for Disarm only; other kinds check the generation of each row
 	ringNo     int   // for Amend only
 }
 
@@ -73,12 +73,9 @@ func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []engine.Chang
 	changed := 0
 	size := func(i int) int { return sizeOf(group[i].New) }
 	err := chunks(len(group), w.server.maxStatement(), size, func(from, to int) error {
-		args := make([]any, 0, (to-from)*24+2)
-		for _, c := range group[from:to] {
-			args = appendRewritten(args, c.New)
-		}
-		args = append(args, int64(k.state), store.BuildLevel())
-		n, err := w.d.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, part: rewriteRow, rows: to - from, args: args}, dbsqlc.RewriteAlarmsParams{})
+		args := rewriteArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
+		p := dbsqlc.RewriteAlarmsParams{OldState: int64(k.state), Build: store.BuildLevel()}
+		n, err := w.d.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)
 		return err
 	})
@@ -88,28 +85,11 @@ func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []engine.Chang
 func (w *writeTx) amend(ctx context.Context, k updateKey, group []engine.Change) (int, error) {
 	changed := 0
 	err := w.d.inChunks(len(group), func(from, to int) error {
-		args := make([]any, 0, (to-from)*15+3)
-		for _, c := range group[from:to] {
-			args = appendAmended(args, c.New)
-		}
-		args = append(args, int64(k.state), int64(k.ringNo), store.BuildLevel())
-		n, err := w.d.q.AmendAlarms(ctx, bulk{DBTX: w.tx, part: amendRow, rows: to - from, args: args}, dbsqlc.AmendAlarmsParams{})
+		args := amendArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
+		p := dbsqlc.AmendAlarmsParams{OldState: int64(k.state), OldRingNo: int64(k.ringNo), Build: store.BuildLevel()}
+		n, err := w.d.q.AmendAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)
 		return err
 	})
 	return changed, err
-}
-
-// appendAmended appends the arguments of AmendAlarms. The statement turns -1, the value of NoInstant, into NULL.
-func appendAmended(args []any, a *clock.Alarm) []any {
-	return append(args, a.ID, a.Generation, int64(a.State), int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes),
-		a.LastError, engine.Bit(a.InDoubt), int64(a.RungAt), int64(a.Answer), a.AnsweredBy, int64(a.AnsweredAt), int64(a.UpdateTime), int64(a.FinishedAt))
-}
-
-// appendRewritten appends the arguments of RewriteAlarms. The statement turns -1, the value of NoInstant, into NULL.
-func appendRewritten(args []any, a *clock.Alarm) []any {
-	return append(args, a.ID, a.Generation, int64(a.State), engine.PayloadColumn(a.Payload), int64(a.PayloadKind), a.ContentType, int64(a.RingAt),
-		int64(a.LatestRingAt), int64(a.NextTryTime), int64(a.RingNo), int64(a.RetryTimes), a.LastError, engine.Bit(a.InDoubt),
-		a.Retry.Encode(), a.AckTimeout.Milliseconds(), int64(a.MaxRings), int64(a.Priority), a.Traceparent, a.ClaimID,
-		int64(a.RungAt), int64(a.UpdateTime), int64(a.FinishedAt), int64(a.Delivery), int64(store.Rank(a.Priority)))
 }

@@ -38,8 +38,8 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 
 // DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
-	b := bulk{DBTX: d.upkeep, part: finishedOfShard, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
-	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{})
+	b := bulk{DBTX: d.upkeep, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
+	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: int32(p.Limit)})
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -58,13 +58,13 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 	return deleted, err
 }
 
-// finishedArgs returns the arguments of ListFinished. They begin with a random shard, so that no shard is always the last while the purger is
+// finishedArgs returns the arguments of ListFinished for its shards. They begin with a random shard, so that no shard is always the last while the purger is
 // behind. MariaDB reads every shard's rows before it applies the common limit, so a shard gives at most twice its share.
 func finishedArgs(shards int, before clock.Instant, limit int) []any {
-	args := make([]any, 0, 3*shards+1)
+	args := make([]any, 0, 3*shards+1) // and the common limit
 	first, share := rand.IntN(shards), min(limit, max(10, 2*limit/shards))
 	for i := range shards {
 		args = append(args, int64((first+i)%shards), int64(before), int64(share))
 	}
-	return append(args, int64(limit))
+	return args
 }

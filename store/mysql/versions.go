@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"strings"
 
-	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
@@ -25,12 +24,12 @@ type versions struct {
 }
 
 // versionsOf returns the versions of rows. rows must not be empty.
-func versionsOf(rows []*dueRow) versions {
+func versionsOf(rows []*engine.DueRow) versions {
 	v := versions{ids: make([]int64, len(rows)), common: mostFrequent(rows)}
 	for i, r := range rows {
 		v.ids[i] = r.ID
-		if r.counters() != v.common {
-			v.others, v.texts = append(v.others, r.ID), append(v.texts, r.version)
+		if countersOf(r) != v.common {
+			v.others, v.texts = append(v.others, r.ID), append(v.texts, versionText(r))
 		}
 	}
 	if len(v.others) == 0 {
@@ -40,11 +39,11 @@ func versionsOf(rows []*dueRow) versions {
 }
 
 // mostFrequent returns the most frequent counters among the rows.
-func mostFrequent(rows []*dueRow) counters {
+func mostFrequent(rows []*engine.DueRow) counters {
 	seen := make(map[counters]int, 1)
-	most := rows[0].counters()
+	most := countersOf(rows[0])
 	for _, r := range rows {
-		c := r.counters()
+		c := countersOf(r)
 		if seen[c]++; seen[c] > seen[most] {
 			most = c
 		}
@@ -52,11 +51,11 @@ func mostFrequent(rows []*dueRow) counters {
 	return most
 }
 
-// counters returns the counters of the row.
-func (r *dueRow) counters() counters {
-	c := counters{generation: r.Generation, state: int64(r.State), ringNo: int64(r.RingNo), retryTimes: int64(r.RetryTimes), inDoubt: engine.Bit(r.InDoubt)}
-	c.unrung = engine.Bit(r.RungAt == clock.NoInstant)
-	return c
+// countersOf returns the counters of the row.
+func countersOf(r *engine.DueRow) counters {
+	return counters{
+		generation: r.Generation, state: r.State, ringNo: r.RingNo, retryTimes: r.RetryTimes, inDoubt: r.InDoubt, unrung: engine.Bit(!r.RungAt.Valid),
+	}
 }
 
 // lastRepeated is a DBTX for one generated method. It runs the method's statement with the last parameter repeated for each value. sqlc drops

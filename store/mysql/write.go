@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +154,7 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 		for i, a := range rows {
 			keys[i] = a.Key
 		}
-		b := bulk{DBTX: w.tx, part: keyPair, rows: len(keys), args: keyArgs(keys)}
+		b := bulk{DBTX: w.tx, rows: len(keys), args: keyArgs(keys)}
 		if _, err := w.d.q.LockAlarmsAtOnce(ctx, b); err != nil {
 			return 0, err
 		}
@@ -169,15 +168,12 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 // innodb_autoinc_lock_mode. If that ever failed, a wrong id would do no harm: it is only offered to the heap, and a claim checks every row
 // again.
 func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, error) {
-	args := append(make([]any, 0, len(rows)*20+1), store.BuildLevel())
-	for _, a := range rows {
-		args = appendInserted(args, a)
-	}
-	b := bulk{DBTX: w.tx, part: alarmTuple, rows: len(rows), args: args}
+	args := insertArgs.Of(len(rows), func(i int, row *engine.Row) { row.SetAlarm(rows[i]) })
+	b := bulk{DBTX: w.tx, rows: len(rows), args: args}
 	if w.server.maria {
 		b.prefix = lockWait(0)
 	}
-	result, err := w.d.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{})
+	result, err := w.d.q.InsertAlarms(ctx, b, dbsqlc.InsertAlarmsParams{Build: store.BuildLevel()})
 	if hasNumber(err, errNull) { // only the guarded value can be NULL
 		return 0, fmt.Errorf("%w: %w", store.ErrOldBuild, err)
 	}
@@ -187,30 +183,15 @@ func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, e
 	return result.LastInsertId()
 }
 
-// appendInserted appends the arguments of InsertAlarms.
-func appendInserted(args []any, a *clock.Alarm) []any {
-	return append(args, a.Application, a.BusinessID, int64(a.Shard), int64(a.State), a.Generation, engine.PayloadColumn(a.Payload), int64(a.PayloadKind),
-		a.ContentType, int64(a.RingAt), null(a.LatestRingAt), null(a.NextTryTime), a.Retry.Encode(), a.AckTimeout.Milliseconds(),
-		int64(a.MaxRings), int64(a.Priority), a.Traceparent, int64(a.CreateTime), int64(a.UpdateTime),
-		int64(a.Delivery), int64(store.Rank(a.Priority)))
-}
-
 // lockWait returns the prefix of a MariaDB statement that waits at most so many seconds for locks; 0: not at all.
 func lockWait(seconds int) string {
 	return "SET STATEMENT innodb_lock_wait_timeout = " + strconv.Itoa(seconds) + " FOR "
 }
 
-func compareKeys(a, b clock.Key) int {
-	if c := strings.Compare(a.Application, b.Application); c != 0 {
-		return c
-	}
-	return strings.Compare(a.BusinessID, b.BusinessID)
-}
-
 // sizeOf returns the largest number of bytes that the row takes in a statement. Every byte of text may need another byte as escape.
 func sizeOf(a *clock.Alarm) int {
-	const numbers = 400
-	return numbers + 2*(len(a.Application)+len(a.BusinessID)+len(a.Payload)+len(a.ContentType)+len(a.LastError)+len(a.Traceparent))
+	const others = 400 // the numbers and the short texts
+	return others + 2*engine.TextBytes(a)
 }
 
 // Cancel leaves all rows to Lock. An UPDATE on this engine does not tell which rows it met, and reading their ids costs as much as Lock.
@@ -270,11 +251,11 @@ func readKeys[R any](
 	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) []clock.Alarm,
 ) ([]clock.Alarm, error) {
 	keys = slices.Clone(keys)
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, clock.Key.Compare)
 	rows := make([]R, 0, len(keys))
 	size := func(int) int { return 2 * (clock.MaxApplication + clock.MaxBusinessID) }
 	err := chunks(len(keys), w.server.maxStatement(), size, func(from, to int) error {
-		found, err := query(ctx, bulk{DBTX: w.tx, part: keyPair, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})
+		found, err := query(ctx, bulk{DBTX: w.tx, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})
 		rows = append(rows, found...)
 		return err
 	})

@@ -8,12 +8,6 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// alarmOf converts a row to an alarm of package clock.
-func alarmOf(row dbsqlc.Alarm) clock.Alarm {
-	r := engine.Row(row)
-	return r.Alarm()
-}
-
 // alarmsOf converts rows to alarms of package clock.
 func alarmsOf(rows []dbsqlc.Alarm) []clock.Alarm {
 	return engine.AlarmsOfRows(rows, func(r dbsqlc.Alarm) engine.Row { return engine.Row(r) })

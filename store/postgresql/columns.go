@@ -7,84 +7,37 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
+// The parameters of the statements that write whole columns of rows.
+var (
+	insertArrays  = engine.NewArrays[engine.Row, dbsqlc.InsertAlarmsParams]()
+	rewriteArrays = engine.NewArrays[engine.Row, dbsqlc.RewriteAlarmsParams]()
+	amendArrays   = engine.NewArrays[engine.Row, dbsqlc.AmendAlarmsParams]()
+)
+
 // insertParams turns rows into arrays of columns.
 func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
-	type row = *clock.Alarm
-	return dbsqlc.InsertAlarmsParams{
-		Applications:  engine.Column(rows, func(a *row) string { return (*a).Application }),
-		BusinessIds:   engine.Column(rows, func(a *row) string { return (*a).BusinessID }),
-		Shards:        engine.Column(rows, func(a *row) int64 { return int64((*a).Shard) }),
-		States:        engine.Column(rows, func(a *row) int64 { return int64((*a).State) }),
-		Generations:   engine.Column(rows, func(a *row) int64 { return (*a).Generation }),
-		Payloads:      engine.Column(rows, func(a *row) []byte { return engine.PayloadColumn((*a).Payload) }),
-		PayloadKinds:  engine.Column(rows, func(a *row) int64 { return int64((*a).PayloadKind) }),
-		ContentTypes:  engine.Column(rows, func(a *row) string { return (*a).ContentType }),
-		TargetRingAts: engine.Column(rows, func(a *row) int64 { return int64((*a).RingAt) }),
-		LatestRingAts: engine.Column(rows, func(a *row) int64 { return int64((*a).LatestRingAt) }),
-		NextTryTimes:  engine.Column(rows, func(a *row) int64 { return int64((*a).NextTryTime) }),
-		RetryPolicies: engine.Column(rows, func(a *row) string { return (*a).Retry.Encode() }),
-		AckTimeouts:   engine.Column(rows, func(a *row) int64 { return (*a).AckTimeout.Milliseconds() }),
-		MaxRings:      engine.Column(rows, func(a *row) int64 { return int64((*a).MaxRings) }),
-		Priorities:    engine.Column(rows, func(a *row) int64 { return int64((*a).Priority) }),
-		Traceparents:  engine.Column(rows, func(a *row) string { return (*a).Traceparent }),
-		CreateTimes:   engine.Column(rows, func(a *row) int64 { return int64((*a).CreateTime) }),
-		Deliveries:    engine.Column(rows, func(a *row) int64 { return int64((*a).Delivery) }),
-	}
+	return insertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
 }
 
 // rewriteParams turns changes into arrays of columns.
 func rewriteParams(changes []engine.Change) dbsqlc.RewriteAlarmsParams {
-	type row = engine.Change
-	return dbsqlc.RewriteAlarmsParams{
-		Ids:            engine.Column(changes, func(c *row) int64 { return c.Old.ID }),
-		OldGenerations: engine.Column(changes, func(c *row) int64 { return c.Old.Generation }),
-		OldStates:      engine.Column(changes, func(c *row) int64 { return int64(c.Old.State) }),
-		States:         engine.Column(changes, func(c *row) int64 { return int64(c.New.State) }),
-		Generations:    engine.Column(changes, func(c *row) int64 { return c.New.Generation }),
-		Payloads:       engine.Column(changes, func(c *row) []byte { return engine.PayloadColumn(c.New.Payload) }),
-		PayloadKinds:   engine.Column(changes, func(c *row) int64 { return int64(c.New.PayloadKind) }),
-		ContentTypes:   engine.Column(changes, func(c *row) string { return c.New.ContentType }),
-		TargetRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.RingAt) }),
-		LatestRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
-		NextTryTimes:   engine.Column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
-		RingNos:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
-		RetryTimes:     engine.Column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
-		LastErrors:     engine.Column(changes, func(c *row) string { return textOf(c.New.LastError) }),
-		InDoubts:       engine.Column(changes, func(c *row) int64 { return engine.Bit(c.New.InDoubt) }),
-		RetryPolicies:  engine.Column(changes, func(c *row) string { return c.New.Retry.Encode() }),
-		AckTimeouts:    engine.Column(changes, func(c *row) int64 { return c.New.AckTimeout.Milliseconds() }),
-		MaxRings:       engine.Column(changes, func(c *row) int64 { return int64(c.New.MaxRings) }),
-		Priorities:     engine.Column(changes, func(c *row) int64 { return int64(c.New.Priority) }),
-		Traceparents:   engine.Column(changes, func(c *row) string { return c.New.Traceparent }),
-		ClaimIds:       engine.Column(changes, func(c *row) string { return c.New.ClaimID }),
-		RungAts:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
-		UpdateTimes:    engine.Column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
-		FinishedAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
-		Deliveries:     engine.Column(changes, func(c *row) int64 { return int64(c.New.Delivery) }),
-	}
+	p := rewriteArrays.Of(len(changes), func(i int, row, old *engine.Row) { changes[i].SetRows(row, old) })
+	cleanTexts(p.LastError)
+	return p
 }
 
 // amendParams turns changes into arrays of columns.
 func amendParams(changes []engine.Change) dbsqlc.AmendAlarmsParams {
-	type row = engine.Change
-	return dbsqlc.AmendAlarmsParams{
-		Ids:            engine.Column(changes, func(c *row) int64 { return c.Old.ID }),
-		OldGenerations: engine.Column(changes, func(c *row) int64 { return c.Old.Generation }),
-		OldStates:      engine.Column(changes, func(c *row) int64 { return int64(c.Old.State) }),
-		OldRingNos:     engine.Column(changes, func(c *row) int64 { return int64(c.Old.RingNo) }),
-		States:         engine.Column(changes, func(c *row) int64 { return int64(c.New.State) }),
-		LatestRingAts:  engine.Column(changes, func(c *row) int64 { return int64(c.New.LatestRingAt) }),
-		NextTryTimes:   engine.Column(changes, func(c *row) int64 { return int64(c.New.NextTryTime) }),
-		RingNos:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RingNo) }),
-		RetryTimes:     engine.Column(changes, func(c *row) int64 { return int64(c.New.RetryTimes) }),
-		LastErrors:     engine.Column(changes, func(c *row) string { return textOf(c.New.LastError) }),
-		InDoubts:       engine.Column(changes, func(c *row) int64 { return engine.Bit(c.New.InDoubt) }),
-		RungAts:        engine.Column(changes, func(c *row) int64 { return int64(c.New.RungAt) }),
-		Answers:        engine.Column(changes, func(c *row) int64 { return int64(c.New.Answer) }),
-		AnsweredBys:    engine.Column(changes, func(c *row) string { return textOf(c.New.AnsweredBy) }),
-		AnsweredAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.AnsweredAt) }),
-		UpdateTimes:    engine.Column(changes, func(c *row) int64 { return int64(c.New.UpdateTime) }),
-		FinishedAts:    engine.Column(changes, func(c *row) int64 { return int64(c.New.FinishedAt) }),
+	p := amendArrays.Of(len(changes), func(i int, row, old *engine.Row) { changes[i].SetRows(row, old) })
+	cleanTexts(p.LastError)
+	cleanTexts(p.AnsweredBy)
+	return p
+}
+
+// cleanTexts removes NUL from the texts (textOf).
+func cleanTexts(texts []string) {
+	for i := range texts {
+		texts[i] = textOf(texts[i])
 	}
 }
 
@@ -138,18 +91,18 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 	}
 }
 
-// takeParams turns candidates into arrays of columns.
-func takeParams(taken []store.Candidate) dbsqlc.TakeAlarmsParams {
-	type row = store.Candidate
+// takeParams turns due rows into arrays of the columns of their version.
+func takeParams(rows []*engine.DueRow) dbsqlc.TakeAlarmsParams {
+	type row = *engine.DueRow
 	return dbsqlc.TakeAlarmsParams{
-		Ids:          engine.Column(taken, func(c *row) int64 { return c.ID }),
-		Generations:  engine.Column(taken, func(c *row) int64 { return c.Generation }),
-		States:       engine.Column(taken, func(c *row) int64 { return int64(c.State) }),
-		RingNos:      engine.Column(taken, func(c *row) int64 { return int64(c.RingNo) }),
-		RetryTimes:   engine.Column(taken, func(c *row) int64 { return int64(c.RetryTimes) }),
-		InDoubts:     engine.Column(taken, func(c *row) int64 { return engine.Bit(c.InDoubt) }),
-		NextTryTimes: engine.Column(taken, func(c *row) int64 { return int64(c.NextTryTime) }),
-		UpdateTimes:  engine.Column(taken, func(c *row) int64 { return int64(c.UpdateTime) }),
+		Ids:          engine.Column(rows, func(r *row) int64 { return (*r).ID }),
+		Generations:  engine.Column(rows, func(r *row) int64 { return (*r).Generation }),
+		States:       engine.Column(rows, func(r *row) int64 { return (*r).State }),
+		RingNos:      engine.Column(rows, func(r *row) int64 { return (*r).RingNo }),
+		RetryTimes:   engine.Column(rows, func(r *row) int64 { return (*r).RetryTimes }),
+		InDoubts:     engine.Column(rows, func(r *row) int64 { return (*r).InDoubt }),
+		NextTryTimes: engine.Column(rows, func(r *row) int64 { return (*r).NextTryTime.Int64 }),
+		UpdateTimes:  engine.Column(rows, func(r *row) int64 { return (*r).UpdateTime }),
 	}
 }
 

@@ -22,7 +22,6 @@ var (
 type Driver struct {
 	cfg    Config
 	log    *slog.Logger
-	calls  *engine.Calls
 	q      *dbsqlc.Queries
 	pool   *pgxpool.Pool // requests that write, and keys of answers
 	reads  *pgxpool.Pool // requests that read alarms
@@ -42,12 +41,7 @@ func New(cfg Config, deps Deps) (*engine.NotifyingStore, error) {
 
 // newStore returns the store above the driver, which closes it.
 func (d *Driver) newStore(deps Deps) (*engine.NotifyingStore, error) {
-	s, err := engine.NewNotifying(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	d.calls = s.Calls
-	return s, nil
+	return engine.NewNotifying(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
 }
 
 // newDriver returns a driver that connects at its first use.

@@ -35,7 +35,7 @@ func hotStatements(due string) []hotStatement {
 		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint")}
 	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
 	settle := slices.Concat(attempts, []any{due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"), n("0"),
-		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint")})
+		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), int64(1)})
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}

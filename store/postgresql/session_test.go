@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/clockd/clockd/store/storetest"
 )
 
 // pooler starts a proxy that drops the settings in the startup message, as PgBouncer does with ignore_startup_parameters. It returns the
@@ -62,7 +64,7 @@ func serveWithoutSettings(client net.Conn, server string) {
 
 func TestPoolerThatDropsSettingsIsRefused(t *testing.T) {
 	u := migratedURL(t)
-	s := openStore(t, withAddress(t, u, pooler(t, serverAddress(t, u))))
+	s := openStore(t, storetest.WithAddress(t, u, pooler(t, storetest.ServerAddress(t, u))))
 	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "PgBouncer") {
 		t.Errorf("a session without its settings is used: %v", err)
 	}

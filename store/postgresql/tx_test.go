@@ -204,15 +204,13 @@ func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	for free, lease := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
 		tx, err := begin(t.Context(), s.d.rings, time.Minute)
 		ok(t, err, "begin")
-		c := &claim{s: s.d, t: tx, request: store.ClaimRequest{
-			IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Lease: lease,
-		}}
+		c := &claimTx{tx: tx, q: s.d.q, request: &store.ClaimRequest{IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", Lease: lease}}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		err = c.takeFresh(ctx)
+		fresh, err := c.TakeFresh(ctx, 1<<20)
 		stop()
 		tx.close(t.Context())
-		if ok(t, err, "take"); len(c.fresh) != 1 || c.fresh[0].ID != free {
-			t.Errorf("taken %v", c.fresh)
+		if ok(t, err, "take"); len(fresh) != 1 || fresh[0].ID != free {
+			t.Errorf("taken %v", fresh)
 		}
 	}
 }

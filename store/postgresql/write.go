@@ -1,7 +1,6 @@
 package postgresql
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -41,7 +40,7 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	}
 	ordered := rows  // the order of the sets, so that alarms due at one instant ring in that order
 	if t.lockFirst { // the order of the keys, so that no two groups wait for each other again
-		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return compareKeys(a.Key, b.Key) })
+		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return a.Key.Compare(b.Key) })
 	}
 	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(ordered))
 	if err != nil || len(inserted) == len(rows) && !t.lockFirst {
@@ -102,8 +101,8 @@ func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int
 	return ids, err
 }
 
-// Cancel stops the rows of the keys that are free and have not changed since they were written (CancelScheduled, CancelScheduledBriefly). It
-// waits at most lockWait for a row that another transaction takes at this moment. After that wait the group begins again and locks first.
+// Cancel cancels the rows of the keys whose present version no transaction has locked or changed (CancelScheduled, CancelScheduledBriefly).
+// It waits at most lockWait for a row that another transaction takes at this moment. After that wait the group begins again and locks first.
 func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if t.lockFirst {
 		return nil, nil
@@ -212,10 +211,6 @@ func (t *writeTx) Delete(ctx context.Context, id int64) (int64, error) {
 
 // keyColumns returns the sorted keys as two columns.
 func keyColumns(keys []clock.Key) (applications, businessIDs []string) {
-	sorted := slices.SortedFunc(slices.Values(keys), compareKeys)
+	sorted := slices.SortedFunc(slices.Values(keys), clock.Key.Compare)
 	return engine.Column(sorted, func(k *clock.Key) string { return k.Application }), engine.Column(sorted, func(k *clock.Key) string { return k.BusinessID })
-}
-
-func compareKeys(a, b clock.Key) int {
-	return cmp.Or(cmp.Compare(a.Application, b.Application), cmp.Compare(a.BusinessID, b.BusinessID))
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	_ "modernc.org/sqlite" // the driver
@@ -18,7 +19,6 @@ var _ engine.Driver = (*Driver)(nil)
 // Driver is the engine.Driver of a SQLite file.
 type Driver struct {
 	cfg    Config
-	calls  *engine.Calls
 	path   string
 	q      *dbsqlc.Queries
 	writer *sql.DB // one connection for all writes
@@ -40,12 +40,7 @@ func New(cfg Config, deps Deps) (*engine.Store, error) {
 
 // newStore returns the store above the driver, which closes it.
 func (d *Driver) newStore(deps Deps) (*engine.Store, error) {
-	s, err := engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	d.calls = s.Calls
-	return s, nil
+	return engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
 }
 
 // newDriver returns a driver that opens its file at its first use.
@@ -58,16 +53,14 @@ func newDriver(cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{cfg: cfg, path: path, q: dbsqlc.New(), dueScans: make(map[dueScan]*sql.Stmt)}
-	if d.writer, err = open(path, writePragmas, 1); err != nil {
-		return nil, err
-	}
-	if d.reader, err = open(path, readPragmas, cfg.Readers); err != nil {
-		_ = d.writer.Close()
-		return nil, err
-	}
-	if d.reads, err = open(path, readPragmas, cfg.ReadConns); err != nil {
-		_, _ = d.reader.Close(), d.writer.Close()
-		return nil, err
+	for _, p := range []struct {
+		pool    **sql.DB
+		conns   int
+		pragmas []string
+	}{{&d.writer, 1, writePragmas}, {&d.reader, cfg.Readers, readPragmas}, {&d.reads, cfg.ReadConns, readPragmas}} {
+		if *p.pool, err = open(path, p.pragmas, p.conns); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
 	}
 	return d, nil
 }
@@ -86,9 +79,18 @@ func open(path string, pragmas []string, conns int) (*sql.DB, error) {
 // Traits describes the engine. It holds no claims: while a claim held the only writer, no alarm could be set.
 func (d *Driver) Traits() engine.Traits { return engine.Traits{Name: "sqlite: " + d.path} }
 
+// pools returns the open pools.
+func (d *Driver) pools() []*sql.DB {
+	return slices.DeleteFunc([]*sql.DB{d.reads, d.reader, d.writer}, func(p *sql.DB) bool { return p == nil })
+}
+
 // Close closes all connections. It waits for running calls.
 func (d *Driver) Close() error {
-	return errors.Join(d.reads.Close(), d.reader.Close(), d.writer.Close())
+	var errs []error
+	for _, p := range d.pools() {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // ReadTime reads the machine's clock, to the millisecond (ReadTime).

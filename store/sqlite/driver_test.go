@@ -104,7 +104,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take", dbsqlc.LeaseAlarms, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"settle", dbsqlc.SettleAlarms, make([]any, 16), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"settle", dbsqlc.SettleAlarms, make([]any, 17), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"amend", dbsqlc.AmendAlarms, make([]any, 17), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"expire", dbsqlc.ExpireAlarms, []any{"x", "y", "z", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},

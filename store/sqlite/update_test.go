@@ -38,7 +38,7 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		changed := old
 		changed.Answer = clock.Ack
 		var n int
-		err := s.d.write(t.Context(), func(tx *writeTx) (err error) {
+		err := engine.InTx(t.Context(), s.d.begin, func(tx *writeTx) (err error) {
 			n, err = (&groupTx{writeTx: tx, shards: s.ShardCount()}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
 			return errors.Join(err, errUndo)
 		})

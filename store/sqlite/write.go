@@ -34,7 +34,7 @@ type groupTx struct {
 func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]int64, error) {
 	ids := make([]int64, len(rows))
 	for i, a := range rows {
-		result, err := t.q.InsertAlarms(ctx, t, insertParams(a))
+		result, err := t.q.InsertAlarms(ctx, t, insertParams.Of(func(row, _ *engine.Row) { row.SetAlarm(a) }))
 		if err != nil {
 			return nil, err
 		}
@@ -123,14 +123,11 @@ func (t *groupTx) Update(ctx context.Context, changes []engine.Change) (int, err
 func (t *groupTx) update(ctx context.Context, c *engine.Change) (int64, error) {
 	switch {
 	case c.New.Generation != c.Old.Generation:
-		return t.q.RewriteAlarms(ctx, t, rewriteParams(c.Old, c.New))
+		return t.q.RewriteAlarms(ctx, t, rewriteParams.Of(c.SetRows))
 	case c.IsCancel():
-		return t.q.CancelAlarms(ctx, t, dbsqlc.CancelAlarmsParams{
-			UpdateTime: int64(c.New.UpdateTime), FinishedAt: engine.ToNull(c.New.FinishedAt),
-			ID: c.Old.ID, OldGeneration: c.Old.Generation, OldState: int64(c.Old.State),
-		})
+		return t.q.CancelAlarms(ctx, t, cancelParams.Of(c.SetRows))
 	default:
-		return t.q.AmendAlarms(ctx, t, amendParams(c.Old, c.New))
+		return t.q.AmendAlarms(ctx, t, amendParams.Of(c.SetRows))
 	}
 }
 

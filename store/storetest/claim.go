@@ -85,6 +85,18 @@ func testClaimBytes(t *testing.T, f *fixture) {
 	wantDeferred(claimUpTo(10 << 10).wantRings())
 }
 
+// testClaimBytesMixed demands that small and large payloads share MaxBytes, also on an engine that takes rows with small payloads by
+// another statement.
+func testClaimBytesMixed(t *testing.T, f *fixture) {
+	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
+	ids := f.set(t0-1000, set("a", t0-5, kib(6)), set("b", t0-4, kib(2)), set("c", t0-3, kib(2)))
+	r := f.request(t0, ids...)
+	r.MaxBytes = 7 << 10
+	c := f.claimRequest(r).wantRings(ids[0])
+	same(t, "deferred", sorted(c.Deferred), []int64{ids[1], ids[2]})
+	c.settle(t0, everyRing(clock.Confirmed))
+}
+
 // testClaimPayloads claims payloads of very different lengths together.
 func testClaimPayloads(t *testing.T, f *fixture) {
 	lengths := []int{0, 1, 4 << 10, 4<<10 + 1, 20 << 10, 4 << 10, 200 << 10}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,6 +70,37 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 		same(t, "in doubt after "+fate.Outcome.Kind.String(), f.get(a.BusinessID).InDoubt, arrived)
 	}
 	same(t, "dead", f.get("once-00001").State, clock.Dead)
+}
+
+// testSettledTwice settles committed claims twice with the same fates, as a caller does that got no reply to the first COMMIT. The second
+// settlement finds no row of the claim, also where the first one left the row rung and in doubt.
+func testSettledTwice(t *testing.T, f *fixture) {
+	f.lease = defaultLease
+	for _, once := range []bool{true, false} {
+		f.empty()
+		kinds := clock.OutcomeKinds()
+		var ops []clock.Op
+		for _, k := range kinds {
+			op := set(k.String(), t0)
+			if once {
+				atMostOnce(op.Set)
+			}
+			ops = append(ops, op)
+		}
+		r := f.request(t0, f.set(t0, ops...)...)
+		r.AtMostOnce = once
+		c := f.claimRequest(r)
+		same(t, "rings", len(c.Rings), len(kinds))
+		fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(c.request.IDs, r.AlarmID)])(r) })
+		settled := make(map[string]clock.Alarm)
+		for _, k := range kinds {
+			settled[k.String()] = *f.get(k.String())
+		}
+		ok(t, c.Settler.Settle(t.Context(), t0+7, fates), "settle again")
+		for name, want := range settled {
+			same(t, fmt.Sprintf("%s, at most once %t", name, once), *f.get(name), want)
+		}
+	}
 }
 
 // testAtMostOnceCrash never ends an at-most-once claim: its rows have rung, in doubt, and are never due again.

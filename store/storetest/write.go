@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,26 @@ func testRoundTrip(t *testing.T, f *fixture) {
 			[]clock.Instant{max(s.RingAt, t0), t0, t0, clock.NoInstant, clock.NoInstant})
 		same(t, "shard of "+name, a.Shard, s.Key.Shard(f.ShardCount()))
 	}
+}
+
+// testRewrite changes every field of an alarm's content with one set.
+func testRewrite(t *testing.T, f *fixture) {
+	before := set("a", t0+5)
+	after := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3), retryLimit(7), priority(4), atMostOnce)
+	after.Set.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	old, changed := reflect.ValueOf(before.Set.Content), reflect.ValueOf(after.Set.Content)
+	for i := range old.NumField() {
+		if reflect.DeepEqual(old.Field(i).Interface(), changed.Field(i).Interface()) {
+			t.Errorf("this test does not change %s", old.Type().Field(i).Name)
+		}
+	}
+	f.set(t0, before)
+	want := f.write(t0+1, after)[0]
+	same(t, "verdict", want.Verdict, clock.Replace)
+	f.want(want.Alarm)
+	a := f.get("a")
+	same(t, "content", a.Content, after.Set.Content)
+	same(t, "traceparent", a.Traceparent, after.Set.Traceparent)
 }
 
 // businessIDs differ from each other bytewise. Some are equal under every collation except a binary one.

@@ -13,8 +13,9 @@ import (
 
 const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
            ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
 SET a.state = c.state, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
@@ -180,15 +181,18 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 }
 
 const InsertAlarms = `-- name: InsertAlarms :execresult
+
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
-VALUES ((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES /*FIRST*/((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1),
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
 `
 
 type InsertAlarmsParams struct {
-	Oldest       int64
-	IF           interface{}
+	Build        int64
+	Application  interface{}
 	BusinessID   string
 	Shard        int64
 	State        int64
@@ -210,16 +214,18 @@ type InsertAlarmsParams struct {
 	DueRank      int64
 }
 
-// Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows are in the order of the group, so of
-// alarms due at one time the alarm that was set first rings first.
-// Where a key may exist, MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
+// The markers FIRST and NEXT surround the part of a statement that is repeated for each row (store/mysql/bulk.go). No line may
+// begin with /* and end with */, because sqlc would drop it as a comment.
+// Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows keep the order of the group.
+// So alarms that are due at one time ring in the order in which they were set.
+// MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
 // For a build below the oldest level the application of the first tuple is NULL, and the server refuses the statement. The other tuples
 // need no check.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) (sql.Result, error) {
 	return db.ExecContext(ctx, InsertAlarms,
-		arg.Oldest,
-		arg.IF,
+		arg.Build,
+		arg.Application,
 		arg.BusinessID,
 		arg.Shard,
 		arg.State,
@@ -390,12 +396,12 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
-// Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans up to 999 pairs
-// as a range of points (in_predicate_conversion_threshold), so the caller sends fewer.
+// Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans any number
+// of pairs as a range of points, because the session turns in_predicate_conversion_threshold off (store/mysql/connect.go).
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, LockAlarms)
@@ -453,7 +459,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 }
 
 const LockAlarmsAtOnce = `-- name: LockAlarmsAtOnce :many
-SELECT id FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE NOWAIT
 `
 
@@ -484,7 +490,7 @@ func (q *Queries) LockAlarmsAtOnce(ctx context.Context, db DBTX) ([]int64, error
 
 const LockAlarmsBriefly = `-- name: LockAlarmsBriefly :many
 SELECT id, application, business_id, shard, state, generation, next_try_time, last_error, in_doubt, rung_at
-FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -538,7 +544,7 @@ func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsB
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -600,7 +606,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN ((?, ?))
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id
 `
 
@@ -663,10 +669,11 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 
 const RewriteAlarms = `-- name: RewriteAlarms :execrows
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
            ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,

@@ -52,7 +52,7 @@ func (q *Queries) DeleteAttemptsOf(ctx context.Context, db DBTX, alarmIds []int6
 
 const InsertAttempts = `-- name: InsertAttempts :exec
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/
 `
 
 type InsertAttemptsParams struct {

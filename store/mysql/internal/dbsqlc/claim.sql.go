@@ -400,17 +400,19 @@ func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams)
 
 const LockOnce = `-- name: LockOnce :many
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (/*SLICE:ids*/?) AND state = 3 AND in_doubt = 1 AND claim_id = ?
+WHERE id IN (/*SLICE:ids*/?) AND state = 3 AND in_doubt = 1 AND claim_id = ? AND update_time = ?
 ORDER BY id
 FOR UPDATE
 `
 
 type LockOnceParams struct {
-	Ids     []int64
-	ClaimID string
+	Ids        []int64
+	ClaimID    string
+	UpdateTime int64
 }
 
-// Locks the rows that have not changed since TakeOnce, in the order of id.
+// Locks the rows that have not changed since TakeOnce, in the order of id. A settlement may leave a row rung and in doubt, and then only
+// its update_time shows that the row is settled.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]int64, error) {
 	query := LockOnce
@@ -424,6 +426,7 @@ func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]
 		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
 	}
 	queryParams = append(queryParams, arg.ClaimID)
+	queryParams = append(queryParams, arg.UpdateTime)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -448,8 +451,9 @@ func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]
 
 const SettleAlarms = `-- name: SettleAlarms :execrows
 UPDATE (
-    SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
            ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,

@@ -45,10 +45,10 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 }
 
 const ListDue = `-- name: ListDue :many
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
 `
 
 type ListDueParams struct {
@@ -109,10 +109,10 @@ func (q *Queries) ListDue(ctx context.Context, db DBTX, arg ListDueParams) ([]st
 }
 
 const ListDueEnd = `-- name: ListDueEnd :many
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1 OFFSET ?)/*NEXT UNION ALL FIRST*/
 `
 
 type ListDueEndParams struct {
@@ -169,11 +169,11 @@ func (q *Queries) ListDueEnd(ctx context.Context, db DBTX, arg ListDueEndParams)
 }
 
 const ListDueExcept = `-- name: ListDueExcept :many
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
    AND application NOT IN (/*SLICE:applications*/?)
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
 `
 
 type ListDueExceptParams struct {
@@ -240,11 +240,11 @@ func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptP
 }
 
 const ListDueOnly = `-- name: ListDueOnly :many
-(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
    AND application IN (/*SLICE:applications*/?)
- ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
 `
 
 type ListDueOnlyParams struct {
@@ -311,7 +311,8 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 }
 
 const ListFinished = `-- name: ListFinished :many
-(SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)
+/*FIRST*/(SELECT id FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)/*NEXT UNION ALL FIRST*/
 LIMIT ?
 `
 
@@ -354,7 +355,8 @@ func (q *Queries) ListFinished(ctx context.Context, db DBTX, arg ListFinishedPar
 }
 
 const ListOldest = `-- name: ListOldest :many
-(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due) WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1)
+/*FIRST*/(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1)/*NEXT UNION ALL FIRST*/
 `
 
 type ListOldestParams struct {

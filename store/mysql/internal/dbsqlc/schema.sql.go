@@ -21,7 +21,7 @@ func (q *Queries) CountShards(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const InsertShards = `-- name: InsertShards :exec
-INSERT INTO shard (shard) VALUES (?)
+INSERT INTO shard (shard) VALUES /*FIRST*/(?)/*NEXT, FIRST*/
 `
 
 // Inserts the rows 0 to shards-1, all or none, so that only one of two processes can fix the shard count. The tuple is repeated for each

@@ -36,23 +36,23 @@ WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state 
 `
 
 type AmendAlarmsParams struct {
-	Ids            []int64
-	OldGenerations []int64
-	OldStates      []int64
-	OldRingNos     []int64
-	States         []int64
-	LatestRingAts  []int64
-	NextTryTimes   []int64
-	RingNos        []int64
-	RetryTimes     []int64
-	LastErrors     []string
-	InDoubts       []int64
-	RungAts        []int64
-	Answers        []int64
-	AnsweredBys    []string
-	AnsweredAts    []int64
-	UpdateTimes    []int64
-	FinishedAts    []int64
+	ID            []int64
+	OldGeneration []int64
+	OldState      []int64
+	OldRingNo     []int64
+	State         []int64
+	LatestRingAt  []int64
+	NextTryTime   []int64
+	RingNo        []int64
+	RetryTimes    []int64
+	LastError     []string
+	InDoubt       []int64
+	RungAt        []int64
+	Answer        []int64
+	AnsweredBy    []string
+	AnsweredAt    []int64
+	UpdateTime    []int64
+	FinishedAt    []int64
 }
 
 // Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
@@ -60,23 +60,23 @@ type AmendAlarmsParams struct {
 // Index: primary key. Rows: up to a group.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, AmendAlarms,
-		arg.Ids,
-		arg.OldGenerations,
-		arg.OldStates,
-		arg.OldRingNos,
-		arg.States,
-		arg.LatestRingAts,
-		arg.NextTryTimes,
-		arg.RingNos,
+		arg.ID,
+		arg.OldGeneration,
+		arg.OldState,
+		arg.OldRingNo,
+		arg.State,
+		arg.LatestRingAt,
+		arg.NextTryTime,
+		arg.RingNo,
 		arg.RetryTimes,
-		arg.LastErrors,
-		arg.InDoubts,
-		arg.RungAts,
-		arg.Answers,
-		arg.AnsweredBys,
-		arg.AnsweredAts,
-		arg.UpdateTimes,
-		arg.FinishedAts,
+		arg.LastError,
+		arg.InDoubt,
+		arg.RungAt,
+		arg.Answer,
+		arg.AnsweredBy,
+		arg.AnsweredAt,
+		arg.UpdateTime,
+		arg.FinishedAt,
 	)
 	if err != nil {
 		return 0, err
@@ -98,8 +98,9 @@ type CancelScheduledParams struct {
 	BusinessIds  []string
 }
 
-// Cancels the rows of the keys that are scheduled and not in doubt. It skips rows that a transaction has locked or changed since they
-// were written (xmax = 0). So it waits for no row, and it needs no separate lock, which would write each row twice.
+// Cancels the rows of the keys that are scheduled and not in doubt. It skips rows whose present version
+// some transaction has locked or changed, also after that transaction has ended (xmax = 0 for the others). So it waits for no row, and it
+// needs no separate lock, which would write each row twice.
 // Index: alarm_key. Rows: up to a group.
 func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelScheduledParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, CancelScheduled, arg.Now, arg.Applications, arg.BusinessIds)
@@ -296,24 +297,24 @@ RETURNING id
 `
 
 type InsertAlarmsParams struct {
-	Applications  []string
-	BusinessIds   []string
-	Shards        []int64
-	States        []int64
-	Generations   []int64
-	Payloads      [][]byte
-	PayloadKinds  []int64
-	ContentTypes  []string
-	TargetRingAts []int64
-	LatestRingAts []int64
-	NextTryTimes  []int64
-	RetryPolicies []string
-	AckTimeouts   []int64
-	MaxRings      []int64
-	Priorities    []int64
-	Traceparents  []string
-	CreateTimes   []int64
-	Deliveries    []int64
+	Application  []string
+	BusinessID   []string
+	Shard        []int64
+	State        []int64
+	Generation   []int64
+	Payload      [][]byte
+	PayloadKind  []int64
+	ContentType  []string
+	TargetRingAt []int64
+	LatestRingAt []int64
+	NextTryTime  []int64
+	RetryPolicy  []string
+	AckTimeout   []int64
+	MaxRings     []int64
+	Priority     []int64
+	Traceparent  []string
+	CreateTime   []int64
+	Delivery     []int64
 }
 
 // Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
@@ -323,24 +324,24 @@ type InsertAlarmsParams struct {
 // Index: alarm_key. Rows: as given, up to a group.
 func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, InsertAlarms,
-		arg.Applications,
-		arg.BusinessIds,
-		arg.Shards,
-		arg.States,
-		arg.Generations,
-		arg.Payloads,
-		arg.PayloadKinds,
-		arg.ContentTypes,
-		arg.TargetRingAts,
-		arg.LatestRingAts,
-		arg.NextTryTimes,
-		arg.RetryPolicies,
-		arg.AckTimeouts,
+		arg.Application,
+		arg.BusinessID,
+		arg.Shard,
+		arg.State,
+		arg.Generation,
+		arg.Payload,
+		arg.PayloadKind,
+		arg.ContentType,
+		arg.TargetRingAt,
+		arg.LatestRingAt,
+		arg.NextTryTime,
+		arg.RetryPolicy,
+		arg.AckTimeout,
 		arg.MaxRings,
-		arg.Priorities,
-		arg.Traceparents,
-		arg.CreateTimes,
-		arg.Deliveries,
+		arg.Priority,
+		arg.Traceparent,
+		arg.CreateTime,
+		arg.Delivery,
 	)
 	if err != nil {
 		return nil, err
@@ -715,31 +716,31 @@ WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
 type RewriteAlarmsParams struct {
-	Ids            []int64
-	OldGenerations []int64
-	OldStates      []int64
-	States         []int64
-	Generations    []int64
-	Payloads       [][]byte
-	PayloadKinds   []int64
-	ContentTypes   []string
-	TargetRingAts  []int64
-	LatestRingAts  []int64
-	NextTryTimes   []int64
-	RingNos        []int64
-	RetryTimes     []int64
-	LastErrors     []string
-	InDoubts       []int64
-	RetryPolicies  []string
-	AckTimeouts    []int64
-	MaxRings       []int64
-	Priorities     []int64
-	Traceparents   []string
-	ClaimIds       []string
-	RungAts        []int64
-	UpdateTimes    []int64
-	FinishedAts    []int64
-	Deliveries     []int64
+	ID            []int64
+	OldGeneration []int64
+	OldState      []int64
+	State         []int64
+	Generation    []int64
+	Payload       [][]byte
+	PayloadKind   []int64
+	ContentType   []string
+	TargetRingAt  []int64
+	LatestRingAt  []int64
+	NextTryTime   []int64
+	RingNo        []int64
+	RetryTimes    []int64
+	LastError     []string
+	InDoubt       []int64
+	RetryPolicy   []string
+	AckTimeout    []int64
+	MaxRings      []int64
+	Priority      []int64
+	Traceparent   []string
+	ClaimID       []string
+	RungAt        []int64
+	UpdateTime    []int64
+	FinishedAt    []int64
+	Delivery      []int64
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -747,31 +748,31 @@ type RewriteAlarmsParams struct {
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, RewriteAlarms,
-		arg.Ids,
-		arg.OldGenerations,
-		arg.OldStates,
-		arg.States,
-		arg.Generations,
-		arg.Payloads,
-		arg.PayloadKinds,
-		arg.ContentTypes,
-		arg.TargetRingAts,
-		arg.LatestRingAts,
-		arg.NextTryTimes,
-		arg.RingNos,
+		arg.ID,
+		arg.OldGeneration,
+		arg.OldState,
+		arg.State,
+		arg.Generation,
+		arg.Payload,
+		arg.PayloadKind,
+		arg.ContentType,
+		arg.TargetRingAt,
+		arg.LatestRingAt,
+		arg.NextTryTime,
+		arg.RingNo,
 		arg.RetryTimes,
-		arg.LastErrors,
-		arg.InDoubts,
-		arg.RetryPolicies,
-		arg.AckTimeouts,
+		arg.LastError,
+		arg.InDoubt,
+		arg.RetryPolicy,
+		arg.AckTimeout,
 		arg.MaxRings,
-		arg.Priorities,
-		arg.Traceparents,
-		arg.ClaimIds,
-		arg.RungAts,
-		arg.UpdateTimes,
-		arg.FinishedAts,
-		arg.Deliveries,
+		arg.Priority,
+		arg.Traceparent,
+		arg.ClaimID,
+		arg.RungAt,
+		arg.UpdateTime,
+		arg.FinishedAt,
+		arg.Delivery,
 	)
 	if err != nil {
 		return 0, err

@@ -193,7 +193,7 @@ SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
     finished_at = ?10
 WHERE id IN (SELECT value FROM json_each(CAST(?11 AS TEXT))) AND generation = ?12
   AND state = ?13 AND claim_id = ?14
-  AND next_try_time IS ?15 AND rung_at IS ?16
+  AND next_try_time IS ?15 AND rung_at IS ?16 AND update_time = ?17
 `
 
 type SettleAlarmsParams struct {
@@ -213,6 +213,7 @@ type SettleAlarmsParams struct {
 	HeldClaimID     string
 	HeldNextTryTime sql.NullInt64
 	HeldRungAt      sql.NullInt64
+	HeldUpdateTime  int64
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). It changes only rows that have not
@@ -236,6 +237,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.HeldClaimID,
 		arg.HeldNextTryTime,
 		arg.HeldRungAt,
+		arg.HeldUpdateTime,
 	)
 	if err != nil {
 		return 0, err
