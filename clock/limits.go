@@ -17,6 +17,6 @@ const (
 	IdleInTransaction = 5 * time.Second
 	// DatabaseCall is the default time limit of a database call whose context has no deadline.
 	DatabaseCall = 5 * time.Second
-	// ClaimLease is the default lifetime of a two-phase claim.
-	ClaimLease = 10 * time.Second
+	// ClaimTimeout is the default time after which a two-phase claim ends.
+	ClaimTimeout = 10 * time.Second
 )

@@ -15,7 +15,7 @@ type Config struct {
 	BatchBytes   int           // most payload bytes in a batch; default 4 MiB
 	WriteTimeout time.Duration // time from the claim's begin after which no byte of a ring is written; default 1s
 	ReplyTimeout time.Duration // time from the claim's begin after which a ring without a reply is in doubt; default 2s
-	Lease        time.Duration // lifetime of a two-phase claim; default clock.ClaimLease
+	ClaimTimeout time.Duration // time after which a two-phase claim ends; default clock.ClaimTimeout
 	Probe        time.Duration // time between two probes of a held application; default 1s
 }
 
@@ -23,7 +23,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Workers: 3, BatchRows: 300, BatchBytes: 4 << 20,
-		WriteTimeout: time.Second, ReplyTimeout: 2 * time.Second, Lease: clock.ClaimLease, Probe: time.Second,
+		WriteTimeout: time.Second, ReplyTimeout: 2 * time.Second, ClaimTimeout: clock.ClaimTimeout, Probe: time.Second,
 	}
 }
 
@@ -40,7 +40,7 @@ func (c Config) Validate() error {
 	check(c.BatchBytes >= 64<<10, "ring batch bytes must be at least 64 KiB")
 	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout, "the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
 	check(c.ReplyTimeout < clock.IdleInTransaction, fmt.Sprintf("the reply timeout must be below %s, because the database then ends the idle transaction of a claim", clock.IdleInTransaction))
-	check(c.ReplyTimeout < c.Lease/2, "the reply timeout must be below half of the lease, to leave time to write the outcome")
+	check(c.ReplyTimeout < c.ClaimTimeout/2, "the reply timeout must be below half of the claim timeout, to leave time to write the outcome")
 	check(c.Probe >= 100*time.Millisecond, "the probe interval must be at least 100ms")
 	return errors.Join(errs...)
 }

@@ -109,7 +109,7 @@
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
 //	                                                                            halved, and grow again with each success
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
-//	                                                                            lease; may ring twice, under the same message id
+//	                                                                            claim's end; may ring twice, under the same message id
 //	an at-most-once ring      nacked, refused, no confirm, or the process died  none: it stays rung and in_doubt; only a
 //	may have arrived          before the outcome was written                    returned or unsent ring rings again
 //	row locked by a set       the claim passes it over                          claimed again 20 ms later, then the sweep

@@ -256,7 +256,7 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 	for i := range j.Ended {
 		db.end(j.Ended[i].ID, j.Ended[i].Fate)
 	}
-	s := &modelSettler{db: db, request: req, twoPhase: req.Lease > 0 && !req.AtMostOnce}
+	s := &modelSettler{db: db, request: req, twoPhase: req.Kind() == store.TwoPhase}
 	for i := range j.Taken {
 		r := db.rows[j.Taken[i].ID]
 		ring := ringOf(r, &req)
@@ -274,7 +274,7 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 	if len(c.Rings) > 0 {
 		s.rings = c.Rings
 		c.Settler = s
-		db.noteClaim(c.Rings, req.Lease > 0)
+		db.noteClaim(c.Rings, req.Timeout > 0)
 	}
 	return c, nil
 }

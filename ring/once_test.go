@@ -95,7 +95,7 @@ func TestAtMostOnceRingStaysInDoubtAfterLostSettlement(t *testing.T) {
 	})
 }
 
-// The database is down for less than the lease. The outcome is written when it is back.
+// The database is down for a shorter time than a claim lasts. The outcome is written when it is back.
 func TestAtMostOnceOutcomeIsWrittenAfterOutage(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.slow(100 * time.Millisecond)

@@ -191,7 +191,7 @@ func (w *worker) claim(ctx context.Context, entries []entry, atMostOnce bool, no
 		request.IDs[i] = entries[i].id
 	}
 	if w.crew.twoPhase {
-		request.Lease = w.loop.cfg.Lease
+		request.Timeout = w.loop.cfg.ClaimTimeout
 	}
 	ctx, cancel := context.WithDeadline(ctx, began.Add(w.loop.cfg.WriteTimeout))
 	defer cancel()
@@ -227,12 +227,12 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 	w.loop.metrics.settled(time.Since(settling), time.Since(d.began))
 }
 
-// finish ends a claim with end. A held transaction has one try. A committed claim is tried again while its lease lasts. ctx must
+// finish ends a claim with end. A held transaction has one try. A committed claim is tried again until its timeout. ctx must
 // outlive the stop of the process.
 func (w *worker) finish(ctx context.Context, d *delivery, end func(context.Context) error) error {
 	deadline := d.began.Add(clock.IdleInTransaction)
 	if d.committed {
-		deadline = d.began.Add(max(w.loop.cfg.Lease, clock.IdleInTransaction))
+		deadline = d.began.Add(max(w.loop.cfg.ClaimTimeout, clock.IdleInTransaction))
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

@@ -91,19 +91,42 @@ type ClaimRequest struct {
 	Now      clock.Instant // a row is due when its next_try_time <= Now
 	ClaimID  string        // unique for every claim
 	MaxBytes int           // limit of all payloads together; the first ring is taken whatever its size
-	// AtMostOnce takes only alarms with clock.AtMostOnce. The claim commits, before their rings are handed over, that they have rung
-	// and are in doubt, whatever Lease is. Without it, the claim leaves such alarms and returns their ids in Claim.AtMostOnce.
+	// AtMostOnce takes only alarms with clock.AtMostOnce. Without it, the claim leaves such alarms and returns their ids in
+	// Claim.AtMostOnce.
 	AtMostOnce bool
 	// ServerClock makes the claim read the database's own clock too. A row that is not due by that clock is skipped, and no row expires
 	// before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is slewed, or after a clock was set back.
 	ServerClock bool
-	// Lease is the length of a two-phase claim: the claim commits, and ends at Now+Lease. 0: the claim is held, it keeps a transaction
-	// open until Settle. A claim with AtMostOnce commits in both cases and writes no end, because no later claim may take its rows.
-	Lease time.Duration
+	// Timeout is the time from Now after which a two-phase claim ends. 0: the claim is held. It has no meaning with AtMostOnce.
+	Timeout time.Duration
 }
 
-// LeaseEnd returns the instant at which a two-phase claim ends.
-func (r *ClaimRequest) LeaseEnd() clock.Instant { return r.Now.Add(r.Lease) }
+// ClaimKind says when a claim commits, and what it then says of its rows.
+type ClaimKind uint8
+
+// The kinds of claims.
+const (
+	// Held claims keep their transaction open until Settle. It has written the rows of confirmed rings.
+	Held ClaimKind = iota
+	// TwoPhase claims commit claimed rows before their rings are handed over. A later claim may take the rows from ClaimEnd on.
+	TwoPhase
+	// Once claims commit, before their rings are handed over, that the rows have rung and are in doubt. No later claim may take the rows.
+	Once
+)
+
+// Kind returns the kind of the claim.
+func (r *ClaimRequest) Kind() ClaimKind {
+	switch {
+	case r.AtMostOnce:
+		return Once
+	case r.Timeout > 0:
+		return TwoPhase
+	}
+	return Held
+}
+
+// ClaimEnd returns the instant at which a two-phase claim ends.
+func (r *ClaimRequest) ClaimEnd() clock.Instant { return r.Now.Add(r.Timeout) }
 
 // Claim is the result of a ClaimRequest. The four lists hold only due alarms whose rows no other transaction locked.
 type Claim struct {
@@ -139,8 +162,7 @@ type Settler interface {
 // Claim locks the rows of IDs and never waits for a row that another transaction locks. It ends rows past their latest_ring_at, and
 // rows that have rung max_rings times without an acknowledgement. It takes the rest.
 //
-// Claim writes ClaimRequest.RowAfterClaim to a taken row. There are three such rows: with AtMostOnce the row of a ring in doubt,
-// otherwise with a Lease a claimed row, otherwise the row of a confirmed ring. Settle writes the rows whose fate is another row
+// Claim writes ClaimRequest.RowAfterClaim to a taken row. Settle writes the rows whose fate is another row
 // (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or
 // paused, and does not report them.
 //

@@ -40,8 +40,8 @@
 //  17. The reason of an expired alarm says whether a ring may have arrived (clock.FateOf).
 //  18. Reads of requests, which are lists and reads of one alarm, delay no other call. Their number is bounded. The statement of a read
 //     ends when its caller leaves.
-//  19. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeAlarms, TakeFresh,
-//     FinishAlarms, TakeOnce, ExpireAlarms, KillAlarms, BuryAlarm) writes exactly that row. Settle writes a row if and only if its fate
+//  19. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeHeld, TakeFresh,
+//     ConfirmAlarms, TakeOnce, ExpireAlarms, KillAlarms, BuryAlarm) writes exactly that row. Settle writes a row if and only if its fate
 //     differs from ClaimRequest.RowAfterClaim, whatever the kind of the outcome.
 //
 // # Which read uses which index
@@ -72,10 +72,10 @@
 //	RewriteAlarms                           a set of an existing row: scheduled
 //	CancelAlarms, AmendAlarms               cancels; answers, kicks and discards
 //	CancelScheduled                         cancels of rows that are not read first, on PostgreSQL and SQLite
-//	TakeAlarms, TakeFresh                   held claim: rung, or ringing with ack_timeout, as if the ring were confirmed
-//	LeaseAlarms, LeaseFresh                 two-phase claim: ringing, with rung_at NULL; an answer to this ring waits
+//	TakeHeld, TakeFresh                     held claim: rung, or ringing with ack_timeout, as if the ring were confirmed
+//	TakeTwoPhase, TakeFreshTwoPhase         two-phase claim: ringing, with rung_at NULL; an answer to this ring waits
 //	TakeOnce                                at-most-once claim: rung, in doubt
-//	FinishAlarms                            settlement of a two-phase claim whose rings are all confirmed: rung or ringing
+//	ConfirmAlarms                           settlement of a two-phase claim whose rings are all confirmed: rung or ringing
 //	SettleAlarms                            settlement of every other row: the fate of its ring
 //	ExpireAlarms, KillAlarms, BuryAlarm,    alarms that end without a ring: expired or dead
 //	EndAlarms

@@ -25,8 +25,8 @@ func DefaultRetentionConfig() RetentionConfig {
 	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500}
 }
 
-// minKeepInDoubt is longer than the lease of a claim, because clocks differ.
-const minKeepInDoubt = 2 * clock.ClaimLease
+// minKeepInDoubt is longer than a claim lasts, because clocks differ.
+const minKeepInDoubt = 2 * clock.ClaimTimeout
 
 // Validate returns every fault of the configuration, joined, or nil.
 func (c RetentionConfig) Validate() error {
@@ -35,7 +35,7 @@ func (c RetentionConfig) Validate() error {
 		errs = append(errs, errors.New("retention must not be negative: 0 keeps no finished alarm"))
 	}
 	if c.KeepInDoubt < minKeepInDoubt {
-		errs = append(errs, fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until its lease ends", minKeepInDoubt))
+		errs = append(errs, fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until it ends", minKeepInDoubt))
 	}
 	if c.Interval < 10*time.Millisecond {
 		errs = append(errs, errors.New("the retention interval must be at least 10ms"))

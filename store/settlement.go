@@ -28,18 +28,19 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	}
 }
 
-// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row (TakeAlarms). A claim of
-// at-most-once alarms writes the row of a ring in doubt (TakeOnce). Any other two-phase claim writes a claimed row (LeaseAlarms).
+// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row (TakeHeld). A claim of
+// at-most-once alarms writes the row of a ring in doubt (TakeOnce). Any other two-phase claim writes a claimed row (TakeTwoPhase).
 func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
-	switch {
-	case r.AtMostOnce:
+	switch r.Kind() {
+	case Once:
 		return clock.FateOf(ring, clock.Outcome{Kind: clock.Doubtful}, r.Now).RingRow
-	case r.Lease > 0:
+	case TwoPhase:
 		row := ring.Before
-		row.State, row.NextTryTime, row.RungAt, row.InDoubt, row.UpdateTime = clock.Ringing, r.LeaseEnd(), clock.NoInstant, ring.InDoubt(), r.Now
+		row.State, row.NextTryTime, row.RungAt, row.InDoubt, row.UpdateTime = clock.Ringing, r.ClaimEnd(), clock.NoInstant, ring.InDoubt(), r.Now
 		return row
+	default:
+		return clock.ConfirmedRow(ring)
 	}
-	return clock.ConfirmedRow(ring)
 }
 
 func (r *ClaimRequest) settlement(ring *clock.Ring, row clock.RingRow) Settlement {
@@ -76,10 +77,10 @@ func (r *ClaimRequest) settlementsOf(rings []clock.Ring, row func(*clock.Ring) c
 	return settlements
 }
 
-// FinishesAtOnce reports whether the statement FinishAlarms may settle the claim. FinishAlarms finds the rows of a two-phase claim that
+// ConfirmsAtOnce reports whether the statement ConfirmAlarms may settle the claim. ConfirmAlarms finds the rows of a two-phase claim that
 // are not at-most-once, and writes clock.ConfirmedRow to them without attempts.
-func (r *ClaimRequest) FinishesAtOnce(rings []clock.Ring, fates []clock.Fate, attempts []AlarmAttempt) bool {
-	if r.Lease <= 0 || r.AtMostOnce || len(attempts) > 0 {
+func (r *ClaimRequest) ConfirmsAtOnce(rings []clock.Ring, fates []clock.Fate, attempts []AlarmAttempt) bool {
+	if r.Kind() != TwoPhase || len(attempts) > 0 {
 		return false
 	}
 	for i := range rings {

@@ -1,8 +1,8 @@
 -- name: LockDue :many
--- Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeAlarms,
--- LeaseAlarms or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
+-- Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeHeld,
+-- TakeTwoPhase or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
 -- The server's clock comes first, in milliseconds, as of the statement's start. The numbers from id to update_time are the version of the
--- row: TakeAlarms, LeaseAlarms and TakeOnce compare it.
+-- row: TakeHeld, TakeTwoPhase and TakeOnce compare it.
 -- A payload longer than inline_bytes is left out; ListPayloads reads it. A row with an unknown state is read too, so that the caller can
 -- end it.
 -- Index: primary key. Rows: a batch of rings.
@@ -22,7 +22,7 @@ FOR UPDATE SKIP LOCKED;
 -- Index: primary key. Rows: few.
 SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (sqlc.slice(ids)) ORDER BY id;
 
--- name: TakeAlarms :execrows
+-- name: TakeHeld :execrows
 -- Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read. Most rows of a batch share generation,
 -- state and counters: comparing these columns costs nothing. For the other rows the whole version is compared in the format of LockDue,
 -- which costs some microseconds a row.
@@ -55,7 +55,7 @@ WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND delivery = 1 AND next_try_
        OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
           IN (sqlc.arg(versions)));
 
--- name: LeaseAlarms :execrows
+-- name: TakeTwoPhase :execrows
 -- Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
 -- doubt.
 -- The assignment of in_doubt comes first, because it reads columns that the later assignments change.
@@ -72,8 +72,8 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
        OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
           IN (sqlc.arg(versions)));
 
--- name: FinishAlarms :execrows
--- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since LeaseAlarms.
+-- name: ConfirmAlarms :execrows
+-- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since TakeTwoPhase.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(sqlc.arg(rung_at) AS SIGNED) + ack_timeout, NULL),
@@ -91,8 +91,8 @@ WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc
 ORDER BY id
 FOR UPDATE;
 
--- name: LockLeased :many
--- Locks the rows that have not changed since LeaseAlarms, in the order of id.
+-- name: LockTwoPhase :many
+-- Locks the rows that have not changed since TakeTwoPhase, in the order of id.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)

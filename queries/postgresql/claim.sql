@@ -2,7 +2,7 @@
 -- due index and read all due entries. It does so while the table is empty or was never analyzed.
 
 -- name: LockDue :many
--- Locks the free, due rows of a claim in the order of id. This lock only saves TakeAlarms from waiting; TakeAlarms decides. It reads
+-- Locks the free, due rows of a claim in the order of id. This lock only saves TakeHeld from waiting; TakeHeld decides. It reads
 -- everything for the rings except the payloads, which only the taken rows need. A row with an unknown state is read too, so that the
 -- caller can end it.
 -- Index: primary key. Rows: a batch of rings.
@@ -14,7 +14,7 @@ WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state NOT IN (3, 4, 5, 6, 7) AND coa
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
--- name: TakeAlarms :many
+-- name: TakeHeld :many
 -- Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
@@ -37,7 +37,7 @@ WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ri
 RETURNING a.id, a.payload;
 
 -- name: TakeFresh :many
--- Does the work of TakeAlarms for fresh rows: rows that have not changed since their set, with short payloads. It skips rows
+-- Does the work of TakeHeld for fresh rows: rows that have not changed since their set, with short payloads. It skips rows
 -- whose present version some transaction has locked or changed, also after that transaction has ended (xmax = 0 for the others). So it waits
 -- for no row, and it needs no separate lock, which would write each row twice.
 -- It also skips rows with an ack_timeout of more than a day: no set allows one, and its sum with now could overflow.
@@ -58,8 +58,8 @@ RETURNING id, application, business_id, shard, generation, payload, payload_kind
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time;
 
--- name: LeaseFresh :many
--- Does the work of LeaseAlarms for the rows that TakeFresh takes.
+-- name: TakeFreshTwoPhase :many
+-- Does the work of TakeTwoPhase for the rows that TakeFresh takes.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
 SET state = 2, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
@@ -72,7 +72,7 @@ RETURNING id, application, business_id, shard, generation, payload, payload_kind
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time;
 
--- name: FinishAlarms :exec
+-- name: ConfirmAlarms :exec
 -- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since the claim. SettleAlarms writes all other rows.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
@@ -105,7 +105,7 @@ WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ri
   AND a.delivery = 1 AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING a.id, a.payload;
 
--- name: LeaseAlarms :many
+-- name: TakeTwoPhase :many
 -- Begins a two-phase claim of exactly the row versions that LockDue read. A row that an earlier two-phase claim held until its time ran
 -- out may have been delivered: it becomes in doubt.
 -- Index: primary key. Rows: a batch of rings.
@@ -169,10 +169,10 @@ ORDER BY t.position;
 WITH s AS (
     SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
            unnest(sqlc.arg(generations)::bigint[]) AS generation,
-           unnest(sqlc.arg(held_states)::smallint[]) AS held_state,
-           unnest(sqlc.arg(held_next_try_times)::bigint[]) AS held_next_try_time,
-           unnest(sqlc.arg(held_rung_ats)::bigint[]) AS held_rung_at,
-           unnest(sqlc.arg(held_claim_ids)::varchar[]) AS held_claim_id,
+           unnest(sqlc.arg(claimed_states)::smallint[]) AS claimed_state,
+           unnest(sqlc.arg(claimed_next_try_times)::bigint[]) AS claimed_next_try_time,
+           unnest(sqlc.arg(claimed_rung_ats)::bigint[]) AS claimed_rung_at,
+           unnest(sqlc.arg(claimed_claim_ids)::varchar[]) AS claimed_claim_id,
            unnest(sqlc.arg(states)::smallint[]) AS state,
            unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
            unnest(sqlc.arg(ring_nos)::integer[]) AS ring_no,
@@ -190,9 +190,9 @@ WITH s AS (
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s
-    WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.held_state
-      AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.held_next_try_time, -1)
-      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1) AND a.claim_id = s.held_claim_id
+    WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.claimed_state
+      AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
+      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id
       AND coalesce(a.update_time = sqlc.arg(claimed_at)::bigint, FALSE)
     RETURNING s.id
 )

@@ -10,7 +10,7 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state
   AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
 ORDER BY id;
 
--- name: LeaseAlarms :many
+-- name: TakeTwoPhase :many
 -- Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
 -- doubt.
 -- Index: primary key. Rows: a batch of rings.
@@ -51,5 +51,5 @@ SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no =
     in_doubt = sqlc.arg(in_doubt), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
     finished_at = sqlc.narg(finished_at)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND generation = sqlc.arg(generation)
-  AND state = sqlc.arg(held_state) AND claim_id = sqlc.arg(held_claim_id)
-  AND next_try_time IS sqlc.narg(held_next_try_time) AND rung_at IS sqlc.narg(held_rung_at) AND update_time = sqlc.arg(held_update_time);
+  AND state = sqlc.arg(claimed_state) AND claim_id = sqlc.arg(claimed_claim_id)
+  AND next_try_time IS sqlc.narg(claimed_next_try_time) AND rung_at IS sqlc.narg(claimed_rung_at) AND update_time = sqlc.arg(claimed_update_time);

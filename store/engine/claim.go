@@ -43,8 +43,8 @@ type HoldingTx interface {
 // Claim takes due alarms.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	c := &claim{ClaimRequest: r, s: s}
-	if c.isHeld() && !s.traits.HoldsClaims {
-		return nil, fmt.Errorf("%s: a claim without a lease would be held, and this engine holds no claims", s.traits.Name)
+	if c.Kind() == store.Held && !s.traits.HoldsClaims {
+		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine holds no claims", s.traits.Name)
 	}
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
 		return nil, err
@@ -69,9 +69,6 @@ type claim struct {
 	atMostOnce []int64
 }
 
-// isHeld reports whether the claim keeps its transaction open until its rings are settled.
-func (c *claim) isHeld() bool { return c.Lease <= 0 && !c.AtMostOnce }
-
 // run tries the claim once. The transaction of a held claim stays open if the claim has rings. After an error, or a panic, it is rolled
 // back.
 func (c *claim) run(ctx context.Context) error {
@@ -90,7 +87,7 @@ func (c *claim) run(ctx context.Context) error {
 		return err
 	}
 	kept = true
-	if c.isHeld() && len(c.rings) > 0 {
+	if c.Kind() == store.Held && len(c.rings) > 0 {
 		c.tx = t
 		return nil
 	}
@@ -202,7 +199,7 @@ func (c *claim) end(ctx context.Context, t HoldingTx, judged *store.Judgment) er
 // takeFresh takes fresh rows whose payload is not larger than an equal share of MaxBytes. It gives up all of them if one had to wait for a
 // lock, cannot be read, or is not due by the database's clock. They are then judged like the other rows.
 func (c *claim) takeFresh(ctx context.Context, t HoldingTx) ([]dueAlarm, error) {
-	if c.AtMostOnce || len(c.IDs) == 0 {
+	if c.Kind() == store.Once || len(c.IDs) == 0 {
 		return nil, nil
 	}
 	rows, err := t.TakeFresh(ctx, c.MaxBytes/len(c.IDs))

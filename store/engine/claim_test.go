@@ -56,7 +56,7 @@ type fakeClaimTx struct{ *fakeClaims }
 func (t fakeClaimTx) Commit(context.Context) error                     { return t.call("commit") }
 func (t fakeClaimTx) Rollback(context.Context)                         { _ = t.call("rollback") }
 func (t fakeClaimTx) Clock() clock.Instant                             { return t.clock }
-func (t fakeClaimTx) Finish(context.Context, []clock.Ring) error       { return t.call("finish") }
+func (t fakeClaimTx) Confirm(context.Context, []clock.Ring) error      { return t.call("confirm") }
 func (t fakeClaimTx) EndAlarms(context.Context, *store.Judgment) error { return t.call("end") }
 func (t fakeClaimTx) Take(_ context.Context, rows []*DueRow) (int, error) {
 	return len(rows), t.call(fmt.Sprint("take ", len(rows)))
@@ -103,13 +103,13 @@ func lateRow(id int64) DueRow {
 }
 
 // claimOn claims the rows 1 to 3 of the driver.
-func claimOn(t *testing.T, d *fakeClaims, lease time.Duration) (*Store, *store.Claim, error) {
+func claimOn(t *testing.T, d *fakeClaims, timeout time.Duration) (*Store, *store.Claim, error) {
 	t.Helper()
 	s, err := New(Config{ReadConns: 2, Timeout: time.Minute}, Deps{}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: []int64{1, 2, 3}, Now: now, ClaimID: "c", MaxBytes: 1 << 20, Lease: lease})
+	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: []int64{1, 2, 3}, Now: now, ClaimID: "c", MaxBytes: 1 << 20, Timeout: timeout})
 	return s, c, err
 }
 
@@ -200,20 +200,20 @@ func TestClaimGivesUpFreshRows(t *testing.T) {
 }
 
 func TestOnlyTwoPhaseSettlementsAreReplayed(t *testing.T) {
-	for lease, want := range map[time.Duration][]string{
+	for timeout, want := range map[time.Duration][]string{
 		0:           {"settle 1 1", "rollback"},
 		time.Second: {"begin settle", "settle 1 1", "rollback", "begin settle", "settle 1 1", "commit"},
 	} {
 		d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1)}}
-		_, c, err := claimOn(t, d, lease)
+		_, c, err := claimOn(t, d, timeout)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.calls, d.fail = nil, failOnce("settle 1 1", errDeadlock)
 		fate := clock.FateOf(&c.Rings[0], clock.Outcome{Kind: clock.Nacked}, now)
 		err = c.Settler.Settle(t.Context(), now, []clock.Fate{fate})
-		if settled := err == nil; settled != (lease > 0) || !settled && !errors.Is(err, clock.ErrUnavailable) {
-			t.Errorf("lease %s: %v", lease, err)
+		if settled := err == nil; settled != (timeout > 0) || !settled && !errors.Is(err, clock.ErrUnavailable) {
+			t.Errorf("timeout %s: %v", timeout, err)
 		}
 		wantCalls(t, d, want...)
 	}

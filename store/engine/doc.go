@@ -59,10 +59,10 @@
 //	HoldingTx.TakeFresh     PostgreSQL takes rows that have not changed since their set in one statement. It equals LockDue, Judge and
 //	                        Take. The claim gives the rows up where Judge could decide otherwise.
 //	EndAlarms, Settle,      PostgreSQL sends these statements with the COMMIT. EndAlarms therefore cannot learn there that a row has
-//	Finish                  changed; its statement passes over such a row, and LockDue finds it again.
+//	Confirm                 changed; its statement passes over such a row, and LockDue finds it again.
 //	Take                    PostgreSQL and SQLite return the payloads of the rows that they change. MySQL reads them in LockDue, and long
 //	                        payloads after its UPDATE.
-//	SettleTx.Finish         MySQL and PostgreSQL write the row of clock.ConfirmedRow without sending it. It equals Settle.
+//	SettleTx.Confirm         MySQL and PostgreSQL write the row of clock.ConfirmedRow without sending it. It equals Settle.
 //
 // SettleTx.Settle locks the rows on MySQL, to learn which rows are unchanged since the claim. The other engines check that in the WHERE of
 // the UPDATE.

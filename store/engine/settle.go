@@ -13,9 +13,9 @@ import (
 // build may settle too.
 type SettleTx interface {
 	Tx
-	// Finish writes clock.ConfirmedRow to the rows of the rings of a two-phase claim (store.ClaimRequest.FinishesAtOnce).
-	Finish(ctx context.Context, rings []clock.Ring) error
-	// Settle writes the rows, and adds the attempts of the rows that the claim still held. It keeps the newest clock.MaxAttempts of each
+	// Confirm writes clock.ConfirmedRow to the rows of the rings of a two-phase claim (store.ClaimRequest.ConfirmsAtOnce).
+	Confirm(ctx context.Context, rings []clock.Ring) error
+	// Settle writes the rows, and adds the attempts of the rows that are still as the claim wrote them. It keeps the newest clock.MaxAttempts of each
 	// alarm. Each alarm with attempts is in settled. Settle need not write a row that stays unchanged (Settlement.Unchanged).
 	Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error
 }
@@ -29,8 +29,8 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 		panic(fmt.Sprintf("engine: %d fates of %d rings", len(fates), len(c.rings)))
 	}
 	attempts := store.FateAttempts(c.rings, fates, now)
-	if c.FinishesAtOnce(c.rings, fates, attempts) {
-		return c.settle(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Finish(ctx, c.rings) })
+	if c.ConfirmsAtOnce(c.rings, fates, attempts) {
+		return c.settle(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
 	}
 	return c.write(ctx, "settle", c.Settlements(c.rings, fates, store.Attempted(attempts)), attempts)
 }

@@ -71,7 +71,7 @@ func bareClaim(b *testing.B, d *Driver, ids []int64) {
 	ctx := context.Background()
 	t, err := d.begin(ctx, d.rings)
 	ok(b, err, "begin")
-	_, err = d.q.TakeAlarms(ctx, lastRepeated{t, []any{""}}, dbsqlc.TakeAlarmsParams{
+	_, err = d.q.TakeHeld(ctx, lastRepeated{t, []any{""}}, dbsqlc.TakeHeldParams{
 		Now: int64(t0), ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: []int64{0},
 	})
 	ok(b, err, "take")

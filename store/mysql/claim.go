@@ -95,7 +95,7 @@ func (d *Driver) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids
 	})
 }
 
-// Take takes the rows (TakeAlarms, LeaseAlarms, TakeOnce), and reads the payloads that LockDue left out (ListPayloads).
+// Take takes the rows (TakeHeld, TakeTwoPhase, TakeOnce), and reads the payloads that LockDue left out (ListPayloads).
 func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) {
 	n, err := t.take(ctx, rows)
 	if err != nil || n != len(rows) {
@@ -122,21 +122,21 @@ func (t *claimTx) take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	db, common := lastRepeated{DBTX: t, values: v.texts}, &v.common
 	var n int64
 	var err error
-	switch {
-	case r.AtMostOnce:
+	switch r.Kind() {
+	case store.Once:
 		n, err = q.TakeOnce(ctx, db, dbsqlc.TakeOnceParams{
 			Build:   store.BuildLevel(),
 			ClaimID: r.ClaimID, Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
 			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
-	case r.Lease > 0:
-		n, err = q.LeaseAlarms(ctx, db, dbsqlc.LeaseAlarmsParams{
+	case store.TwoPhase:
+		n, err = q.TakeTwoPhase(ctx, db, dbsqlc.TakeTwoPhaseParams{
 			Build:    store.BuildLevel(),
-			ClaimEnd: int64(r.LeaseEnd()), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
+			ClaimEnd: int64(r.ClaimEnd()), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
 			RetryTimes: common.retryTimes, OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
 	default:
-		n, err = q.TakeAlarms(ctx, db, dbsqlc.TakeAlarmsParams{
+		n, err = q.TakeHeld(ctx, db, dbsqlc.TakeHeldParams{
 			Build: store.BuildLevel(),
 			Now:   now, ClaimID: r.ClaimID, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
 			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,

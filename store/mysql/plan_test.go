@@ -72,7 +72,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: take", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.TakeAlarms(ctx, lastRepeated{db, packed}, dbsqlc.TakeAlarmsParams{
+			_, err := s.q.TakeHeld(ctx, lastRepeated{db, packed}, dbsqlc.TakeHeldParams{
 				Build: 1,
 				Now:   planEnd, ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
@@ -94,11 +94,11 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: finish", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.FinishAlarms(ctx, db, dbsqlc.FinishAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
+			_, err := s.q.ConfirmAlarms(ctx, db, dbsqlc.ConfirmAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: lease", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LeaseAlarms(ctx, lastRepeated{db, packed}, dbsqlc.LeaseAlarmsParams{
+			_, err := s.q.TakeTwoPhase(ctx, lastRepeated{db, packed}, dbsqlc.TakeTwoPhaseParams{
 				Build:    1,
 				ClaimEnd: 1, Now: planEnd, Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})

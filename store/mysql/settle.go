@@ -20,16 +20,16 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return &claimTx{tx: t, d: d, request: r, committed: true}, nil
 }
 
-// Finish writes the confirmed rows of a two-phase claim (FinishAlarms). It takes a statement for each generation; a batch has few of them.
-func (t *claimTx) Finish(ctx context.Context, rings []clock.Ring) error {
+// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms). It takes a statement for each generation; a batch has few of them.
+func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	ids := make(map[int64][]int64) // alarm ids by generation
 	for i := range rings {
 		r := &rings[i]
 		ids[r.Generation] = append(ids[r.Generation], r.AlarmID)
 	}
 	for _, generation := range slices.Sorted(maps.Keys(ids)) {
-		_, err := t.d.q.FinishAlarms(ctx, t, dbsqlc.FinishAlarmsParams{
-			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: int64(t.request.LeaseEnd()),
+		_, err := t.d.q.ConfirmAlarms(ctx, t, dbsqlc.ConfirmAlarmsParams{
+			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: int64(t.request.ClaimEnd()),
 		})
 		if err != nil {
 			return err
@@ -42,31 +42,31 @@ func (t *claimTx) Finish(ctx context.Context, rings []clock.Ring) error {
 // Other rows were claimed again after the claim's end, or set again.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	if t.committed {
-		held, err := t.lockUnchanged(ctx, settled)
+		unchanged, err := t.lockUnchanged(ctx, settled)
 		if err != nil {
 			return err
 		}
-		attempts = store.AttemptsOf(attempts, held)
-		settled = without(settled, func(s *store.Settlement) bool { return !held[s.ID] })
+		attempts = store.AttemptsOf(attempts, unchanged)
+		settled = without(settled, func(s *store.Settlement) bool { return !unchanged[s.ID] })
 	}
 	return t.d.settle(ctx, t.tx, without(settled, (*store.Settlement).Unchanged), attempts)
 }
 
-// lockUnchanged locks the rows that are still as the two-phase claim left them, and returns the set of their ids (LockOnce, LockLeased).
+// lockUnchanged locks the rows that are still as the two-phase claim left them, and returns the set of their ids (LockOnce, LockTwoPhase).
 func (t *claimTx) lockUnchanged(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
 	ids := engine.Column(settled, func(s *store.Settlement) int64 { return s.ID })
 	var found []int64
 	var err error
-	if t.request.AtMostOnce {
+	if t.request.Kind() == store.Once {
 		found, err = t.d.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: t.request.ClaimID, UpdateTime: int64(t.request.Now)})
 	} else {
-		found, err = t.d.q.LockLeased(ctx, t, dbsqlc.LockLeasedParams{Ids: ids, ClaimEnd: int64(t.request.LeaseEnd())})
+		found, err = t.d.q.LockTwoPhase(ctx, t, dbsqlc.LockTwoPhaseParams{Ids: ids, ClaimEnd: int64(t.request.ClaimEnd())})
 	}
-	held := make(map[int64]bool, len(found))
+	unchanged := make(map[int64]bool, len(found))
 	for _, id := range found {
-		held[id] = true
+		unchanged[id] = true
 	}
-	return held, err
+	return unchanged, err
 }
 
 // without returns the settlements except those that match.

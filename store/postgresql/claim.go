@@ -32,21 +32,21 @@ func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.
 // Clock returns the server's clock as the transaction's first statement read it.
 func (t *claimTx) Clock() clock.Instant { return t.clock }
 
-// TakeFresh takes fresh rows (see the package comment) in one statement (TakeFresh, LeaseFresh). It waits at most ringLockWait for a row that
+// TakeFresh takes fresh rows (see the package comment) in one statement (TakeFresh, TakeFreshTwoPhase). It waits at most ringLockWait for a row that
 // another transaction takes at this moment. After that wait it takes no row.
 func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRow, error) {
 	r := t.request
-	if r.Lease > 0 {
-		leased, err := t.q.LeaseFresh(ctx, t, dbsqlc.LeaseFreshParams{
-			ClaimEnd: int64(r.LeaseEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
+	if r.Kind() == store.TwoPhase {
+		leased, err := t.q.TakeFreshTwoPhase(ctx, t, dbsqlc.TakeFreshTwoPhaseParams{
+			ClaimEnd: int64(r.ClaimEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
 		})
-		return engine.Column(leased, func(row *dbsqlc.LeaseFreshRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
+		return engine.Column(leased, func(row *dbsqlc.TakeFreshTwoPhaseRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
 	}
 	taken, err := t.q.TakeFresh(ctx, t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: int64(maxPayload)})
 	return engine.Column(taken, freshRow), err
 }
 
-// freshRow returns a row of TakeFresh or LeaseFresh as it was before the claim. Columns that the statement does not return have one value in
+// freshRow returns a row of TakeFresh or TakeFreshTwoPhase as it was before the claim. Columns that the statement does not return have one value in
 // every fresh row.
 func freshRow(r *dbsqlc.TakeFreshRow) engine.DueRow {
 	return engine.DueRow{Payload: r.Payload, DueColumns: engine.DueColumns{
@@ -74,26 +74,27 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	return prune(ctx, t.q, &t.waiting, judged.Attempts)
 }
 
-// Take takes the rows and reads their payloads in one statement (TakeAlarms, LeaseAlarms, TakeOnce).
+// Take takes the rows and reads their payloads in one statement (TakeHeld, TakeTwoPhase, TakeOnce).
 func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) {
 	p := takeParams(rows)
 	p.Now, p.ClaimID = int64(t.request.Now), t.request.ClaimID
-	switch {
-	case t.request.AtMostOnce:
+	switch t.request.Kind() {
+	case store.Once:
 		taken, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{
 			ClaimID: p.ClaimID, Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
 			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeOnceRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
-	case t.request.Lease > 0:
-		taken, err := t.q.LeaseAlarms(ctx, t, dbsqlc.LeaseAlarmsParams{
-			ClaimEnd: int64(t.request.LeaseEnd()), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+	case store.TwoPhase:
+		taken, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{
+			ClaimEnd: int64(t.request.ClaimEnd()), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
 			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
-		return engine.SetPayloads(rows, taken, func(r dbsqlc.LeaseAlarmsRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
+		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeTwoPhaseRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
+	default:
+		taken, err := t.q.TakeHeld(ctx, t, p)
+		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeHeldRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 	}
-	taken, err := t.q.TakeAlarms(ctx, t, p)
-	return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeAlarmsRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 }
 
 // CommitAndBegin sends the waiting statements and COMMIT in one round trip. BEGIN travels with the next statement.

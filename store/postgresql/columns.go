@@ -72,29 +72,29 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 		Errors:             a.Errors,
 		AnsweredBys:        a.AnsweredBys,
 
-		Ids:              engine.Column(settled, func(s *row) int64 { return s.ID }),
-		Generations:      engine.Column(settled, func(s *row) int64 { return s.Generation }),
-		HeldStates:       engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.State) }),
-		HeldNextTryTimes: engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.NextTryTime) }),
-		HeldRungAts:      engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.RungAt) }),
-		HeldClaimIds:     engine.Column(settled, func(s *row) string { return s.Claimed.ClaimID }),
-		States:           engine.Column(settled, func(s *row) int64 { return int64(s.State) }),
-		NextTryTimes:     engine.Column(settled, func(s *row) int64 { return int64(s.NextTryTime) }),
-		RingNos:          engine.Column(settled, func(s *row) int64 { return int64(s.RingNo) }),
-		RetryTimes:       engine.Column(settled, func(s *row) int64 { return int64(s.RetryTimes) }),
-		LastErrors:       engine.Column(settled, func(s *row) string { return textOf(s.LastError) }),
-		InDoubts:         engine.Column(settled, func(s *row) int64 { return engine.Bit(s.InDoubt) }),
-		ClaimIds:         engine.Column(settled, func(s *row) string { return s.ClaimID }),
-		RungAts:          engine.Column(settled, func(s *row) int64 { return int64(s.RungAt) }),
-		UpdateTimes:      engine.Column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
-		FinishedAts:      engine.Column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
+		Ids:                 engine.Column(settled, func(s *row) int64 { return s.ID }),
+		Generations:         engine.Column(settled, func(s *row) int64 { return s.Generation }),
+		ClaimedStates:       engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.State) }),
+		ClaimedNextTryTimes: engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.NextTryTime) }),
+		ClaimedRungAts:      engine.Column(settled, func(s *row) int64 { return int64(s.Claimed.RungAt) }),
+		ClaimedClaimIds:     engine.Column(settled, func(s *row) string { return s.Claimed.ClaimID }),
+		States:              engine.Column(settled, func(s *row) int64 { return int64(s.State) }),
+		NextTryTimes:        engine.Column(settled, func(s *row) int64 { return int64(s.NextTryTime) }),
+		RingNos:             engine.Column(settled, func(s *row) int64 { return int64(s.RingNo) }),
+		RetryTimes:          engine.Column(settled, func(s *row) int64 { return int64(s.RetryTimes) }),
+		LastErrors:          engine.Column(settled, func(s *row) string { return textOf(s.LastError) }),
+		InDoubts:            engine.Column(settled, func(s *row) int64 { return engine.Bit(s.InDoubt) }),
+		ClaimIds:            engine.Column(settled, func(s *row) string { return s.ClaimID }),
+		RungAts:             engine.Column(settled, func(s *row) int64 { return int64(s.RungAt) }),
+		UpdateTimes:         engine.Column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
+		FinishedAts:         engine.Column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
 	}
 }
 
 // takeParams turns due rows into arrays of the columns of their version.
-func takeParams(rows []*engine.DueRow) dbsqlc.TakeAlarmsParams {
+func takeParams(rows []*engine.DueRow) dbsqlc.TakeHeldParams {
 	type row = *engine.DueRow
-	return dbsqlc.TakeAlarmsParams{
+	return dbsqlc.TakeHeldParams{
 		Ids:          engine.Column(rows, func(r *row) int64 { return (*r).ID }),
 		Generations:  engine.Column(rows, func(r *row) int64 { return (*r).Generation }),
 		States:       engine.Column(rows, func(r *row) int64 { return (*r).State }),

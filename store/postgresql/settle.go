@@ -20,10 +20,10 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return settling, nil
 }
 
-// Finish queues the statement that writes the confirmed rows (FinishAlarms).
-func (t *claimTx) Finish(ctx context.Context, rings []clock.Ring) error {
-	return t.q.FinishAlarms(ctx, &t.waiting, dbsqlc.FinishAlarmsParams{
-		RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, ClaimEnd: int64(t.request.LeaseEnd()),
+// Confirm queues the statement that writes the confirmed rows (ConfirmAlarms).
+func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
+	return t.q.ConfirmAlarms(ctx, &t.waiting, dbsqlc.ConfirmAlarmsParams{
+		RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, ClaimEnd: int64(t.request.ClaimEnd()),
 		Ids:         engine.Column(rings, func(r *clock.Ring) int64 { return r.AlarmID }),
 		Generations: engine.Column(rings, func(r *clock.Ring) int64 { return r.Generation }),
 	})

@@ -94,7 +94,7 @@ func TestRoundTripsAreAsDocumented(t *testing.T) {
 		again := write(t, s, []clock.Op{setOp(id("e")), setOp(id("f"))}, clock.Create, clock.Create)
 		want("two-phase, confirmed", 3, func() {
 			c, err := s.Claim(t.Context(), store.ClaimRequest{
-				IDs: []int64{again[0].Alarm.ID, again[1].Alarm.ID}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Lease: time.Second,
+				IDs: []int64{again[0].Alarm.ID, again[1].Alarm.ID}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Timeout: time.Second,
 			})
 			ok(t, err, "claim")
 			ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)), "settle")
@@ -201,10 +201,10 @@ func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	if ok(t, err, "lock"); len(locked) != 1 {
 		t.Fatalf("%d rows locked", len(locked))
 	}
-	for free, lease := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
+	for free, timeout := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
 		tx, err := begin(t.Context(), s.d.rings, time.Minute)
 		ok(t, err, "begin")
-		c := &claimTx{tx: tx, q: s.d.q, request: &store.ClaimRequest{IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", Lease: lease}}
+		c := &claimTx{tx: tx, q: s.d.q, request: &store.ClaimRequest{IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", Timeout: timeout}}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		fresh, err := c.TakeFresh(ctx, 1<<20)
 		stop()

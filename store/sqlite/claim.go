@@ -54,14 +54,14 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	return t.addAttempts(ctx, judged.Attempts)
 }
 
-// Take takes the rows and reads their payloads in one statement (TakeOnce or LeaseAlarms).
+// Take takes the rows and reads their payloads in one statement (TakeOnce or TakeTwoPhase).
 func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) {
 	ids := jsonNumbers(engine.Column(rows, func(r **engine.DueRow) int64 { return (*r).ID }))
 	now := int64(t.request.Now)
-	if t.request.AtMostOnce {
+	if t.request.Kind() == store.Once {
 		taken, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{ClaimID: t.request.ClaimID, Now: now, Ids: ids})
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeOnceRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 	}
-	taken, err := t.q.LeaseAlarms(ctx, t, dbsqlc.LeaseAlarmsParams{ClaimEnd: int64(t.request.LeaseEnd()), Now: now, Ids: ids})
-	return engine.SetPayloads(rows, taken, func(r dbsqlc.LeaseAlarmsRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
+	taken, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{ClaimEnd: int64(t.request.ClaimEnd()), Now: now, Ids: ids})
+	return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeTwoPhaseRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 }

@@ -43,7 +43,7 @@ func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
 	for round := range clock.MaxAttempts {
 		now = now.Add(2 * time.Second)
 		c, err := s.Claim(t.Context(), store.ClaimRequest{
-			IDs: []int64{decisions[0].Alarm.ID}, Now: now, ClaimID: fmt.Sprintf("%026d", round), MaxBytes: 1 << 20, Lease: time.Minute,
+			IDs: []int64{decisions[0].Alarm.ID}, Now: now, ClaimID: fmt.Sprintf("%026d", round), MaxBytes: 1 << 20, Timeout: time.Minute,
 		})
 		ok(t, err, "claim")
 		fate := clock.FateOf(&c.Rings[0], clock.Outcome{Kind: clock.Nacked, Reason: "full"}, now)

@@ -18,16 +18,16 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return &claimTx{writeTx: t, request: r}, nil
 }
 
-// Finish writes the confirmed rows in groups (SettleAlarms), because most of them differ only in the id.
-func (t *claimTx) Finish(ctx context.Context, rings []clock.Ring) error {
+// Confirm writes the confirmed rows in groups (SettleAlarms), because most of them differ only in the id.
+func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	return t.settleGroups(ctx, t.request.Confirmations(rings))
 }
 
-// Settle writes rows with attempts one by one, because the statement says only how many rows the claim still held (SettleAlarms,
+// Settle writes rows with attempts one by one, because the statement says only how many rows it changed (SettleAlarms,
 // InsertAttempts, PruneAttempts). It writes the other rows in groups.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	attempted := store.Attempted(attempts)
-	held := make(map[int64]bool) // alarms with attempts whose rows the claim still held
+	unchanged := make(map[int64]bool) // alarms with attempts whose rows are still as the claim wrote them
 	var others []store.Settlement
 	for i := range settled {
 		if !attempted[settled[i].ID] {
@@ -38,9 +38,9 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 		if err != nil {
 			return err
 		}
-		held[settled[i].ID] = n > 0
+		unchanged[settled[i].ID] = n > 0
 	}
-	if err := t.addAttempts(ctx, store.AttemptsOf(attempts, held)); err != nil {
+	if err := t.addAttempts(ctx, store.AttemptsOf(attempts, unchanged)); err != nil {
 		return err
 	}
 	return t.settleGroups(ctx, others)
@@ -62,15 +62,15 @@ func (t *claimTx) settleGroups(ctx context.Context, settled []store.Settlement) 
 	return nil
 }
 
-// settle writes the rows with these ids. It returns how many of them the claim still held.
-func (t *claimTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (held int64, err error) {
+// settle writes the rows with these ids that are still as the claim wrote them. It returns how many these are.
+func (t *claimTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (unchanged int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
 		State: int64(s.State), NextTryTime: engine.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
 		LastError: s.LastError, InDoubt: engine.Bit(s.InDoubt), ClaimID: s.ClaimID, RungAt: engine.ToNull(s.RungAt),
 		UpdateTime: int64(s.UpdateTime), FinishedAt: engine.ToNull(s.FinishedAt),
-		Ids: jsonNumbers(ids), Generation: s.Generation, HeldState: int64(s.Claimed.State), HeldClaimID: s.Claimed.ClaimID,
-		HeldNextTryTime: engine.ToNull(s.Claimed.NextTryTime), HeldRungAt: engine.ToNull(s.Claimed.RungAt),
-		HeldUpdateTime: int64(s.Claimed.UpdateTime),
+		Ids: jsonNumbers(ids), Generation: s.Generation, ClaimedState: int64(s.Claimed.State), ClaimedClaimID: s.Claimed.ClaimID,
+		ClaimedNextTryTime: engine.ToNull(s.Claimed.NextTryTime), ClaimedRungAt: engine.ToNull(s.Claimed.RungAt),
+		ClaimedUpdateTime: int64(s.Claimed.UpdateTime),
 	})
 }
 

@@ -218,9 +218,9 @@ func testKicked(t *testing.T, f *fixture) {
 	same(t, "kicked", fmt.Sprint(a.State, a.NextTryTime, a.RingNo, a.FinishedAt, a.LastError),
 		fmt.Sprint(clock.Scheduled, end, 1, clock.NoInstant, "not acknowledged after 1 rings"))
 	first := f.claim(end, before.ID).wantRings(before.ID)
-	if f.lease > 0 {
+	if f.timeout > 0 {
 		first.unsettled = false // its node dies
-		end = end.Add(f.lease)
+		end = end.Add(f.timeout)
 		first = f.claim(end, before.ID).wantRings(before.ID)
 		same(t, "in doubt", first.Rings[0].InDoubt(), true)
 	}

@@ -19,7 +19,7 @@ func Benchmark(b *testing.B, e Engine) {
 	ok(b, s.Check(b.Context()), "check")
 	f := &fixture{t: b, db: db, Store: s}
 	if !s.HoldsClaims() {
-		f.lease = defaultLease
+		f.timeout = claimTimeout
 	}
 	for _, n := range []int{benchGroup, benchSmall} {
 		b.Run(fmt.Sprintf("write %d new", n), func(b *testing.B) { f.benchNew(b, n) })

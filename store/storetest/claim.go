@@ -38,7 +38,7 @@ func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
 	for i := range c.Rings {
 		same(t, fmt.Sprintf("ring %d", i), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], &c.request))
 	}
-	if f.lease > 0 {
+	if f.timeout > 0 {
 		for _, a := range before {
 			f.want(afterClaim(a, &c.request))
 		}
@@ -417,7 +417,7 @@ func (r *claimRace) check(ops []clock.Op) {
 // longer change the row.
 func testTakeover(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0, retryLimit(0)), set("b", t0), set("c", t0))
-	end := t0.Add(f.lease)
+	end := t0.Add(f.timeout)
 	first := f.claim(t0, ids...)
 	f.claim(end-1, ids...).wantRings()
 	second := f.claim(end, ids[0], ids[1]).wantRings(ids[0], ids[1])
@@ -442,7 +442,7 @@ func testTakeover(t *testing.T, f *fixture) {
 func testLateConfirmation(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0), set("b", t0), set("taken", t0), set("ack", t0, acknowledgedWithin(time.Minute, 3)))
 	f.set(t0-1000, set("b", t0-1))
-	end := t0.Add(f.lease)
+	end := t0.Add(f.timeout)
 	first := f.claim(t0, ids...).wantRings(ids[1], ids[0], ids[2], ids[3])
 	second := f.claim(end, ids[2]).wantRings(ids[2])
 	held := *f.get("taken")
@@ -461,11 +461,11 @@ func testLateConfirmation(t *testing.T, f *fixture) {
 func testLateRelease(t *testing.T, f *fixture) {
 	id := f.set(t0, set("a", t0))[0]
 	first := f.claim(t0, id)
-	second := f.claim(t0.Add(f.lease), id).wantRings(id)
+	second := f.claim(t0.Add(f.timeout), id).wantRings(id)
 	held := *f.get("a")
 	first.release()
 	f.want(held)
-	second.settle(t0.Add(f.lease), everyRing(clock.Confirmed))
+	second.settle(t0.Add(f.timeout), everyRing(clock.Confirmed))
 	same(t, "state", f.get("a").State, clock.Rung)
 }
 
@@ -477,9 +477,9 @@ func testCrash(t *testing.T, f *fixture) {
 	same(t, "rings", len(lost.Rings), 10)
 	lost.unsettled = false
 	now := t0
-	if f.lease > 0 {
+	if f.timeout > 0 {
 		ok(t, other.Close(), "close")
-		now = t0.Add(f.lease)
+		now = t0.Add(f.timeout)
 	} else {
 		f.db.Kill(t)
 		if _, err := lost.trySettleAfterCrash(); err == nil {
@@ -490,7 +490,7 @@ func testCrash(t *testing.T, f *fixture) {
 	c := f.claim(now, ids...)
 	same(t, "rings", sorted(c.ids()), ids)
 	for _, r := range c.Rings {
-		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt()), fmt.Sprint(1, f.lease > 0))
+		same(t, "ring number and in doubt", fmt.Sprint(r.RingNo, r.InDoubt()), fmt.Sprint(1, f.timeout > 0))
 	}
 	c.settle(now, everyRing(clock.Confirmed))
 	same(t, "ring no", f.get("lost-00003").RingNo, 1)

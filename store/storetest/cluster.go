@@ -124,7 +124,7 @@ func testTakeRace(t *testing.T, f *fixture) {
 		stores = append(stores, f.other())
 	}
 	for round := range rounds {
-		now := t0.Add(defaultLease) + clock.Instant(round)
+		now := t0.Add(claimTimeout) + clock.Instant(round)
 		taken := make([][]int, takers)
 		var g errgroup.Group
 		for i, s := range stores {

@@ -69,7 +69,7 @@ type testCase struct {
 	needs  func(s *suite) bool // nil: the test runs on every engine
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
-	leases func(t *testing.T, f *fixture)
+	phased func(t *testing.T, f *fixture)
 	engine func(t *testing.T, e Engine)
 }
 
@@ -87,24 +87,24 @@ func (s *suite) run(t *testing.T, c testCase) {
 		if s.holdsClaims {
 			t.Run("held", func(t *testing.T) { c.claims(t, s.fixture(t, 0)) })
 		}
-		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, defaultLease)) })
-	case c.leases != nil:
-		c.leases(t, s.fixture(t, defaultLease))
+		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, claimTimeout)) })
+	case c.phased != nil:
+		c.phased(t, s.fixture(t, claimTimeout))
 	default:
 		c.engine(t, s.engine)
 	}
 }
 
 // fixture empties the shared database and opens a store on it.
-func (s *suite) fixture(t *testing.T, lease time.Duration) *fixture {
+func (s *suite) fixture(t *testing.T, timeout time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{
-		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, lease: lease, Store: s.db.Open(t),
+		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout, Store: s.db.Open(t),
 	}
 	f.empty()
 	ok(t, f.Check(t.Context()), "check")
-	if !s.holdsClaims && lease == 0 {
-		f.lease = defaultLease // the engine has two-phase claims only
+	if !s.holdsClaims && timeout == 0 {
+		f.timeout = claimTimeout // the engine has two-phase claims only
 	}
 	return f
 }
@@ -116,7 +116,7 @@ type fixture struct {
 	db          *Database
 	dialect     goose.Dialect
 	allocations int           // limit from Engine
-	lease       time.Duration // lease of claims; 0: held claims
+	timeout     time.Duration // timeout of claims; 0: held claims
 }
 
 // empty deletes all alarms and nodes, and frees all shards.
@@ -138,7 +138,7 @@ func (f *fixture) exec(query string, args ...any) {
 // other returns another store on the same database.
 func (f *fixture) other() *fixture {
 	f.t.Helper()
-	o := &fixture{t: f.t, db: f.db, lease: f.lease, Store: f.db.Open(f.t)}
+	o := &fixture{t: f.t, db: f.db, timeout: f.timeout, Store: f.db.Open(f.t)}
 	ok(f.t, o.Check(f.t.Context()), "check of a second store")
 	return o
 }

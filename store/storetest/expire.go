@@ -43,7 +43,7 @@ func expiryCases(f *fixture) []expiryCase {
 			fail(clock.Confirmed, "")(f, id)
 		}},
 	}
-	if f.lease == 0 {
+	if f.timeout == 0 {
 		return all
 	}
 	return append(all,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // fateRows is the number of random rows of a round. Each statement of a claim meets some of them.
@@ -129,7 +130,7 @@ func (c *fateCheck) run(once bool) {
 			continue
 		}
 		rings++
-		if r.Lease > 0 || once {
+		if r.Kind() != store.Held {
 			c.want[id] = afterClaim(a, &r)
 		}
 	}

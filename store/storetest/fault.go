@@ -28,7 +28,7 @@ func (f *fixture) reconnect() {
 	for range 100 {
 		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
 		_, listErr := f.listAlarms(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
-		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Lease: f.lease})
+		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Timeout: f.timeout})
 		if readErr == nil && listErr == nil && claimErr == nil {
 			return
 		}
@@ -136,8 +136,8 @@ func testSettleCancelled(t *testing.T, f *fixture) {
 	if !errors.Is(err, clock.ErrUnavailable) {
 		t.Fatalf("settlement with a cancelled context: %v", err)
 	}
-	again := f.claim(t0.Add(f.lease), id).wantRings(id)
-	again.settle(t0.Add(f.lease), everyRing(clock.Confirmed))
+	again := f.claim(t0.Add(f.timeout), id).wantRings(id)
+	again.settle(t0.Add(f.timeout), everyRing(clock.Confirmed))
 	same(t, "ring no", f.get("a").RingNo, 1)
 }
 
@@ -156,7 +156,7 @@ func testCutConnections(t *testing.T, f *fixture) {
 // testUnreachable calls a store whose database does not answer. The error has the right kind and comes within the store's own deadline.
 func testUnreachable(t *testing.T, e Engine) {
 	s := e.Unreachable(t)
-	f := &fixture{t: t, Store: s, lease: defaultLease}
+	f := &fixture{t: t, Store: s, timeout: claimTimeout}
 	for name, call := range f.calls() {
 		ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 		if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {

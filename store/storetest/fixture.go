@@ -19,8 +19,8 @@ const (
 	app = "shop"
 	// t0 is the current time in most tests. It is independent of the wall clock.
 	t0 clock.Instant = 1_795_000_000_123
-	// defaultLease is how long a two-phase claim lasts.
-	defaultLease = 10 * time.Second
+	// claimTimeout is how long a two-phase claim lasts.
+	claimTimeout = 10 * time.Second
 	// promptTimeout is how long a write may wait for a locked row.
 	promptTimeout = 2 * time.Second
 	// hangTimeout ends calls that must not wait. Locks are held for a shorter time, so a call that waits for one fails its test before.
@@ -138,7 +138,7 @@ func claimID() string { return fmt.Sprintf("c%025d", claimCounter.Add(1)) }
 
 // request returns a claim request for the ids, with room for all payloads.
 func (f *fixture) request(now clock.Instant, ids ...int64) store.ClaimRequest {
-	return store.ClaimRequest{IDs: ids, Now: now, ClaimID: claimID(), MaxBytes: 64 << 20, Lease: f.lease}
+	return store.ClaimRequest{IDs: ids, Now: now, ClaimID: claimID(), MaxBytes: 64 << 20, Timeout: f.timeout}
 }
 
 // tryClaim claims and checks that the claim has a Settler exactly if it has rings.

@@ -23,7 +23,7 @@ type lockStripper struct {
 
 // Names of the statements that decide a claim.
 var decidingStatements = [][]byte{
-	[]byte("-- name: TakeAlarms "), []byte("-- name: LeaseAlarms "), []byte("-- name: TakeOnce "),
+	[]byte("-- name: TakeHeld "), []byte("-- name: TakeTwoPhase "), []byte("-- name: TakeOnce "),
 	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: BuryAlarm "),
 }
 
@@ -141,7 +141,7 @@ func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange,
 		f.exec("UPDATE alarm SET retry_times = 1, update_time = update_time + 1 WHERE id IN (%d, %d)", ids[0], ids[1])
 	}
 	proxy := newLockStripper(t, f.db.Server)
-	via := &fixture{t: t, db: f.db, lease: f.lease, Store: f.db.Via(t, proxy.address)}
+	via := &fixture{t: t, db: f.db, timeout: f.timeout, Store: f.db.Via(t, proxy.address)}
 	ok(t, via.Check(t.Context()), "check")
 
 	var c *claim
@@ -174,7 +174,7 @@ func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange,
 		a := f.get(r.BusinessID)
 		same(t, "ring of "+r.BusinessID, fmt.Sprint(r.Generation, string(r.Payload), r.RingNo, r.Delivery),
 			fmt.Sprint(a.Generation, string(a.Payload), a.RingNo+1, a.Delivery))
-		if f.lease == 0 && !change.once { // otherwise the claim has written in_doubt
+		if f.timeout == 0 && !change.once { // otherwise the claim has written in_doubt
 			same(t, "in doubt", r.InDoubt(), a.InDoubt)
 		}
 		same(t, "at most once", r.Delivery == clock.AtMostOnce, change.once)

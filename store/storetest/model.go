@@ -229,7 +229,7 @@ func (m *model) checkClaim(rt *rapid.T, c *claim) {
 // takeRow writes the claim into the row and returns the ring.
 func (m *model) takeRow(row *clock.Alarm, c *claim) clock.Ring {
 	ring := ringOf(*row, &c.request)
-	if m.f.lease == 0 && !c.request.AtMostOnce {
+	if c.request.Kind() == store.Held {
 		m.held[row.Key] = true
 		return ring
 	}
@@ -292,14 +292,15 @@ func (m *model) settle(rt *rapid.T) {
 
 // owns reports whether the row still belongs to the claim.
 func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
-	if c.request.AtMostOnce {
-		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == r.ClaimID
-	}
-	if m.f.lease == 0 {
+	switch c.request.Kind() {
+	case store.Held:
 		delete(m.held, r.Key)
 		return true
+	case store.Once:
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == r.ClaimID
+	default:
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.request.ClaimEnd()
 	}
-	return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.request.LeaseEnd()
 }
 
 func (m *model) settleRow(c *modelClaim, row *clock.Alarm, r *clock.Ring, f clock.Fate) {
@@ -330,11 +331,11 @@ func (m *model) release(rt *rapid.T) {
 
 // loseClaim simulates a node that dies: its two-phase claim is never settled.
 func (m *model) loseClaim(rt *rapid.T) {
-	if m.f.lease == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.request.AtMostOnce }) {
+	if m.f.timeout == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.request.AtMostOnce }) {
 		rt.Skip("the server would end the lost claim")
 	}
 	c := m.pickClaim(rt)
-	if m.f.lease == 0 && !c.request.AtMostOnce {
+	if c.request.Kind() == store.Held {
 		m.openClaims = append(m.openClaims, c)
 		rt.Skip("the server would end the lost claim")
 	}

@@ -75,7 +75,7 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 // testSettledTwice settles committed claims twice with the same fates, as a caller does that got no reply to the first COMMIT. The second
 // settlement finds no row of the claim, also where the first one left the row rung and in doubt.
 func testSettledTwice(t *testing.T, f *fixture) {
-	f.lease = defaultLease
+	f.timeout = claimTimeout
 	for _, once := range []bool{true, false} {
 		f.empty()
 		kinds := clock.OutcomeKinds()

@@ -24,7 +24,7 @@ func testPlans(t *testing.T, e Engine) {
 		t.Skip("fills a database with a million rows")
 	}
 	db := e.New(t)
-	f := &fixture{t: t, db: db, Store: db.Open(t), lease: defaultLease, dialect: e.Dialect}
+	f := &fixture{t: t, db: db, Store: db.Open(t), timeout: claimTimeout, dialect: e.Dialect}
 	ok(t, f.Migrate(t.Context()), "migrate")
 	ok(t, f.Check(t.Context()), "check")
 	finished := finishedRows

@@ -158,7 +158,7 @@ func (f *fixture) arrange(id string, state string) clock.Alarm {
 			f.pause(f.get(id).ID)
 		case "claimed":
 			r := f.request(t0, f.get(id).ID)
-			r.Lease = defaultLease
+			r.Timeout = claimTimeout
 			f.claimRequest(r)
 		}
 	}
@@ -408,7 +408,7 @@ func testHeldRow(t *testing.T, f *fixture) {
 	same(t, "alarm of the held row", decisions[200].Alarm.ID, ids[0])
 	same(t, "cancel of a held row", f.write(t0+1, cancel("held"))[0].Verdict, clock.Locked)
 
-	if f.lease == 0 {
+	if f.timeout == 0 {
 		var waited clock.Decision
 		var g errgroup.Group
 		g.Go(func() (err error) {
@@ -437,7 +437,7 @@ func testWaitEnds(t *testing.T, f *fixture) {
 	d, err := f.Write(ctx, r)
 	ok(t, err, "write that gives up")
 	same(t, "verdict", d[0].Verdict, clock.Locked)
-	same(t, "state", f.get("held").Claimed(), f.lease > 0)
+	same(t, "state", f.get("held").Claimed(), f.timeout > 0)
 }
 
 // testLargeGroup writes a group of the largest size.

@@ -44,6 +44,50 @@ func (q *Queries) BuryAlarm(ctx context.Context, db DBTX, arg BuryAlarmParams) (
 	return result.RowsAffected()
 }
 
+const ConfirmAlarms = `-- name: ConfirmAlarms :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
+    ring_no = ring_no + 1, in_doubt = 0, claim_id = ?, rung_at = CAST(? AS SIGNED),
+    update_time = CAST(? AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))
+WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND next_try_time = CAST(? AS SIGNED)
+  AND state = 2 AND rung_at IS NULL
+`
+
+type ConfirmAlarmsParams struct {
+	RungAt     int64
+	ClaimID    string
+	Ids        []int64
+	Generation int64
+	ClaimEnd   int64
+}
+
+// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since TakeTwoPhase.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) ConfirmAlarms(ctx context.Context, db DBTX, arg ConfirmAlarmsParams) (int64, error) {
+	query := ConfirmAlarms
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.RungAt)
+	queryParams = append(queryParams, arg.ClaimID)
+	queryParams = append(queryParams, arg.RungAt)
+	queryParams = append(queryParams, arg.RungAt)
+	queryParams = append(queryParams, arg.RungAt)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.ClaimEnd)
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const ExpireAlarms = `-- name: ExpireAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET last_error = CASE
@@ -93,50 +137,6 @@ func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsPar
 	return result.RowsAffected()
 }
 
-const FinishAlarms = `-- name: FinishAlarms :execrows
-UPDATE alarm FORCE INDEX (PRIMARY)
-SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
-    ring_no = ring_no + 1, in_doubt = 0, claim_id = ?, rung_at = CAST(? AS SIGNED),
-    update_time = CAST(? AS SIGNED), finished_at = IF(ack_timeout > 0, NULL, CAST(? AS SIGNED))
-WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND next_try_time = CAST(? AS SIGNED)
-  AND state = 2 AND rung_at IS NULL
-`
-
-type FinishAlarmsParams struct {
-	RungAt     int64
-	ClaimID    string
-	Ids        []int64
-	Generation int64
-	ClaimEnd   int64
-}
-
-// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since LeaseAlarms.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) (int64, error) {
-	query := FinishAlarms
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.RungAt)
-	queryParams = append(queryParams, arg.ClaimID)
-	queryParams = append(queryParams, arg.RungAt)
-	queryParams = append(queryParams, arg.RungAt)
-	queryParams = append(queryParams, arg.RungAt)
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Generation)
-	queryParams = append(queryParams, arg.ClaimEnd)
-	result, err := db.ExecContext(ctx, query, queryParams...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 const KillAlarms = `-- name: KillAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(? AS SIGNED),
@@ -167,75 +167,6 @@ func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams)
 	}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
-	result, err := db.ExecContext(ctx, query, queryParams...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-const LeaseAlarms = `-- name: LeaseAlarms :execrows
-UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(? AS SIGNED), rung_at = NULL,
-    update_time = CAST(? AS SIGNED)
-WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
-  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
-  AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
-       AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
-       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
-          IN (?))
-`
-
-type LeaseAlarmsParams struct {
-	ClaimEnd   int64
-	Now        int64
-	Ids        []int64
-	Build      int64
-	Generation int64
-	OldState   int64
-	RingNo     int64
-	RetryTimes int64
-	OldInDoubt int64
-	Unrung     int64
-	Others     []int64
-}
-
-// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
-// doubt.
-// The assignment of in_doubt comes first, because it reads columns that the later assignments change.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) (int64, error) {
-	query := LeaseAlarms
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.ClaimEnd)
-	queryParams = append(queryParams, arg.Now)
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Now)
-	queryParams = append(queryParams, arg.Now)
-	queryParams = append(queryParams, arg.Build)
-	queryParams = append(queryParams, arg.Generation)
-	queryParams = append(queryParams, arg.OldState)
-	queryParams = append(queryParams, arg.RingNo)
-	queryParams = append(queryParams, arg.RetryTimes)
-	queryParams = append(queryParams, arg.OldInDoubt)
-	queryParams = append(queryParams, arg.Unrung)
-	if len(arg.Others) > 0 {
-		for _, v := range arg.Others {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:others*/?", strings.Repeat(",?", len(arg.Others))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:others*/?", "NULL", 1)
-	}
 	result, err := db.ExecContext(ctx, query, queryParams...)
 	if err != nil {
 		return 0, err
@@ -307,10 +238,10 @@ type LockDueParams struct {
 	Build       int64
 }
 
-// Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeAlarms,
-// LeaseAlarms or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
+// Locks the free, due rows of a claim in the order of id. It reads everything that the rings need, so the caller knows what TakeHeld,
+// TakeTwoPhase or TakeOnce will write. A row is one value in the format of packed.go: each text after its length in bytes, -1 for NULL.
 // The server's clock comes first, in milliseconds, as of the statement's start. The numbers from id to update_time are the version of the
-// row: TakeAlarms, LeaseAlarms and TakeOnce compare it.
+// row: TakeHeld, TakeTwoPhase and TakeOnce compare it.
 // A payload longer than inline_bytes is left out; ListPayloads reads it. A row with an unknown state is read too, so that the caller can
 // end it.
 // Index: primary key. Rows: a batch of rings.
@@ -350,54 +281,6 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]st
 	return items, nil
 }
 
-const LockLeased = `-- name: LockLeased :many
-SELECT id FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(? AS SIGNED)
-ORDER BY id
-FOR UPDATE
-`
-
-type LockLeasedParams struct {
-	Ids      []int64
-	ClaimEnd int64
-}
-
-// Locks the rows that have not changed since LeaseAlarms, in the order of id.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LockLeased(ctx context.Context, db DBTX, arg LockLeasedParams) ([]int64, error) {
-	query := LockLeased
-	var queryParams []interface{}
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.ClaimEnd)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockOnce = `-- name: LockOnce :many
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state = 3 AND in_doubt = 1 AND claim_id = ? AND update_time = ?
@@ -427,6 +310,54 @@ func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]
 	}
 	queryParams = append(queryParams, arg.ClaimID)
 	queryParams = append(queryParams, arg.UpdateTime)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockTwoPhase = `-- name: LockTwoPhase :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(? AS SIGNED)
+ORDER BY id
+FOR UPDATE
+`
+
+type LockTwoPhaseParams struct {
+	Ids      []int64
+	ClaimEnd int64
+}
+
+// Locks the rows that have not changed since TakeTwoPhase, in the order of id.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LockTwoPhase(ctx context.Context, db DBTX, arg LockTwoPhaseParams) ([]int64, error) {
+	query := LockTwoPhase
+	var queryParams []interface{}
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.ClaimEnd)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
 		return nil, err
@@ -500,7 +431,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 	return result.RowsAffected()
 }
 
-const TakeAlarms = `-- name: TakeAlarms :execrows
+const TakeHeld = `-- name: TakeHeld :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
     ring_no = ring_no + 1, in_doubt = 0, claim_id = ?, rung_at = CAST(? AS SIGNED), update_time = CAST(? AS SIGNED),
@@ -515,7 +446,7 @@ WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
           IN (?))
 `
 
-type TakeAlarmsParams struct {
+type TakeHeldParams struct {
 	Now        int64
 	ClaimID    string
 	Ids        []int64
@@ -534,8 +465,8 @@ type TakeAlarmsParams struct {
 // which costs some microseconds a row.
 // The last parameter is repeated for each of these versions; sqlc silently drops it (versions.go).
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams) (int64, error) {
-	query := TakeAlarms
+func (q *Queries) TakeHeld(ctx context.Context, db DBTX, arg TakeHeldParams) (int64, error) {
+	query := TakeHeld
 	var queryParams []interface{}
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.ClaimID)
@@ -609,6 +540,75 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (in
 	queryParams = append(queryParams, arg.ClaimID)
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Now)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Now)
+	queryParams = append(queryParams, arg.Build)
+	queryParams = append(queryParams, arg.Generation)
+	queryParams = append(queryParams, arg.OldState)
+	queryParams = append(queryParams, arg.RingNo)
+	queryParams = append(queryParams, arg.RetryTimes)
+	queryParams = append(queryParams, arg.OldInDoubt)
+	queryParams = append(queryParams, arg.Unrung)
+	if len(arg.Others) > 0 {
+		for _, v := range arg.Others {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:others*/?", strings.Repeat(",?", len(arg.Others))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:others*/?", "NULL", 1)
+	}
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const TakeTwoPhase = `-- name: TakeTwoPhase :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(? AS SIGNED), rung_at = NULL,
+    update_time = CAST(? AS SIGNED)
+WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
+       AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
+       OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
+          IN (?))
+`
+
+type TakeTwoPhaseParams struct {
+	ClaimEnd   int64
+	Now        int64
+	Ids        []int64
+	Build      int64
+	Generation int64
+	OldState   int64
+	RingNo     int64
+	RetryTimes int64
+	OldInDoubt int64
+	Unrung     int64
+	Others     []int64
+}
+
+// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+// doubt.
+// The assignment of in_doubt comes first, because it reads columns that the later assignments change.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) (int64, error) {
+	query := TakeTwoPhase
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.ClaimEnd)
 	queryParams = append(queryParams, arg.Now)
 	if len(arg.Ids) > 0 {
 		for _, v := range arg.Ids {

@@ -10,6 +10,39 @@ import (
 	"database/sql"
 )
 
+const ConfirmAlarms = `-- name: ConfirmAlarms :exec
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
+    update_time = $1::bigint,
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
+FROM (SELECT unnest($4::bigint[]) AS id, unnest($5::bigint[]) AS generation) r
+WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
+  AND coalesce(a.next_try_time = $3::bigint, FALSE)
+`
+
+type ConfirmAlarmsParams struct {
+	RungAt      int64
+	ClaimID     string
+	ClaimEnd    int64
+	Ids         []int64
+	Generations []int64
+}
+
+// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since the claim. SettleAlarms writes all other rows.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) ConfirmAlarms(ctx context.Context, db DBTX, arg ConfirmAlarmsParams) error {
+	_, err := db.Exec(ctx, ConfirmAlarms,
+		arg.RungAt,
+		arg.ClaimID,
+		arg.ClaimEnd,
+		arg.Ids,
+		arg.Generations,
+	)
+	return err
+}
+
 const EndAlarms = `-- name: EndAlarms :exec
 WITH e AS (
     SELECT unnest($9::bigint[]) AS id,
@@ -86,194 +119,6 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) e
 	return err
 }
 
-const FinishAlarms = `-- name: FinishAlarms :exec
-UPDATE alarm a
-SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
-    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
-    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
-    update_time = $1::bigint,
-    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
-FROM (SELECT unnest($4::bigint[]) AS id, unnest($5::bigint[]) AS generation) r
-WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
-  AND coalesce(a.next_try_time = $3::bigint, FALSE)
-`
-
-type FinishAlarmsParams struct {
-	RungAt      int64
-	ClaimID     string
-	ClaimEnd    int64
-	Ids         []int64
-	Generations []int64
-}
-
-// Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since the claim. SettleAlarms writes all other rows.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) FinishAlarms(ctx context.Context, db DBTX, arg FinishAlarmsParams) error {
-	_, err := db.Exec(ctx, FinishAlarms,
-		arg.RungAt,
-		arg.ClaimID,
-		arg.ClaimEnd,
-		arg.Ids,
-		arg.Generations,
-	)
-	return err
-}
-
-const LeaseAlarms = `-- name: LeaseAlarms :many
-UPDATE alarm a
-SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
-    state = 2, next_try_time = $1::bigint, rung_at = NULL, update_time = $2::bigint
-FROM (SELECT unnest($3::bigint[]) AS id,
-             unnest($4::bigint[]) AS generation,
-             unnest($5::smallint[]) AS state,
-             unnest($6::integer[]) AS ring_no,
-             unnest($7::integer[]) AS retry_times,
-             unnest($8::smallint[]) AS in_doubt,
-             unnest($9::bigint[]) AS next_try_time,
-             unnest($10::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
-  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
-  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
-RETURNING a.id, a.payload
-`
-
-type LeaseAlarmsParams struct {
-	ClaimEnd     int64
-	Now          int64
-	Ids          []int64
-	Generations  []int64
-	States       []int64
-	RingNos      []int64
-	RetryTimes   []int64
-	InDoubts     []int64
-	NextTryTimes []int64
-	UpdateTimes  []int64
-}
-
-type LeaseAlarmsRow struct {
-	ID      int64
-	Payload []byte
-}
-
-// Begins a two-phase claim of exactly the row versions that LockDue read. A row that an earlier two-phase claim held until its time ran
-// out may have been delivered: it becomes in doubt.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]LeaseAlarmsRow, error) {
-	rows, err := db.Query(ctx, LeaseAlarms,
-		arg.ClaimEnd,
-		arg.Now,
-		arg.Ids,
-		arg.Generations,
-		arg.States,
-		arg.RingNos,
-		arg.RetryTimes,
-		arg.InDoubts,
-		arg.NextTryTimes,
-		arg.UpdateTimes,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LeaseAlarmsRow
-	for rows.Next() {
-		var i LeaseAlarmsRow
-		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LeaseFresh = `-- name: LeaseFresh :many
-UPDATE alarm
-SET state = 2, next_try_time = $1::bigint, update_time = $2::bigint
-WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $2::bigint, FALSE)
-  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
-  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-  AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
-RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
-          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
-          create_time
-`
-
-type LeaseFreshParams struct {
-	ClaimEnd   int64
-	Now        int64
-	Ids        []int64
-	MaxPayload int64
-}
-
-type LeaseFreshRow struct {
-	ID           int64
-	Application  string
-	BusinessID   string
-	Shard        int64
-	Generation   int64
-	Payload      []byte
-	PayloadKind  int64
-	ContentType  string
-	TargetRingAt int64
-	LatestRingAt int64
-	RetryPolicy  string
-	AckTimeout   int64
-	MaxRings     int64
-	Priority     int64
-	DueRank      int64
-	Traceparent  string
-	CreateTime   int64
-}
-
-// Does the work of LeaseAlarms for the rows that TakeFresh takes.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LeaseFresh(ctx context.Context, db DBTX, arg LeaseFreshParams) ([]LeaseFreshRow, error) {
-	rows, err := db.Query(ctx, LeaseFresh,
-		arg.ClaimEnd,
-		arg.Now,
-		arg.Ids,
-		arg.MaxPayload,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LeaseFreshRow
-	for rows.Next() {
-		var i LeaseFreshRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.DueRank,
-			&i.Traceparent,
-			&i.CreateTime,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockDue = `-- name: LockDue :many
 
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
@@ -321,7 +166,7 @@ type LockDueRow struct {
 
 // Statements that find rows by id wrap conditions on next_try_time in coalesce(..., FALSE). With a plain condition the planner may choose the
 // due index and read all due entries. It does so while the table is empty or was never analyzed.
-// Locks the free, due rows of a claim in the order of id. This lock only saves TakeAlarms from waiting; TakeAlarms decides. It reads
+// Locks the free, due rows of a claim in the order of id. This lock only saves TakeHeld from waiting; TakeHeld decides. It reads
 // everything for the rings except the payloads, which only the taken rows need. A row with an unknown state is read too, so that the
 // caller can end it.
 // Index: primary key. Rows: a batch of rings.
@@ -376,10 +221,10 @@ const SettleAlarms = `-- name: SettleAlarms :exec
 WITH s AS (
     SELECT unnest($9::bigint[]) AS id,
            unnest($10::bigint[]) AS generation,
-           unnest($11::smallint[]) AS held_state,
-           unnest($12::bigint[]) AS held_next_try_time,
-           unnest($13::bigint[]) AS held_rung_at,
-           unnest($14::varchar[]) AS held_claim_id,
+           unnest($11::smallint[]) AS claimed_state,
+           unnest($12::bigint[]) AS claimed_next_try_time,
+           unnest($13::bigint[]) AS claimed_rung_at,
+           unnest($14::varchar[]) AS claimed_claim_id,
            unnest($15::smallint[]) AS state,
            unnest($16::bigint[]) AS next_try_time,
            unnest($17::integer[]) AS ring_no,
@@ -397,9 +242,9 @@ WITH s AS (
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s
-    WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.held_state
-      AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.held_next_try_time, -1)
-      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.held_rung_at, -1) AND a.claim_id = s.held_claim_id
+    WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.claimed_state
+      AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
+      AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id
       AND coalesce(a.update_time = $25::bigint, FALSE)
     RETURNING s.id
 )
@@ -419,31 +264,31 @@ ORDER BY t.position
 `
 
 type SettleAlarmsParams struct {
-	AlarmIds           []int64
-	AttemptGenerations []int64
-	AttemptRingNos     []int64
-	AttemptClaimIds    []string
-	AttemptTimes       []int64
-	Outcomes           []int64
-	Errors             []string
-	AnsweredBys        []string
-	Ids                []int64
-	Generations        []int64
-	HeldStates         []int64
-	HeldNextTryTimes   []int64
-	HeldRungAts        []int64
-	HeldClaimIds       []string
-	States             []int64
-	NextTryTimes       []int64
-	RingNos            []int64
-	RetryTimes         []int64
-	LastErrors         []string
-	InDoubts           []int64
-	ClaimIds           []string
-	RungAts            []int64
-	UpdateTimes        []int64
-	FinishedAts        []int64
-	ClaimedAt          int64
+	AlarmIds            []int64
+	AttemptGenerations  []int64
+	AttemptRingNos      []int64
+	AttemptClaimIds     []string
+	AttemptTimes        []int64
+	Outcomes            []int64
+	Errors              []string
+	AnsweredBys         []string
+	Ids                 []int64
+	Generations         []int64
+	ClaimedStates       []int64
+	ClaimedNextTryTimes []int64
+	ClaimedRungAts      []int64
+	ClaimedClaimIds     []string
+	States              []int64
+	NextTryTimes        []int64
+	RingNos             []int64
+	RetryTimes          []int64
+	LastErrors          []string
+	InDoubts            []int64
+	ClaimIds            []string
+	RungAts             []int64
+	UpdateTimes         []int64
+	FinishedAts         []int64
+	ClaimedAt           int64
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement), and inserts the attempts. It
@@ -464,10 +309,10 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.AnsweredBys,
 		arg.Ids,
 		arg.Generations,
-		arg.HeldStates,
-		arg.HeldNextTryTimes,
-		arg.HeldRungAts,
-		arg.HeldClaimIds,
+		arg.ClaimedStates,
+		arg.ClaimedNextTryTimes,
+		arg.ClaimedRungAts,
+		arg.ClaimedClaimIds,
 		arg.States,
 		arg.NextTryTimes,
 		arg.RingNos,
@@ -481,78 +326,6 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.ClaimedAt,
 	)
 	return err
-}
-
-const TakeAlarms = `-- name: TakeAlarms :many
-UPDATE alarm a
-SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
-    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
-    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
-    update_time = $1::bigint,
-    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
-FROM (SELECT unnest($3::bigint[]) AS id,
-             unnest($4::bigint[]) AS generation,
-             unnest($5::smallint[]) AS state,
-             unnest($6::integer[]) AS ring_no,
-             unnest($7::integer[]) AS retry_times,
-             unnest($8::smallint[]) AS in_doubt,
-             unnest($9::bigint[]) AS next_try_time,
-             unnest($10::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
-  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
-  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $1::bigint)
-RETURNING a.id, a.payload
-`
-
-type TakeAlarmsParams struct {
-	Now          int64
-	ClaimID      string
-	Ids          []int64
-	Generations  []int64
-	States       []int64
-	RingNos      []int64
-	RetryTimes   []int64
-	InDoubts     []int64
-	NextTryTimes []int64
-	UpdateTimes  []int64
-}
-
-type TakeAlarmsRow struct {
-	ID      int64
-	Payload []byte
-}
-
-// Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) TakeAlarms(ctx context.Context, db DBTX, arg TakeAlarmsParams) ([]TakeAlarmsRow, error) {
-	rows, err := db.Query(ctx, TakeAlarms,
-		arg.Now,
-		arg.ClaimID,
-		arg.Ids,
-		arg.Generations,
-		arg.States,
-		arg.RingNos,
-		arg.RetryTimes,
-		arg.InDoubts,
-		arg.NextTryTimes,
-		arg.UpdateTimes,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TakeAlarmsRow
-	for rows.Next() {
-		var i TakeAlarmsRow
-		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const TakeFresh = `-- name: TakeFresh :many
@@ -598,7 +371,7 @@ type TakeFreshRow struct {
 	CreateTime   int64
 }
 
-// Does the work of TakeAlarms for fresh rows: rows that have not changed since their set, with short payloads. It skips rows
+// Does the work of TakeHeld for fresh rows: rows that have not changed since their set, with short payloads. It skips rows
 // whose present version some transaction has locked or changed, also after that transaction has ended (xmax = 0 for the others). So it waits
 // for no row, and it needs no separate lock, which would write each row twice.
 // It also skips rows with an ack_timeout of more than a day: no set allows one, and its sum with now could overflow.
@@ -638,6 +411,163 @@ func (q *Queries) TakeFresh(ctx context.Context, db DBTX, arg TakeFreshParams) (
 			&i.Traceparent,
 			&i.CreateTime,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeFreshTwoPhase = `-- name: TakeFreshTwoPhase :many
+UPDATE alarm
+SET state = 2, next_try_time = $1::bigint, update_time = $2::bigint
+WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $2::bigint, FALSE)
+  AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
+  AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
+RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
+          coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
+          create_time
+`
+
+type TakeFreshTwoPhaseParams struct {
+	ClaimEnd   int64
+	Now        int64
+	Ids        []int64
+	MaxPayload int64
+}
+
+type TakeFreshTwoPhaseRow struct {
+	ID           int64
+	Application  string
+	BusinessID   string
+	Shard        int64
+	Generation   int64
+	Payload      []byte
+	PayloadKind  int64
+	ContentType  string
+	TargetRingAt int64
+	LatestRingAt int64
+	RetryPolicy  string
+	AckTimeout   int64
+	MaxRings     int64
+	Priority     int64
+	DueRank      int64
+	Traceparent  string
+	CreateTime   int64
+}
+
+// Does the work of TakeTwoPhase for the rows that TakeFresh takes.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeFreshTwoPhase(ctx context.Context, db DBTX, arg TakeFreshTwoPhaseParams) ([]TakeFreshTwoPhaseRow, error) {
+	rows, err := db.Query(ctx, TakeFreshTwoPhase,
+		arg.ClaimEnd,
+		arg.Now,
+		arg.Ids,
+		arg.MaxPayload,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeFreshTwoPhaseRow
+	for rows.Next() {
+		var i TakeFreshTwoPhaseRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.DueRank,
+			&i.Traceparent,
+			&i.CreateTime,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeHeld = `-- name: TakeHeld :many
+UPDATE alarm a
+SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
+    next_try_time = CASE WHEN a.ack_timeout > 0 THEN $1::bigint + a.ack_timeout END,
+    ring_no = a.ring_no + 1, in_doubt = 0, claim_id = $2::varchar, rung_at = $1::bigint,
+    update_time = $1::bigint,
+    finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
+FROM (SELECT unnest($3::bigint[]) AS id,
+             unnest($4::bigint[]) AS generation,
+             unnest($5::smallint[]) AS state,
+             unnest($6::integer[]) AS ring_no,
+             unnest($7::integer[]) AS retry_times,
+             unnest($8::smallint[]) AS in_doubt,
+             unnest($9::bigint[]) AS next_try_time,
+             unnest($10::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $1::bigint)
+RETURNING a.id, a.payload
+`
+
+type TakeHeldParams struct {
+	Now          int64
+	ClaimID      string
+	Ids          []int64
+	Generations  []int64
+	States       []int64
+	RingNos      []int64
+	RetryTimes   []int64
+	InDoubts     []int64
+	NextTryTimes []int64
+	UpdateTimes  []int64
+}
+
+type TakeHeldRow struct {
+	ID      int64
+	Payload []byte
+}
+
+// Writes clock.ConfirmedRow before the ring, to exactly the row versions that LockDue read.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeHeld(ctx context.Context, db DBTX, arg TakeHeldParams) ([]TakeHeldRow, error) {
+	rows, err := db.Query(ctx, TakeHeld,
+		arg.Now,
+		arg.ClaimID,
+		arg.Ids,
+		arg.Generations,
+		arg.States,
+		arg.RingNos,
+		arg.RetryTimes,
+		arg.InDoubts,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeHeldRow
+	for rows.Next() {
+		var i TakeHeldRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -707,6 +637,76 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]
 	var items []TakeOnceRow
 	for rows.Next() {
 		var i TakeOnceRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeTwoPhase = `-- name: TakeTwoPhase :many
+UPDATE alarm a
+SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
+    state = 2, next_try_time = $1::bigint, rung_at = NULL, update_time = $2::bigint
+FROM (SELECT unnest($3::bigint[]) AS id,
+             unnest($4::bigint[]) AS generation,
+             unnest($5::smallint[]) AS state,
+             unnest($6::integer[]) AS ring_no,
+             unnest($7::integer[]) AS retry_times,
+             unnest($8::smallint[]) AS in_doubt,
+             unnest($9::bigint[]) AS next_try_time,
+             unnest($10::bigint[]) AS update_time) v
+WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+  AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
+RETURNING a.id, a.payload
+`
+
+type TakeTwoPhaseParams struct {
+	ClaimEnd     int64
+	Now          int64
+	Ids          []int64
+	Generations  []int64
+	States       []int64
+	RingNos      []int64
+	RetryTimes   []int64
+	InDoubts     []int64
+	NextTryTimes []int64
+	UpdateTimes  []int64
+}
+
+type TakeTwoPhaseRow struct {
+	ID      int64
+	Payload []byte
+}
+
+// Begins a two-phase claim of exactly the row versions that LockDue read. A row that an earlier two-phase claim held until its time ran
+// out may have been delivered: it becomes in doubt.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) ([]TakeTwoPhaseRow, error) {
+	rows, err := db.Query(ctx, TakeTwoPhase,
+		arg.ClaimEnd,
+		arg.Now,
+		arg.Ids,
+		arg.Generations,
+		arg.States,
+		arg.RingNos,
+		arg.RetryTimes,
+		arg.InDoubts,
+		arg.NextTryTimes,
+		arg.UpdateTimes,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeTwoPhaseRow
+	for rows.Next() {
+		var i TakeTwoPhaseRow
 		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}

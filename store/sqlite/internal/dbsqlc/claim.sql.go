@@ -41,53 +41,6 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) (
 	return result.RowsAffected()
 }
 
-const LeaseAlarms = `-- name: LeaseAlarms :many
-UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
-    state = 2, next_try_time = CAST(?1 AS INTEGER), rung_at = NULL, update_time = CAST(?2 AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
-RETURNING id, payload
-`
-
-type LeaseAlarmsParams struct {
-	ClaimEnd int64
-	Now      int64
-	Ids      string
-}
-
-type LeaseAlarmsRow struct {
-	ID      int64
-	Payload []byte
-}
-
-// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
-// doubt.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LeaseAlarms(ctx context.Context, db DBTX, arg LeaseAlarmsParams) ([]LeaseAlarmsRow, error) {
-	rows, err := db.QueryContext(ctx, LeaseAlarms, arg.ClaimEnd, arg.Now, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LeaseAlarmsRow
-	for rows.Next() {
-		var i LeaseAlarmsRow
-		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const LockDue = `-- name: LockDue :many
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
@@ -197,23 +150,23 @@ WHERE id IN (SELECT value FROM json_each(CAST(?11 AS TEXT))) AND generation = ?1
 `
 
 type SettleAlarmsParams struct {
-	State           int64
-	NextTryTime     sql.NullInt64
-	RingNo          int64
-	RetryTimes      int64
-	LastError       string
-	InDoubt         int64
-	ClaimID         string
-	RungAt          sql.NullInt64
-	UpdateTime      int64
-	FinishedAt      sql.NullInt64
-	Ids             string
-	Generation      int64
-	HeldState       int64
-	HeldClaimID     string
-	HeldNextTryTime sql.NullInt64
-	HeldRungAt      sql.NullInt64
-	HeldUpdateTime  int64
+	State              int64
+	NextTryTime        sql.NullInt64
+	RingNo             int64
+	RetryTimes         int64
+	LastError          string
+	InDoubt            int64
+	ClaimID            string
+	RungAt             sql.NullInt64
+	UpdateTime         int64
+	FinishedAt         sql.NullInt64
+	Ids                string
+	Generation         int64
+	ClaimedState       int64
+	ClaimedClaimID     string
+	ClaimedNextTryTime sql.NullInt64
+	ClaimedRungAt      sql.NullInt64
+	ClaimedUpdateTime  int64
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). It changes only rows that have not
@@ -233,11 +186,11 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.FinishedAt,
 		arg.Ids,
 		arg.Generation,
-		arg.HeldState,
-		arg.HeldClaimID,
-		arg.HeldNextTryTime,
-		arg.HeldRungAt,
-		arg.HeldUpdateTime,
+		arg.ClaimedState,
+		arg.ClaimedClaimID,
+		arg.ClaimedNextTryTime,
+		arg.ClaimedRungAt,
+		arg.ClaimedUpdateTime,
 	)
 	if err != nil {
 		return 0, err
@@ -277,6 +230,53 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]
 	var items []TakeOnceRow
 	for rows.Next() {
 		var i TakeOnceRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TakeTwoPhase = `-- name: TakeTwoPhase :many
+UPDATE alarm
+SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+    state = 2, next_try_time = CAST(?1 AS INTEGER), rung_at = NULL, update_time = CAST(?2 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+RETURNING id, payload
+`
+
+type TakeTwoPhaseParams struct {
+	ClaimEnd int64
+	Now      int64
+	Ids      string
+}
+
+type TakeTwoPhaseRow struct {
+	ID      int64
+	Payload []byte
+}
+
+// Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
+// doubt.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) ([]TakeTwoPhaseRow, error) {
+	rows, err := db.QueryContext(ctx, TakeTwoPhase, arg.ClaimEnd, arg.Now, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TakeTwoPhaseRow
+	for rows.Next() {
+		var i TakeTwoPhaseRow
 		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}
