@@ -157,7 +157,7 @@ func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
 	q.applyRound(false, clock.Nacked)
 	q.heap.Offer(0, []store.Due{{ID: 1, Application: "orders"}, {ID: 2, Application: "orders"}})
 	for _, e := range q.heap.pop(nil, 0, 0, 10) {
-		if got := q.admit(e, time.Now()); got != parked {
+		if got := q.admit(e, time.Now()); got != admitParked {
 			t.Fatalf("admitted as %d", got)
 		}
 	}
@@ -254,11 +254,11 @@ func testQuarantineIsBounded(t *testing.T) {
 			q.heap.Offer(0, []store.Due{{ID: id, Application: name}})
 			for _, e := range q.heap.pop(nil, 0, 0, 10) {
 				switch q.admit(e, now) {
-				case leftOut:
+				case admitLeftOut:
 					q.heap.drop([]entry{e})
-				case shared, deferred:
+				case admitShared, admitDeferred:
 					q.heap.complete([]entry{e}, false)
-				case parked:
+				case admitParked:
 				}
 			}
 		}
@@ -274,7 +274,7 @@ func testQuarantineIsBounded(t *testing.T) {
 	if lines.n != linesPerSecond {
 		t.Errorf("%d lines in a second, want %d", lines.n, linesPerSecond)
 	}
-	if got := q.admit(newEntry(&store.Due{ID: id + 1, Application: fmt.Sprint("application", maxQuarantined+998)}), now); got != deferred {
+	if got := q.admit(newEntry(&store.Due{ID: id + 1, Application: fmt.Sprint("application", maxQuarantined+998)}), now); got != admitDeferred {
 		t.Errorf("an absent application beyond the bound: %d, want deferred", got)
 	}
 	shown := some[0]
@@ -315,10 +315,10 @@ func TestRoutesHaveTheirOwnPlacesInQuarantine(t *testing.T) {
 	if first.parked < maxParkedAll/2 || first.parked > maxParkedAll/2+maxQuarantined/2 {
 		t.Errorf("%d entries of the first route are parked", first.parked)
 	}
-	if got := fail("first0", 1); got != leftOut {
+	if got := fail("first0", 1); got != admitLeftOut {
 		t.Errorf("beyond the first route's bound: %d, want left out", got)
 	}
-	if got := fail("second0", 10); got != parked || q.crews.all[1].parked != 10 {
+	if got := fail("second0", 10); got != admitParked || q.crews.all[1].parked != 10 {
 		t.Errorf("second route: %d, want parked; %d are", got, q.crews.all[1].parked)
 	}
 	q.forget(q.applications[unique.Make("first0")])
@@ -356,11 +356,11 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				}
 				for _, e := range q.heap.pop(nil, 0, 0, 10_000) {
 					switch q.admit(e, now) {
-					case leftOut:
+					case admitLeftOut:
 						q.heap.drop([]entry{e})
-					case shared, deferred:
+					case admitShared, admitDeferred:
 						q.heap.complete([]entry{e}, false)
-					case parked:
+					case admitParked:
 					}
 				}
 			},

@@ -250,12 +250,12 @@ func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 	var dropped, deferredEntries []entry
 	for _, e := range entries[first:] {
 		switch l.quarantine.admit(e, localNow) {
-		case shared:
+		case admitShared:
 			kept = append(kept, e)
-		case parked:
-		case leftOut:
+		case admitParked:
+		case admitLeftOut:
 			dropped = append(dropped, e)
-		case deferred:
+		case admitDeferred:
 			e.popAt = now.Add(l.cfg.Probe)
 			deferredEntries = append(deferredEntries, e)
 		}
@@ -334,11 +334,11 @@ type claimFailure struct {
 	since time.Time // time at which the first batch failed
 }
 
-// claimFailureTolerance is the time for which all batches must fail before CanClaim returns an error.
+// claimFailureTolerance is the time for which all batches must fail before CheckClaims returns an error.
 const claimFailureTolerance = 5 * time.Second
 
-// CanClaim returns an error if the database has failed every batch for claimFailureTolerance, else nil. Safe for concurrent use.
-func (l *Loop) CanClaim() error {
+// CheckClaims returns an error if the database has failed every batch for claimFailureTolerance, else nil. Safe for concurrent use.
+func (l *Loop) CheckClaims() error {
 	t := l.claimFailure.Load()
 	if t == nil || time.Since(t.since) < claimFailureTolerance {
 		return nil

@@ -155,31 +155,31 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 type admission int8
 
 const (
-	shared   admission = iota // the entry rings in a batch of healthy applications
-	parked                    // the entry waits for a round of the quarantine
-	leftOut                   // the entry leaves the heap; its alarm waits in the database
-	deferred                  // the entry goes back to the heap for Config.Probe
+	admitShared   admission = iota // the entry rings in a batch of healthy applications
+	admitParked                    // the entry waits for a round of the quarantine
+	admitLeftOut                   // the entry leaves the heap; its alarm waits in the database
+	admitDeferred                  // the entry goes back to the heap for Config.Probe
 )
 
-// admit decides about the due entry e, and parks it if the decision is parked.
+// admit decides about the due entry e, and parks it if the decision is admitParked.
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a := q.applications[e.application]
 	if a == nil {
 		if q.crews.accepts(e.application.Value()) {
-			return shared
+			return admitShared
 		}
 		if a = q.add(e.application, absent, localNow); a == nil {
-			return deferred
+			return admitDeferred
 		}
 		q.noteIfWithoutRoute(a)
 	}
 	a.lastActive, a.awaitingRow = localNow, false
 	if (a.crew.parked < q.crews.part(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
 		a.crew.parked++
-		return parked
+		return admitParked
 	}
 	q.restrict(a)
-	return leftOut
+	return admitLeftOut
 }
 
 // restrict makes the heap leave the application's rows out.

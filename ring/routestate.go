@@ -30,7 +30,7 @@ func (l *Loop) Routes() []RouteState {
 func (l *Loop) Lacks() []string {
 	var lacks []string
 	for _, c := range l.crews.all {
-		if c.Ability != "" && c.canRing() != nil {
+		if c.Ability != "" && c.cannotRing() != nil {
 			lacks = append(lacks, c.Ability)
 		}
 	}
@@ -40,12 +40,12 @@ func (l *Loop) Lacks() []string {
 
 // anyRouteDown reports whether a route cannot ring. Safe for concurrent use.
 func (l *Loop) anyRouteDown() bool {
-	return slices.ContainsFunc(l.crews.all, func(c *crew) bool { return c.canRing() != nil })
+	return slices.ContainsFunc(l.crews.all, func(c *crew) bool { return c.cannotRing() != nil })
 }
 
 func (c *crew) state() RouteState {
 	now := time.Now()
-	s := RouteState{Name: c.Name, Unusable: c.Target.Usable(), CannotRing: c.canRing(), Lanes: len(c.lanes)}
+	s := RouteState{Name: c.Name, Unusable: c.Target.Usable(), CannotRing: c.cannotRing(), Lanes: len(c.lanes)}
 	for _, k := range c.lanes {
 		lane := k.state(now)
 		if lane.open {
@@ -58,12 +58,12 @@ func (c *crew) state() RouteState {
 	return s
 }
 
-// errOpening is canRing's reason while the first try to open a lane goes on.
+// errOpening is cannotRing's reason while the first try to open a lane goes on.
 var errOpening = errors.New("the first try to open it has not ended")
 
-// canRing returns nil while this process can hand rings to the target. Otherwise it returns the reason: the target is not usable,
+// cannotRing returns nil while this process can hand rings to the target. Otherwise it returns the reason: the target is not usable,
 // or no lane of the workers for healthy applications has worked for laneTrial.
-func (c *crew) canRing() error {
+func (c *crew) cannotRing() error {
 	if err := c.Target.Usable(); err != nil {
 		return err
 	}

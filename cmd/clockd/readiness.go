@@ -43,7 +43,7 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing)}
 	routes := r.loop.Routes()
 	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
-	checks = append(checks, check("claims", r.loop.CanClaim()))
+	checks = append(checks, check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
 	checks = append(checks, r.applications(), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication())
 	for _, w := range r.targets.warnings() {
