@@ -164,9 +164,9 @@ func (t *tally) failureKind() failureKind {
 	}
 }
 
-// applyTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch. It
+// noteTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch. It
 // reports whether all rings of a quarantine round were confirmed.
-func (a *application) applyTally(t tally, now time.Time, probe time.Duration, quarantineRound bool) bool {
+func (a *application) noteTally(t tally, now time.Time, probe time.Duration, quarantineRound bool) bool {
 	if t.failed == 0 {
 		return t.confirmed > 0 && quarantineRound
 	}

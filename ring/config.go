@@ -16,7 +16,7 @@ type Config struct {
 	WriteTimeout time.Duration // time from the claim's begin after which no byte of a ring is written; default 1s
 	ReplyTimeout time.Duration // time from the claim's begin after which a ring without a reply is in doubt; default 2s
 	ClaimTimeout time.Duration // time after which a two-phase claim ends; default clock.ClaimTimeout
-	Probe        time.Duration // time between two probes of a held application; default 1s
+	Probe        time.Duration // time between two probes of a held application, at most 1s; default 1s
 }
 
 // DefaultConfig returns the defaults that the fields' comments name.
@@ -41,6 +41,6 @@ func (c Config) Validate() error {
 	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout, "the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
 	check(c.ReplyTimeout < clock.IdleInTransaction, fmt.Sprintf("the reply timeout must be below %s, because the database then ends the idle transaction of a claim", clock.IdleInTransaction))
 	check(c.ReplyTimeout < c.ClaimTimeout/2, "the reply timeout must be below half of the claim timeout, to leave time to write the outcome")
-	check(c.Probe >= 100*time.Millisecond, "the probe interval must be at least 100ms")
+	check(c.Probe >= 100*time.Millisecond && c.Probe <= time.Second, "the probe interval must be from 100ms to 1s")
 	return errors.Join(errs...)
 }

@@ -66,8 +66,8 @@ type Quarantined struct {
 	Reason      string // reason of the last failure, or why the application has no route; empty for an absent application without either
 }
 
-// review goes through all applications of usable routes, unless the last review is recent. It releases an absent application when the target accepts
-// it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
+// review goes through all applications of usable routes, unless the last review is recent. It readmits an absent application when the target
+// accepts it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
 // applications that can park entries again. It collects the applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 	if len(q.applications) == 0 || localNow.Sub(q.reviewed) < q.reviewInterval() {
@@ -82,7 +82,7 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 		accepted := q.crews.accepts(name.Value())
 		switch {
 		case a.health == absent && accepted:
-			q.release(a)
+			q.readmit(a)
 		case a.health != absent && !accepted:
 			q.changeHealth(a, absent)
 			a.lastActive, a.awaitingRow = localNow, false
@@ -244,12 +244,12 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Ti
 	}
 	a.lastActive = now
 	before, reason := a.health, a.reason
-	recovered := a.applyTally(t, now, q.cfg.Probe, quarantineRound)
+	recovered := a.noteTally(t, now, q.cfg.Probe, quarantineRound)
 	switch {
 	case recovered && a.batchRows < q.cfg.BatchRows && before == suspect && len(a.parked) > 0:
 		a.batchRows = min(2*a.batchRows, q.cfg.BatchRows)
 	case recovered:
-		q.release(a)
+		q.readmit(a)
 	case before != held && a.health == held:
 		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value(), "reason", a.reason)
 		a.health = before
@@ -259,8 +259,8 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Ti
 	}
 }
 
-// release makes an application healthy. Its parked and missing alarms may ring at once.
-func (q *quarantine) release(a *application) {
+// readmit makes an application healthy. Its parked and missing alarms may ring at once.
+func (q *quarantine) readmit(a *application) {
 	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value(), "was", a.health.String())
 	q.forget(a)
 }

@@ -12,7 +12,7 @@ import (
 type room struct {
 	share        *share
 	order        *order
-	part         int     // entries that the other routes leave to the route: an equal part of the share's capacity
+	reserved     int     // entries that the other routes leave to the route: an equal part of the share's capacity
 	entries      int     // number of the route's entries
 	lengths      lengths // the route's queues by length
 	due          int     // number of the route's queues in order.due
@@ -23,18 +23,18 @@ type room struct {
 }
 
 // full reports whether the share is full and the route has its part of it, or the room is held back.
-func (r *room) full() bool { return r.share.full() && r.entries >= r.part || r.heldBack() }
+func (r *room) full() bool { return r.share.full() && r.entries >= r.reserved || r.heldBack() }
 
 // heldBack reports whether the rows that the room dropped for other routes wait until one of its entries is popped or withdrawn. They are
 // due after it, and would only be dropped again for the next rows of the other routes. A room with less than its part is not held back.
-func (r *room) heldBack() bool { return r.yielded && r.entries >= r.part }
+func (r *room) heldBack() bool { return r.yielded && r.entries >= r.reserved }
 
 // halfEmpty reports whether half of the share is free, or half of the route's part. A room that is held back is not half empty.
 func (r *room) halfEmpty() bool { return r.untilHalfEmpty() <= 0 && !r.heldBack() }
 
 // untilHalfEmpty returns the number of the route's entries to pop until the room is half empty. It is negative or zero if it is so now.
 func (r *room) untilHalfEmpty() int {
-	return min(len(r.share.index)-r.share.capacity/2, r.entries-r.part/2)
+	return min(len(r.share.index)-r.share.capacity/2, r.entries-r.reserved/2)
 }
 
 // roomy reports whether there is room for rows of every application of the route.
@@ -96,7 +96,7 @@ func (r *room) last() *entry {
 // keeps the route's part: otherwise the route could get that room back from the other routes, without end.
 func (r *room) yield() {
 	r.yielded = true
-	excess := r.entries - r.part
+	excess := r.entries - r.reserved
 	if r.lengths.longest > 1 {
 		q := r.lengths.longestQueue()
 		r.dropLast(q, min(laterHalf(q.len()), excess))

@@ -42,7 +42,7 @@ func (s *share) splitByRoute() {
 	s.capacity = max(s.capacity, routes)
 	s.rooms = make([]room, routes)
 	for i := range s.rooms {
-		s.rooms[i] = room{share: s, order: &s.orders.byRoute[i], part: s.capacity / routes}
+		s.rooms[i] = room{share: s, order: &s.orders.byRoute[i], reserved: s.capacity / routes}
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *share) full() bool { return len(s.index) >= s.capacity }
 func (s *share) largestExcess() *room {
 	largest := &s.rooms[0]
 	for i := range s.rooms {
-		if r := &s.rooms[i]; r.entries-r.part > largest.entries-largest.part {
+		if r := &s.rooms[i]; r.entries-r.reserved > largest.entries-largest.reserved {
 			largest = r
 		}
 	}

@@ -41,7 +41,7 @@
 //  18. Reads of requests, which are lists and reads of one alarm, delay no other call. Their number is bounded. The statement of a read
 //     ends when its caller leaves.
 //  19. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeHeld, TakeFresh,
-//     ConfirmAlarms, TakeOnce, ExpireAlarms, KillAlarms, BuryAlarm) writes exactly that row. Settle writes a row if and only if its fate
+//     ConfirmAlarms, TakeOnce, ExpireAlarms, KillAlarms, KillUnreadable) writes exactly that row. Settle writes a row if and only if its fate
 //     differs from ClaimRequest.RowAfterClaim, whatever the kind of the outcome.
 //
 // # Which read uses which index
@@ -77,8 +77,8 @@
 //	TakeOnce                                at-most-once claim: rung, in doubt
 //	ConfirmAlarms                           settlement of a two-phase claim whose rings are all confirmed: rung or ringing
 //	SettleAlarms                            settlement of every other row: the fate of its ring
-//	ExpireAlarms, KillAlarms, BuryAlarm,    alarms that end without a ring: expired or dead
-//	EndAlarms
+//	ExpireAlarms, KillAlarms,               alarms that end without a ring: expired or dead
+//	KillUnreadable, EndAlarms
 //
 // # Failures
 //

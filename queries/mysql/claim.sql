@@ -123,7 +123,7 @@ SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
 
--- name: BuryAlarm :execrows
+-- name: KillUnreadable :execrows
 -- Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
 -- unreadable too.
 -- Index: primary key. Rows: one.

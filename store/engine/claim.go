@@ -100,7 +100,7 @@ func (c *claim) run(ctx context.Context) error {
 
 // take locks and judges the rows, takes the rows that ring, and makes their rings.
 func (c *claim) take(ctx context.Context, t ClaimTx) error {
-	taken, fresh, err := c.lock(ctx, t)
+	taken, fresh, err := c.lockRows(ctx, t)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -125,11 +125,11 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 	return nil
 }
 
-// lock returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On an engine that holds
+// lockRows returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On an engine that holds
 // claims no other row stays locked.
-func (c *claim) lock(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, err error) {
+func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, err error) {
 	if holding, holds := t.(HoldingTx); holds {
-		return c.lockOnly(ctx, holding)
+		return c.lockOnlyTaken(ctx, holding)
 	}
 	rows, judged, err := c.judge(ctx, t, c.IDs)
 	if err != nil {
@@ -142,10 +142,10 @@ func (c *claim) lock(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, 
 	return dueAlarmsOf(judged.Taken, rows), nil, err
 }
 
-// lockOnly locks the rows that ring, and gives up all other locks. Rows that end are committed first, so that their end does not depend on
-// the outcome of the rings. If rows are left for a later claim, lockOnly gives up all locks and locks only the rows to take again. In both
+// lockOnlyTaken locks the rows that ring, and gives up all other locks. Rows that end are committed first, so that their end does not depend on
+// the outcome of the rings. If rows are left for a later claim, lockOnlyTaken gives up all locks and locks only the rows to take again. In both
 // cases it first gives up the fresh rows and judges them too. Both cases are rare.
-func (c *claim) lockOnly(ctx context.Context, t HoldingTx) (locked, fresh []dueAlarm, err error) {
+func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh []dueAlarm, err error) {
 	if fresh, err = c.takeFresh(ctx, t); err != nil {
 		return nil, nil, err
 	}

@@ -30,9 +30,9 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 	}
 	attempts := store.FateAttempts(c.rings, fates, now)
 	if c.ConfirmsAtOnce(c.rings, fates, attempts) {
-		return c.settle(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
+		return c.inSettleTx(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
 	}
-	return c.write(ctx, "settle", c.Settlements(c.rings, fates, store.Attempted(attempts)), attempts)
+	return c.writeSettlements(ctx, "settle", c.Settlements(c.rings, fates, store.Attempted(attempts)), attempts)
 }
 
 // Release gives the rings back. It rolls back a held claim, and restores the rows of a two-phase claim.
@@ -41,23 +41,23 @@ func (c *claim) Release(ctx context.Context) error {
 		c.tx.Rollback(ctx)
 		return nil
 	}
-	return c.write(ctx, "release", c.Restorations(c.rings), nil)
+	return c.writeSettlements(ctx, "release", c.Restorations(c.rings), nil)
 }
 
-// write writes the settlements and attempts, and commits.
-func (c *claim) write(ctx context.Context, doing string, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+// writeSettlements writes the settlements and attempts, and commits.
+func (c *claim) writeSettlements(ctx context.Context, doing string, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	if len(settled) > 0 {
-		return c.settle(ctx, doing, func(ctx context.Context, t SettleTx) error { return t.Settle(ctx, settled, attempts) })
+		return c.inSettleTx(ctx, doing, func(ctx context.Context, t SettleTx) error { return t.Settle(ctx, settled, attempts) })
 	}
 	if c.tx != nil {
-		return c.settle(ctx, doing, func(context.Context, SettleTx) error { return nil })
+		return c.inSettleTx(ctx, doing, func(context.Context, SettleTx) error { return nil })
 	}
 	return nil
 }
 
-// settle runs do in the transaction of a held claim, or in a transaction of its own, and commits. The transaction of a held claim is never
+// inSettleTx runs do in the transaction of a held claim, or in a transaction of its own, and commits. The transaction of a held claim is never
 // replayed: its rings were handed out.
-func (c *claim) settle(ctx context.Context, doing string, do func(ctx context.Context, t SettleTx) error) error {
+func (c *claim) inSettleTx(ctx context.Context, doing string, do func(ctx context.Context, t SettleTx) error) error {
 	if c.tx != nil {
 		return c.s.call(ctx, doing, func(ctx context.Context) error {
 			return InTx(ctx, func(context.Context) (SettleTx, error) { return c.tx, nil }, func(t SettleTx) error { return do(ctx, t) })

@@ -50,7 +50,7 @@ func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, er
 	return rows, nil
 }
 
-// EndAlarms writes the ended alarms and their attempts (ExpireAlarms, KillAlarms, BuryAlarm).
+// EndAlarms writes the ended alarms and their attempts (ExpireAlarms, KillAlarms, KillUnreadable).
 func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	var expired, dead []int64
 	var unreadable []*store.Ending
@@ -74,7 +74,7 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	for i := 0; err == nil && i < len(unreadable); i++ {
 		var m int64
 		e := unreadable[i]
-		m, err = t.d.q.BuryAlarm(ctx, t, dbsqlc.BuryAlarmParams{Reason: e.Fate.LastError, Now: now, ID: e.ID, Generation: e.Generation})
+		m, err = t.d.q.KillUnreadable(ctx, t, dbsqlc.KillUnreadableParams{Reason: e.Fate.LastError, Now: now, ID: e.ID, Generation: e.Generation})
 		n += m
 	}
 	if err == nil && int(n) != len(judged.Ended) {

@@ -24,7 +24,7 @@ type lockStripper struct {
 // Names of the statements that decide a claim.
 var decidingStatements = [][]byte{
 	[]byte("-- name: TakeHeld "), []byte("-- name: TakeTwoPhase "), []byte("-- name: TakeOnce "),
-	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: BuryAlarm "),
+	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: KillUnreadable "),
 }
 
 func newLockStripper(tb testing.TB, server string) *lockStripper {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-const BuryAlarm = `-- name: BuryAlarm :execrows
+const KillUnreadable = `-- name: KillUnreadable :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET in_doubt = IF(in_doubt <> 0 OR state = 2 AND rung_at IS NULL, 1, 0), state = 5, next_try_time = NULL, last_error = ?,
     update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
 WHERE id = ? AND (CAST(? AS SIGNED) = -1 OR generation = CAST(? AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
 `
 
-type BuryAlarmParams struct {
+type KillUnreadableParams struct {
 	Reason     string
 	Now        int64
 	ID         int64
@@ -28,8 +28,8 @@ type BuryAlarmParams struct {
 // Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
 // unreadable too.
 // Index: primary key. Rows: one.
-func (q *Queries) BuryAlarm(ctx context.Context, db DBTX, arg BuryAlarmParams) (int64, error) {
-	result, err := db.ExecContext(ctx, BuryAlarm,
+func (q *Queries) KillUnreadable(ctx context.Context, db DBTX, arg KillUnreadableParams) (int64, error) {
+	result, err := db.ExecContext(ctx, KillUnreadable,
 		arg.Reason,
 		arg.Now,
 		arg.Now,
