@@ -132,7 +132,7 @@ func (r *ClaimRequest) ClaimEnd() clock.Instant { return r.Now.Add(r.Timeout) }
 type Claim struct {
 	Rings      []clock.Ring // rings to deliver, in due order
 	Ended      []EndedAlarm // expired: past latest_ring_at; dead: out of rings, or unreadable; their end is committed
-	Deferred   []int64      // alarms that the claim left because of MaxBytes; offer them again
+	Deferred   []int64      // alarms that the claim left because of MaxBytes, or because it failed after it had committed Ended; offer them again
 	AtMostOnce []int64      // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
 	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler

@@ -47,13 +47,25 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine holds no claims", s.traits.Name)
 	}
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
-		return nil, err
+		if len(c.ended) == 0 {
+			return nil, err
+		}
+		c.deferRest()
 	}
 	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
 	return claimed, nil
+}
+
+// deferRest makes a failed claim a claim without rings, because the caller must learn of the ends that it has committed. The caller claims the
+// other alarms again, and learns of the failure if it lasts.
+func (c *claim) deferRest() {
+	c.rings, c.atMostOnce = nil, nil
+	c.deferred = slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool {
+		return slices.ContainsFunc(c.ended, func(e store.EndedAlarm) bool { return e.ID == id })
+	})
 }
 
 // claim is one claim. It becomes the store.Settler of its rings.

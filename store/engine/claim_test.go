@@ -155,12 +155,25 @@ func TestClaimInOneTransactionReportsEndsAfterItsCommit(t *testing.T) {
 	wantCalls(t, d, "begin", "lock 3", "end", "take 2", "commit", "begin", "lock 3", "end", "take 2", "commit")
 }
 
+func TestFailedClaimReportsCommittedEnds(t *testing.T) {
+	d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)}, fail: failOnce("commit", clock.Unconfirmed(errDeadlock))}
+	_, c, err := claimOn(t, d, time.Second)
+	if err != nil || len(c.Rings) != 0 || c.Settler != nil || len(c.Ended) != 1 || c.Ended[0].ID != 2 || !slices.Equal(c.Deferred, []int64{1, 3}) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	wantCalls(t, d, "begin", "fresh", "lock 3", "end", "commit and begin", "lock 3", "take 2", "commit")
+}
+
 func TestClaimWithoutReplyToCommitIsNotReplayed(t *testing.T) {
 	for name, calls := range map[string][]string{
-		"commit":           {"begin", "fresh", "lock 3", "end", "commit and begin", "lock 3", "take 2", "commit"},
+		"commit":           {"begin", "fresh", "lock 3", "take 2", "commit"},
 		"commit and begin": {"begin", "fresh", "lock 3", "end", "commit and begin", "rollback"},
 	} {
-		d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)}, fail: failOnce(name, clock.Unconfirmed(errDeadlock))}
+		rows := []DueRow{dueRow(1), dueRow(2)}
+		if name == "commit and begin" {
+			rows = append(rows, lateRow(3))
+		}
+		d := &fakeClaims{holds: true, rows: rows, fail: failOnce(name, clock.Unconfirmed(errDeadlock))}
 		if _, _, err := claimOn(t, d, time.Second); !errors.Is(err, clock.ErrUnconfirmed) {
 			t.Errorf("%s: %v", name, err)
 		}
