@@ -62,7 +62,7 @@ func deliver(b *testing.B, lanes, gather int) {
 
 // BenchmarkMessage measures the encoding of a message.
 func BenchmarkMessage(b *testing.B) {
-	e := newMessageEncoder("clock")
+	e := newMessageEncoder("clock", FullHeaders)
 	batch := rings("shop", 300)
 	b.ReportAllocs()
 	i := 0

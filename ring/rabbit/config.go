@@ -26,6 +26,9 @@ type Config struct {
 	// Default none: applications declare and bind their own queues.
 	DeclareQueues []string
 
+	// Headers says which headers rings have. Default FullHeaders.
+	Headers Headers
+
 	// Heartbeat is the heartbeat interval that clockd asks of the broker; a heartbeat in the URL wins. At least 1 s, default 10 s.
 	Heartbeat time.Duration
 	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, and the channel of a lane too. Each later
@@ -52,11 +55,21 @@ type Config struct {
 	ManagementURL string
 }
 
+// Headers says which headers a ring has.
+type Headers string
+
+// The values of Headers.
+const (
+	FullHeaders Headers = "full" // all of them
+	LeanHeaders Headers = "lean" // those whose content is not also in a property or in the routing key
+)
+
 // DefaultConfig returns the defaults, without a URL.
 func DefaultConfig() Config {
 	return Config{
 		Exchange:       "clock",
 		ConnectionName: "clockd",
+		Headers:        FullHeaders,
 		Heartbeat:      10 * time.Second,
 		DialTimeout:    10 * time.Second,
 		WriteTimeout:   5 * time.Second,
@@ -105,6 +118,7 @@ func (c Config) Validate() error {
 	for _, application := range c.DeclareQueues {
 		rule(clock.ValidateApplication(application) == nil, "%q is no application's name, so no queue can be declared for it", application)
 	}
+	rule(c.Headers == FullHeaders || c.Headers == LeanHeaders, "headers must be %q or %q", FullHeaders, LeanHeaders)
 	rule(c.Heartbeat >= time.Second, "heartbeat %s is below 1s, the protocol's unit", c.Heartbeat)
 	rule(c.DialTimeout > 0, "the dial timeout must be positive: a silent broker would hold a worker for ever")
 	rule(c.WriteTimeout > 0, "the write timeout must be positive: a blocked broker would hold a write for ever")

@@ -13,7 +13,7 @@ import (
 func TestValidateGivesEveryReason(t *testing.T) {
 	if err := (Config{}).Validate(); err == nil {
 		t.Fatal("an empty configuration is valid")
-	} else if n := len(strings.Split(err.Error(), "\n")); n != 9 {
+	} else if n := len(strings.Split(err.Error(), "\n")); n != 10 {
 		t.Errorf("%d reasons:\n%v", n, err)
 	}
 	cfg := DefaultConfig()
@@ -27,6 +27,7 @@ func TestValidateGivesEveryReason(t *testing.T) {
 		"needs a name":          func(c *Config) { c.Exchange = "" },
 		"at most 127":           func(c *Config) { c.Exchange = strings.Repeat("x", 128) },
 		"no application's name": func(c *Config) { c.DeclareQueues = []string{"shop", "a b"} },
+		"headers must be":       func(c *Config) { c.Headers = "all" },
 		"below 1s":              func(c *Config) { c.Heartbeat = time.Millisecond },
 		"below the shortest":    func(c *Config) { c.BackoffMax = time.Millisecond },
 		"prefetch":              func(c *Config) { c.AnswerPrefetch = 10_001 },

@@ -44,7 +44,7 @@ var errStopped = errors.New("stopped before the ring was sent")
 var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session) *lane {
-	return &lane{s: s, encoder: newMessageEncoder(s.cfg.Exchange)}
+	return &lane{s: s, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
 }
 
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.

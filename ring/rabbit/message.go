@@ -16,14 +16,14 @@ const (
 	appID       = "clockd"
 )
 
-// Names of the headers of a ring.
+// Names of the headers of a ring. Rings with LeanHeaders lack the first four.
 const (
-	headerApplication  = "x-application"
-	headerBusinessID   = "x-business-id"
+	headerApplication  = "x-application" // also the routing key
+	headerBusinessID   = "x-business-id" // also the correlation id
+	headerGeneration   = "x-generation"  // also in the message id
+	headerRingNo       = "x-ring-no"     // also in the message id
 	headerTargetRingAt = "x-target-ring-at"
 	headerRungAt       = "x-rung-at"
-	headerGeneration   = "x-generation"
-	headerRingNo       = "x-ring-no"
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
@@ -35,11 +35,12 @@ const maxShortString = 255
 // messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine uses it.
 type messageEncoder struct {
 	exchange, replyTo string
+	headers           Headers
 	buf               []byte // the frames of the last message
 }
 
-func newMessageEncoder(exchange string) *messageEncoder {
-	return &messageEncoder{exchange: exchange, replyTo: answerQueue(exchange)}
+func newMessageEncoder(exchange string, headers Headers) *messageEncoder {
+	return &messageEncoder{exchange: exchange, replyTo: answerQueue(exchange), headers: headers}
 }
 
 // answerQueue returns the name of the queue for applications' answers.
@@ -90,7 +91,7 @@ func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring) []byte {
 		flags |= flagContentType
 		b = appendShort(b, r.ContentType)
 	}
-	b = appendHeaders(b, r)
+	b = e.appendHeaders(b, r)
 	b = append(b, amqp.Persistent)
 	if r.Priority > 0 {
 		flags |= flagPriority
@@ -109,15 +110,17 @@ func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring) []byte {
 	return b
 }
 
-func appendHeaders(b []byte, r *clock.Ring) []byte {
+func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0) // the size of the table, written at the end
-	b = appendText(b, headerApplication, r.Application)
-	b = appendText(b, headerBusinessID, r.BusinessID)
+	if e.headers == FullHeaders {
+		b = appendText(b, headerApplication, r.Application)
+		b = appendText(b, headerBusinessID, r.BusinessID)
+		b = appendInt64(b, headerGeneration, r.Generation)
+		b = appendInt32(b, headerRingNo, int32(r.RingNo))
+	}
 	b = appendInt64(b, headerTargetRingAt, int64(r.RingAt))
 	b = appendInt64(b, headerRungAt, int64(r.RungAt))
-	b = appendInt64(b, headerGeneration, r.Generation)
-	b = appendInt32(b, headerRingNo, int32(r.RingNo))
 	b = appendInt32(b, headerRetryTimes, int32(r.RetryTimes()))
 	b = appendText(b, headerClaimID, r.ClaimID)
 	if r.Traceparent != "" {

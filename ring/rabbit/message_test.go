@@ -34,10 +34,10 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newMessageEncoder("clock.test")
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRing(t, conn.Config.FrameSize)
-			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers")); err != nil {
+			e := newMessageEncoder("clock.test", rapid.SampledFrom([]Headers{FullHeaders, LeanHeaders}).Draw(t, "headers"))
+			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers", e.headers)); err != nil {
 				t.Fatal(err)
 			}
 			want := <-frames
@@ -75,7 +75,7 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 }
 
 // publishing returns the message in the library's form.
-func publishing(r *clock.Ring, replyTo string) amqp.Publishing {
+func publishing(r *clock.Ring, replyTo string, headers Headers) amqp.Publishing {
 	p := amqp.Publishing{
 		Headers: amqp.Table{
 			"x-application": r.Application, "x-business-id": r.BusinessID, "x-target-ring-at": int64(r.RingAt),
@@ -84,6 +84,11 @@ func publishing(r *clock.Ring, replyTo string) amqp.Publishing {
 		},
 		ContentType: r.ContentType, DeliveryMode: amqp.Persistent, Priority: uint8(r.Priority), CorrelationId: r.BusinessID,
 		MessageId: r.MessageID(), Timestamp: time.UnixMilli(int64(r.RingAt)), Type: "alarm.ring", AppId: "clockd", Body: r.Payload,
+	}
+	if headers == LeanHeaders {
+		for _, name := range []string{"x-application", "x-business-id", "x-generation", "x-ring-no"} {
+			delete(p.Headers, name)
+		}
 	}
 	if r.AckTimeout > 0 {
 		p.ReplyTo = replyTo
