@@ -103,11 +103,7 @@ func TestAnswerOnLockedRowDelaysNoOther(t *testing.T) {
 			if !alone {
 				t.Error("in each round the others waited for the answer on the locked row")
 			}
-			for id, n := range second(got.byID()) {
-				if n != 1 {
-					t.Errorf("%s rang %d times", id, n)
-				}
-			}
+			p.requireOnce(second(got.byID()))
 		})
 	}
 }

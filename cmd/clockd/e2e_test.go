@@ -191,6 +191,7 @@ func TestGracefulStopInMidHerdMakesNoDuplicate(t *testing.T) {
 		if err := p.terminate(); err != nil {
 			t.Fatalf("stop: %v", err)
 		}
+		stopped := p
 		p = startOn(t, databaseURL, b)
 		again := got
 		if b == nil {
@@ -209,11 +210,7 @@ func TestGracefulStopInMidHerdMakesNoDuplicate(t *testing.T) {
 			return n
 		}
 		eventually(t, "everything rings", func() bool { return len(copies()) == count })
-		for id, n := range copies() {
-			if n != 1 {
-				t.Errorf("%s rang %d times", id, n)
-			}
-		}
+		p.requireOnce(copies(), stopped)
 	})
 }
 
@@ -243,11 +240,7 @@ func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 			})
 			found := b.receive("nobody")
 			eventually(t, "all ring once a queue is bound", func() bool { d, _ := found.byID(); return len(d) == count })
-			for id, n := range second(found.byID()) {
-				if n != 1 {
-					t.Errorf("%s rang %d times", id, n)
-				}
-			}
+			p.requireOnce(second(found.byID()))
 		})
 	}
 }
