@@ -11,39 +11,6 @@ import (
 	"strings"
 )
 
-const KillUnreadable = `-- name: KillUnreadable :execrows
-UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(in_doubt <> 0 OR state = 2 AND rung_at IS NULL, 1, 0), state = 5, next_try_time = NULL, last_error = ?,
-    update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
-WHERE id = ? AND (CAST(? AS SIGNED) = -1 OR generation = CAST(? AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
-`
-
-type KillUnreadableParams struct {
-	Reason     string
-	Now        int64
-	ID         int64
-	Generation int64
-}
-
-// Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
-// unreadable too.
-// Index: primary key. Rows: one.
-func (q *Queries) KillUnreadable(ctx context.Context, db DBTX, arg KillUnreadableParams) (int64, error) {
-	result, err := db.ExecContext(ctx, KillUnreadable,
-		arg.Reason,
-		arg.Now,
-		arg.Now,
-		arg.ID,
-		arg.Generation,
-		arg.Generation,
-		arg.Now,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 const ConfirmAlarms = `-- name: ConfirmAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(? AS SIGNED) + ack_timeout, NULL),
@@ -168,6 +135,39 @@ func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams)
 	queryParams = append(queryParams, arg.Now)
 	queryParams = append(queryParams, arg.Now)
 	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const KillUnreadable = `-- name: KillUnreadable :execrows
+UPDATE alarm FORCE INDEX (PRIMARY)
+SET in_doubt = IF(in_doubt <> 0 OR state = 2 AND rung_at IS NULL, 1, 0), state = 5, next_try_time = NULL, last_error = ?,
+    update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
+WHERE id = ? AND (CAST(? AS SIGNED) = -1 OR generation = CAST(? AS SIGNED)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
+`
+
+type KillUnreadableParams struct {
+	Reason     string
+	Now        int64
+	ID         int64
+	Generation int64
+}
+
+// Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is
+// unreadable too.
+// Index: primary key. Rows: one.
+func (q *Queries) KillUnreadable(ctx context.Context, db DBTX, arg KillUnreadableParams) (int64, error) {
+	result, err := db.ExecContext(ctx, KillUnreadable,
+		arg.Reason,
+		arg.Now,
+		arg.Now,
+		arg.ID,
+		arg.Generation,
+		arg.Generation,
+		arg.Now,
+	)
 	if err != nil {
 		return 0, err
 	}
