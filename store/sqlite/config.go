@@ -75,10 +75,12 @@ func (c Config) path() (string, error) {
 
 // The pragmas of each kind of connection.
 var (
-	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a context.
-	writePragmas   = []string{"busy_timeout(100)"}
-	readPragmas    = []string{busyPragma, "query_only(1)"}
-	migratePragmas = []string{busyPragma, "journal_mode(WAL)"}
+	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a context. It leaves
+	// checkpoints to the checkpointer.
+	writePragmas      = []string{"busy_timeout(100)", "wal_autocheckpoint(0)"}
+	checkpointPragmas = []string{"busy_timeout(100)"}
+	readPragmas       = []string{busyPragma, "query_only(1)"}
+	migratePragmas    = []string{busyPragma, "journal_mode(WAL)"}
 
 	busyPragma = fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
 )

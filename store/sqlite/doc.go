@@ -5,7 +5,8 @@
 // SQLite has one writer. All writes go through one connection, as short BEGIN IMMEDIATE transactions. So writes queue in this process, not
 // at the file's lock. Reads have connections of their own and, in WAL mode, meet no lock at all. A group is written by statements that are
 // prepared once and run for each row: parsing is the expensive part. Every commit is synced (synchronous FULL), so batching is worth a
-// factor of 15.
+// factor of 15. A commit only appends to the write-ahead log. Each second with commits, the checkpointer copies the log into the file beside
+// the writer. It stops the writer only for the last pages of a log of more than 64 MiB.
 //
 // A claim that held a transaction would stop every set until the broker has responded. So HoldsClaims is false, and claims are two-phase.
 // A claim of alarms that ring at most once commits before the ring on every engine. A second process may use the same file: it waits for
@@ -24,5 +25,6 @@
 //	disk full                       ErrUnavailable, the transaction is rolled back        sets work again when there is room
 //	disk error in COMMIT            ErrUnconfirmed                                        the caller repeats
 //	process dies                    the WAL is replayed or cut at the next start          the next start
+//	log cannot be copied            logged; the log grows, and reads become slower        the next second tries again
 //	another process writes for 5 s  ErrUnavailable (SQLITE_BUSY), nothing was written     the caller repeats
 package sqlite

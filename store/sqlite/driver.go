@@ -25,6 +25,8 @@ type Driver struct {
 	reader *sql.DB // loading, leases, keys of answers, and the file's settings
 	reads  *sql.DB // requests that read alarms
 
+	checkpoints *checkpointer // set by newStore
+
 	mu       sync.Mutex
 	dueScans map[dueScan]*sql.Stmt // prepared due scans; reader closes them
 }
@@ -40,6 +42,10 @@ func New(cfg Config, deps Deps) (*engine.Store, error) {
 
 // newStore returns the store above the driver, which closes it.
 func (d *Driver) newStore(deps Deps) (*engine.Store, error) {
+	var err error
+	if d.checkpoints, err = startCheckpointer(d.path, d.writer, deps.Logger()); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return engine.New(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
 }
 
@@ -87,6 +93,9 @@ func (d *Driver) pools() []*sql.DB {
 // Close closes all connections. It waits for running calls.
 func (d *Driver) Close() error {
 	var errs []error
+	if d.checkpoints != nil {
+		errs = append(errs, d.checkpoints.close())
+	}
 	for _, p := range d.pools() {
 		errs = append(errs, p.Close())
 	}

@@ -21,9 +21,10 @@ var _ dbsqlc.DBTX = (*writeTx)(nil)
 // a context that can end costs a goroutine for each statement, and no statement here takes long. The context is checked between statements.
 type writeTx struct {
 	*sql.Tx
-	q          *dbsqlc.Queries
-	ctx        context.Context //nolint:containedctx // the context of one call, which is the whole transaction
-	statements map[string]*sql.Stmt
+	q           *dbsqlc.Queries
+	ctx         context.Context //nolint:containedctx // the context of one call, which is the whole transaction
+	statements  map[string]*sql.Stmt
+	checkpoints *checkpointer
 }
 
 // begin begins a transaction that holds the file's lock. It waits for the lock, at most busyTimeout.
@@ -32,7 +33,7 @@ func (d *Driver) begin(ctx context.Context) (*writeTx, error) {
 	for {
 		tx, err := d.writer.BeginTx(ctx, nil)
 		if err == nil {
-			return &writeTx{Tx: tx, q: d.q, ctx: ctx, statements: make(map[string]*sql.Stmt)}, nil
+			return &writeTx{Tx: tx, q: d.q, ctx: ctx, statements: make(map[string]*sql.Stmt), checkpoints: d.checkpoints}, nil
 		}
 		if !hasCode(err, lib.SQLITE_BUSY) || time.Since(begun) > busyTimeout || ctx.Err() != nil {
 			return nil, fmt.Errorf("begin: %w", err)
@@ -58,7 +59,11 @@ func (d *Driver) beginGuarded(ctx context.Context) (*writeTx, error) {
 }
 
 // Commit commits.
-func (t *writeTx) Commit(ctx context.Context) error { return commitError(ctx, t.Tx.Commit()) }
+func (t *writeTx) Commit(ctx context.Context) error {
+	err := t.Tx.Commit()
+	t.checkpoints.noteCommit()
+	return commitError(ctx, err)
+}
 
 // Rollback ends the transaction unless it was committed.
 func (t *writeTx) Rollback(context.Context) { _ = t.Tx.Rollback() }
