@@ -22,8 +22,8 @@ TESTTIME  ?= 40m
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
-# The race detector watches all code but SQLite, which is C translated to Go: that
-# made the tests of SQLite nine times slower, and finds no race of clockd's code.
+# The race detector watches all code but SQLite, which is C translated to Go. There
+# it finds no race of clockd's code, and made the tests nine times slower.
 RACE      := -race -gcflags='modernc.org/...=-race=false'
 
 # The generators and linters are pinned in a module of their own, so that their

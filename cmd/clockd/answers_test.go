@@ -103,7 +103,7 @@ func TestAnswerOnLockedRowDelaysNoOther(t *testing.T) {
 			if !alone {
 				t.Error("in each round the others waited for the answer on the locked row")
 			}
-			p.requireOnce(second(got.byID()))
+			p.requireOnce("shop", copiesOf(got))
 		})
 	}
 }

@@ -24,7 +24,8 @@ func builtAt(t *testing.T, level int) string {
 }
 
 // Two builds work side by side on one database while it allows both. When the database demands the newer build, the older build
-// reports that, drains by itself and exits with a failure. The newer build rings all alarms. No alarm is lost, or rings twice without a stated reason.
+// reports that, drains by itself and exits with a failure. The newer build rings all alarms. No alarm is lost,
+// and none rings twice without a reason.
 func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 	t.Parallel()
 	older, newer := builtAt(t, 1), builtAt(t, 2)
@@ -84,13 +85,8 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 		eventually(t, "the newer build has all shards", shares(young, 64))
 		set(young, "set-after", time.Now())
 		eventually(t, "all ring", func() bool { return rings() >= 3*count && young.inState("shop", "rung") == 3*count })
-		copies := map[string]int{}
-		for _, r := range received {
-			for _, g := range r.all() {
-				copies[g.businessID]++
-			}
-		}
-		young.requireOnce(copies, old)
+		copies := copiesOf(received...)
+		young.requireOnce("shop", copies, old)
 		if len(copies) != 3*count {
 			t.Errorf("%d of %d alarms rang", len(copies), 3*count)
 		}

@@ -147,6 +147,7 @@ func TestFailingClaimsAreReported(t *testing.T) {
 		})
 		r.give(t, "UPDATE")
 		eventually(t, "the alarm rings", func() bool { return got.number() >= 1 })
+		p.requireOnce("shop", copiesOf(got))
 		eventually(t, "the check of claims is ok", func() bool { status, _, _ := p.check("claims"); return status == statusOK })
 	})
 }

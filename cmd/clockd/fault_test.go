@@ -88,7 +88,7 @@ func TestSetsGoOnWhileTheBrokerIsAway(t *testing.T) {
 	back.exchange = b.exchange
 	got := back.receive("shop")
 	eventually(t, "all due alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
-	p.requireOnce(second(got.byID()))
+	p.requireOnce("shop", copiesOf(got))
 }
 
 // The broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.

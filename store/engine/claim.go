@@ -63,9 +63,16 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 // other alarms again, and learns of the failure if it lasts.
 func (c *claim) deferRest() {
 	c.rings, c.atMostOnce = nil, nil
-	c.deferred = slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool {
-		return slices.ContainsFunc(c.ended, func(e store.EndedAlarm) bool { return e.ID == id })
-	})
+	ended := make(map[int64]bool, len(c.ended))
+	for i := range c.ended {
+		ended[c.ended[i].ID] = true
+	}
+	c.deferred = c.except(ended)
+}
+
+// except returns the ids of the claim that are not in the set.
+func (c *claim) except(ids map[int64]bool) []int64 {
+	return slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool { return ids[id] })
 }
 
 // claim is one claim. It becomes the store.Settler of its rings.
@@ -257,5 +264,5 @@ func (c *claim) without(fresh []dueAlarm) []int64 {
 	for _, a := range fresh {
 		taken[a.row.ID] = true
 	}
-	return slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool { return taken[id] })
+	return c.except(taken)
 }
