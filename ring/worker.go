@@ -123,6 +123,9 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	}
 	claim, err := w.claim(ctx, b.entries, atMostOnce, now, began)
 	if err != nil {
+		if claim != nil {
+			w.loop.report(claim.Ended)
+		}
 		r.err = err
 		return r, nil
 	}

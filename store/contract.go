@@ -132,7 +132,7 @@ func (r *ClaimRequest) ClaimEnd() clock.Instant { return r.Now.Add(r.Timeout) }
 type Claim struct {
 	Rings      []clock.Ring // rings to deliver, in due order
 	Ended      []EndedAlarm // expired: past latest_ring_at; dead: out of rings, or unreadable; their end is committed
-	Deferred   []int64      // alarms that the claim left because of MaxBytes, or because it failed after it had committed Ended; offer them again
+	Deferred   []int64      // alarms that the claim left because of MaxBytes; offer them again
 	AtMostOnce []int64      // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
 	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler
@@ -151,7 +151,7 @@ type EndedAlarm struct {
 type Settler interface {
 	// Settle writes the row and the attempts (FateAttempts) of each fate, and commits. fates has one fate for each ring, in the order of
 	// Claim.Rings, as clock.FateOf returns it. now is the database's time. After ErrUnavailable nothing was written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
-	// ends.
+	// ends. Those of a Once claim stay rung and in doubt.
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error
 	// Release undoes the claim of all rings. The caller has handed none of them over.
 	Release(ctx context.Context) error
@@ -165,6 +165,8 @@ type Settler interface {
 // Claim writes ClaimRequest.RowAfterClaim to a taken row. Settle writes the rows whose fate is another row
 // (ClaimRequest.Settlements). A set or cancel of a claimed row waits. Claim skips rows that are gone, not due, finished or
 // paused, and does not report them.
+//
+// After an error the Claim is nil, or has Ended alone: the ends that were committed before the failure.
 //
 // Held claims use a connection pool of their own, so requests never wait for rings.
 type Claimer interface {

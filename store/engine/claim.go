@@ -47,32 +47,13 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine holds no claims", s.traits.Name)
 	}
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
-		if len(c.ended) == 0 {
-			return nil, err
-		}
-		c.deferRest()
+		return &store.Claim{Ended: c.ended}, err
 	}
 	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
 	return claimed, nil
-}
-
-// deferRest makes a failed claim a claim without rings, because the caller must learn of the ends that it has committed. The caller claims the
-// other alarms again, and learns of the failure if it lasts.
-func (c *claim) deferRest() {
-	c.rings, c.atMostOnce = nil, nil
-	ended := make(map[int64]bool, len(c.ended))
-	for i := range c.ended {
-		ended[c.ended[i].ID] = true
-	}
-	c.deferred = c.except(ended)
-}
-
-// except returns the ids of the claim that are not in the set.
-func (c *claim) except(ids map[int64]bool) []int64 {
-	return slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool { return ids[id] })
 }
 
 // claim is one claim. It becomes the store.Settler of its rings.
@@ -264,5 +245,5 @@ func (c *claim) without(fresh []dueAlarm) []int64 {
 	for _, a := range fresh {
 		taken[a.row.ID] = true
 	}
-	return c.except(taken)
+	return slices.DeleteFunc(slices.Clone(c.IDs), func(id int64) bool { return taken[id] })
 }
