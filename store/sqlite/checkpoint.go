@@ -19,8 +19,8 @@ const (
 // checkpointer copies the pages of the write-ahead log into the file, beside the writer. SQLite would do so within every commit that
 // finds 1,000 pages in the log, and such a commit takes several times as long as others.
 //
-// The writer begins the log anew when all its pages are copied. Under steady writes a checkpoint beside the writer never copies all of
-// them. So the checkpointer stops the writer for the last pages of a long log.
+// The writer begins the log anew when all its pages are copied and no reader uses them. Under steady writes a checkpoint beside the writer never copies all of
+// them. So the checkpointer stops the writer for the last pages of a long log. Readers that overlap without a gap let the log grow further.
 type checkpointer struct {
 	writer  *sql.DB
 	beside  *sql.DB // one connection
