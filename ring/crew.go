@@ -26,6 +26,7 @@ type crew struct {
 	silentRounds   int  // rounds of silent applications under way; at most QuarantineWorkers-1
 	quarantined    int  // applications of the route in quarantine
 	parked         int  // parked entries of these applications
+	pace           pace // bounds the rows of a batch
 }
 
 // shared returns the lanes of the workers for healthy applications.
@@ -48,6 +49,7 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 		cs.all = append(cs.all, &crew{
 			Route: r, index: i, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(), work: make(chan batch, shared),
 			quarantineWork: make(chan batch, QuarantineWorkers), lanes: newLanes(shared, cfg.BatchRows, r, deps.Log, m),
+			pace: newPace(cfg.BatchRows),
 		})
 	}
 	cs.turns = slices.Clone(cs.all)

@@ -107,7 +107,9 @@
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	no confirm in time        in doubt: the same ring again, not counted        the next confirm
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
-//	                                                                            halved, and grow again with each success
+//	                                                                            halved, and grow again with quick batches
+//	target, database or       batches near their time limits are halved, down   batches grow again while they use a quarter of
+//	machine slow              to 16 rings (pace)                                their time or less
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            claim's end; may ring twice, under the same message id
 //	an at-most-once ring      nacked, refused, no confirm, or the process died  none: it stays rung and in_doubt; only a

@@ -476,6 +476,35 @@ func TestSlowDatabaseGetsSmallerBatches(t *testing.T) {
 	})
 }
 
+// A broker that is too slow to confirm full batches gets smaller ones, before it publishes many rings again. It gets full ones again when it
+// is fast.
+func TestSlowBrokerGetsSmallerBatches(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.update(func() { n.target.perRing = 12 * time.Millisecond }) // 300 confirms take longer than Config.ReplyTimeout
+		const applications, each = 20, 300
+		for a := range applications {
+			n.setMany(fmt.Sprint("slow-", a), each, time.Second)
+		}
+		time.Sleep(2 * time.Minute)
+		for a := range applications {
+			n.wantStates(fmt.Sprint("slow-", a), map[clock.State]int{clock.Rung: each})
+		}
+		first := ring.DefaultConfig().Workers * ring.DefaultConfig().BatchRows // the batches that the loop handed out before it knew
+		if copies := len(n.rungs()) - applications*each; copies > first {
+			t.Errorf("%d rings were published again; the first batches had %d rings", copies, first)
+		}
+		n.target.update(func() { n.target.perRing = 0 })
+		n.setMany("fast", 9000, 2*time.Minute+time.Second)
+		time.Sleep(2 * time.Second)
+		before := n.db.count(&n.db.claimsDone)
+		n.setMany("full", 3000, 2*time.Minute+5*time.Second)
+		time.Sleep(5 * time.Second)
+		if batches := n.db.count(&n.db.claimsDone) - before; batches > 15 {
+			t.Errorf("3000 rings took %d batches", batches)
+		}
+	})
+}
+
 func TestHalvingFindsRefusedMessage(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.update(func() { n.target.refused["137"] = true })

@@ -73,7 +73,6 @@ type Loop struct {
 	changed       chan struct{}     // capacity 1: a target has changed
 
 	// owned by the goroutine of Run
-	batchRows  int       // most rows in the next batch; below Config.BatchRows while the database is too slow for more
 	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
 	failures   int       // consecutive batches that failed in the database
 	quarantine quarantine
@@ -94,7 +93,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time, feeder: deps.Feeder,
 		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
-		events:        make(chan laneEvent), changed: make(chan struct{}, 1), batchRows: cfg.BatchRows,
+		events:        make(chan laneEvent), changed: make(chan struct{}, 1),
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
@@ -115,6 +114,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer workers.Wait() // for the batches under way; results has room for all of them
 	defer l.crews.close()
 	for _, c := range l.crews.all {
+		l.showPace(c)
 		c.run(ctx, l, &workers)
 	}
 	workers.Go(func() { l.expire(ctx) })
@@ -199,7 +199,7 @@ func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
 // handOutRounds hands out the rounds of the quarantine of one route. One worker is always left for rounds that are not silent.
 func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
 	for c.usable && c.freeQuarantine > 0 {
-		b, ok := l.quarantine.nextRound(c, localNow, l.batchRows, c.silentRounds < QuarantineWorkers-1)
+		b, ok := l.quarantine.nextRound(c, localNow, c.pace.rows, c.silentRounds < QuarantineWorkers-1)
 		if !ok {
 			return
 		}
@@ -232,15 +232,15 @@ func (l *Loop) wait() time.Duration {
 // others.
 func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
-	for len(shared) < l.batchRows {
+	for len(shared) < c.pace.rows {
 		from := len(shared)
-		shared = l.heap.pop(shared, c.index, now, l.batchRows-from)
+		shared = l.heap.pop(shared, c.index, now, c.pace.rows-from)
 		if len(shared) == from {
 			break
 		}
 		shared = l.admit(shared, from, now)
 	}
-	return batch{crew: c, entries: shared}, len(shared) > 0
+	return batch{crew: c, entries: shared, decreases: c.pace.decreases}, len(shared) > 0
 }
 
 // admit goes through the entries from index first on. It keeps the entries of healthy applications, and parks, drops or defers the
@@ -302,25 +302,30 @@ func (l *Loop) completeRound(r result) {
 	}
 	l.failures = 0
 	l.claimFailure.Store(nil)
-	l.batchRows = min(l.batchRows+max(1, l.batchRows/2), l.cfg.BatchRows)
+	r.crew.pace.note(r.load, r.decreases)
+	l.showPace(r.crew)
 	l.feeder.Offer(l.heap.expectReoffer(r.reoffered)) // before complete: a set that was committed after the claim is newer
 	l.heap.complete(r.putBack, true)
 	l.heap.complete(r.entries, false)
 	l.quarantine.applyResult(r)
 }
 
+func (l *Loop) showPace(c *crew) {
+	l.metrics.batchLimit.WithLabelValues(c.Name).Set(float64(c.pace.rows))
+}
+
 // claimBackoff is the pause of the loop after consecutive batches that failed in the database.
 var claimBackoff = clock.Backoff{First: 50 * time.Millisecond, Last: 2 * time.Second}
 
-// backOff takes back a batch that failed in the database, and pauses. The next batches are smaller. The database may be too slow
-// to claim so many rows within Config.WriteTimeout, and would then fail every batch.
+// backOff takes back a batch that failed in the database, and pauses. The next batches are smaller.
 func (l *Loop) backOff(r result) {
 	l.metrics.databaseErrors.Inc()
 	if !errors.Is(r.err, context.Canceled) {
 		l.log.Warn("could not ring a batch", "count", len(r.entries), "claimed", r.settleFailed, "err", r.err)
 	}
 	l.heap.complete(r.entries, true) // the next claim passes over rows that were settled after all
-	l.batchRows = max(1, l.batchRows/2)
+	r.crew.pace.noteFailure(r.decreases)
+	l.showPace(r.crew)
 	if l.failures == 0 {
 		l.claimFailure.Store(&claimFailure{cause: r.err, since: time.Now()})
 	}

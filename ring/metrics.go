@@ -22,6 +22,7 @@ type metrics struct {
 	openLanes      prometheus.Gauge
 	laneFailures   *prometheus.CounterVec
 	applications   *prometheus.GaugeVec
+	batchLimit     *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
@@ -54,6 +55,9 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		applications: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_ring_unwell_applications", Help: "Applications in quarantine, by health.",
 		}, []string{"health"}),
+		batchLimit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "clockd_ring_batch_limit", Help: "Most alarms in a batch, by target. It falls while batches near their time limits.",
+		}, []string{"target"}),
 	}
 	for _, kind := range clock.OutcomeKinds() {
 		m.rings.WithLabelValues(kind.String())
@@ -62,7 +66,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		m.laneFailures.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,
-		m.databaseErrors, m.applications, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
+		m.databaseErrors, m.applications, m.batchLimit, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
 		heapGauge(h, "in_flight", "Alarms in flight: taken from the heap to ring, or parked.", true))
 	return m
 }

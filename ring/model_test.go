@@ -431,6 +431,7 @@ type modelTarget struct {
 	clock   modelClock
 	changed chan struct{}
 	latency time.Duration
+	perRing time.Duration // time from one confirm of a delivery to the next
 
 	mu        sync.Mutex
 	down      error
@@ -581,6 +582,12 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 			until = limits.ReplyBy
 		case kind == clock.Untaken:
 			until = limits.WriteBy
+		}
+		if kind == clock.Confirmed && l.target.perRing > 0 {
+			until = until.Add(l.target.perRing)
+			if until.After(limits.ReplyBy) {
+				kind, until = clock.Doubtful, limits.ReplyBy
+			}
 		}
 		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String()}
 		if kind != clock.Unsent && kind != clock.Untaken {

@@ -141,7 +141,7 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 		return b, false
 	}
 	q.rounds++
-	b.crew = c
+	b.crew, b.decreases = c, c.pace.decreases
 	for _, a := range b.quarantined {
 		a.lastRound = q.rounds
 		b.entries = append(b.entries, a.take(max(1, maxRows/len(b.quarantined)), localNow)...)

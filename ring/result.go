@@ -13,6 +13,7 @@ type batch struct {
 	entries     []entry
 	quarantined []*application // applications of a round of the quarantine; nil: a batch of healthy applications
 	silent      bool           // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout
+	decreases   int            // pace.decreases when the batch was handed out
 }
 
 // result is the result of a batch.
@@ -23,6 +24,7 @@ type result struct {
 	putBack        []entry                          // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
 	err            error                            // error of the database: the batch was not claimed, or not settled
 	settleFailed   bool                             // err came after the claim, so the state of the rows may be unknown
+	load           float64                          // largest part of a time limit that the batch used; see pace
 	unclaimed      bool                             // the worker's lane was lost before the claim
 	laneBroken     bool                             // the worker has no open lane now
 	confirmedEarly map[unique.Handle[string]]bool   // applications that the loop has got an earlyConfirm of; nil for a shared batch

@@ -104,7 +104,7 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 		r.putBack = append(r.putBack, unclaimed...)
 		return r
 	}
-	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent}
+	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent, decreases: b.decreases}
 	atMostOnceBatch.entries, r.entries = split(b.entries, atMostOnceIDs)
 	rung, _ := w.round(ctx, atMostOnceBatch, true)
 	r.atMostOnce = &rung
@@ -130,6 +130,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		return r, nil
 	}
 	w.loop.metrics.claimed(time.Since(began), claim)
+	r.load = loadOf(time.Since(began), w.loop.cfg.WriteTimeout)
 	r.putBack = toClaimAgain(b.entries, claim, now)
 	w.loop.report(claim.Ended)
 	if len(claim.Rings) == 0 {
@@ -139,6 +140,9 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
 		Suspended: suspendedSince,
 	})
+	if r.quarantined == nil { // a round of the quarantine may wait for a silent application, whatever its size
+		r.load = max(r.load, loadOf(time.Since(began), w.loop.cfg.ReplyTimeout))
+	}
 	w.settle(ctx, &r, &delivery{claim, outcomes, atMostOnce || w.crew.twoPhase, began})
 	return r, claim.AtMostOnce
 }
@@ -227,6 +231,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, fates) })
 	}
 	r.settleFailed = r.err != nil
+	r.load = max(r.load, loadOf(time.Since(settling), clock.IdleInTransaction-w.loop.cfg.ReplyTimeout))
 	w.loop.metrics.settled(time.Since(settling), time.Since(d.began))
 }
 

@@ -1,0 +1,56 @@
+package ring
+
+import "time"
+
+// pace bounds the rows of a route's batches, so that a batch stays within its time limits also while the target, the database or this
+// machine is slow. A batch beyond its limits is worse than slow: its rings are in doubt or its claim fails, and the repetition adds to the
+// load.
+//
+// The bound follows additive increase and multiplicative decrease. The measure is the load of a batch: the largest part of a time limit that
+// the batch has used. From slowLoad on, the bound is halved. Up to easyLoad it grows by a sixteenth of Config.BatchRows. In between it
+// stays. So a target that always takes a third of the limit keeps full batches, and a bound that was right is not exceeded over and over.
+//
+// The number of workers stays the same, because a worker may wait for a silent application while the others ring.
+type pace struct {
+	full      int // Config.BatchRows
+	rows      int // most rows of the next batch, from 1 to full
+	decreases int // number of decreases so far
+}
+
+const (
+	slowLoad = 0.75
+	easyLoad = 0.25
+	// leastPacedRows is the least bound after slow batches. Smaller batches cost more for each ring, and are hardly quicker. Only failures
+	// of the database lead to a lower bound.
+	leastPacedRows = 16
+	// paceSteps is the number of easy batches after which the bound is full again.
+	paceSteps = 16
+)
+
+func newPace(batchRows int) pace { return pace{full: batchRows, rows: batchRows} }
+
+// note adjusts the bound after a batch with that load. handedOut is the number of decreases at the time when the batch was handed out: a
+// batch from before a decrease does not lead to another one.
+func (p *pace) note(load float64, handedOut int) {
+	switch {
+	case load >= slowLoad && p.rows > leastPacedRows:
+		p.decrease(handedOut, leastPacedRows)
+	case load <= easyLoad:
+		p.rows = min(p.full, p.rows+max(1, p.full/paceSteps))
+	}
+}
+
+// noteFailure adjusts the bound after a batch that failed in the database. The database may be too slow to claim so many rows within
+// Config.WriteTimeout, and would then fail every batch.
+func (p *pace) noteFailure(handedOut int) { p.decrease(handedOut, 1) }
+
+// decrease halves the bound, but not below least.
+func (p *pace) decrease(handedOut, least int) {
+	if handedOut == p.decreases {
+		p.rows = max(least, p.rows/2)
+		p.decreases++
+	}
+}
+
+// loadOf returns the part of a time limit that was used.
+func loadOf(took, limit time.Duration) float64 { return float64(took) / float64(limit) }
