@@ -18,6 +18,7 @@ type appQueue struct {
 	blocked     opList // ops that wait for an earlier op on their key, in order of arrival
 	bytes       int    // bytes of all ops: queued and in transactions
 	queued      int    // bytes of the ops in the two lists
+	readyOps    int    // number of ops in ready
 	hasTurn     bool   // the application is in Writer.turns
 	creditBytes int    // credit left in this turn, in bytes of cost()
 	heapIndex   int    // index in Writer.appsBySize

@@ -96,6 +96,8 @@
 //	                          when writes succeed again, without any request         a person
 //	queue of writes full      the application with the most queued bytes gets ErrUnavailable with RetryAfter, for
 //	                          its newest requests first; others find room           the caller repeats later
+//	queue of writes slow      an application gets ErrUnavailable with RetryAfter for a set that would wait for more
+//	                          than 4 s, and for any other request beyond 8 s         the caller repeats later
 //	large stored payloads     a group loads at most WriterConfig.LoadBytes; the ops behind go into the next groups
 //	many requests on one key  ErrUnavailable with RetryAfter beyond WriterConfig.KeyOps   the caller repeats later
 //	caller leaves             its request is dropped from the queue of writes       nothing needs healing

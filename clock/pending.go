@@ -15,6 +15,8 @@ type Pending struct {
 	done chan struct{} // closed when decision is set
 
 	submitted   time.Time
+	readySince  time.Time // time when a group could first take it; while it waits for an earlier op on its key: submitted
+	readyAhead  int       // ready ops of its application that were ahead of it at that time
 	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
 
 	// position in the queue of the Writer, guarded by Writer.mu

@@ -141,6 +141,7 @@ func TestServiceConfigNamesTheInvalidField(t *testing.T) {
 		"write group ops":   func(c *ServiceConfig) { c.Writer.GroupOps = 5001 },
 		"write group bytes": func(c *ServiceConfig) { c.Writer.GroupBytes = 64<<10 - 1 },
 		"write queue bytes": func(c *ServiceConfig) { c.Writer.QueueBytes = c.Writer.GroupBytes - 1 },
+		"queue wait":        func(c *ServiceConfig) { c.Writer.QueueWait = RequestTimeout / 2 },
 		"locked writes":     func(c *ServiceConfig) { c.Writer.LockedWrites = 0 },
 		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = RequestTimeout },
 		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },

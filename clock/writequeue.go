@@ -1,10 +1,13 @@
 package clock
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // The Writer's queue holds the ops that wait for a transaction. Each application has a queue, and applications take turns. Each key
-// has a queue too, because its ops are written one by one. The queue has bounds for its bytes in all, the bytes of one application and
-// the ops on one key.
+// has a queue too, because its ops are written one by one. The queue has bounds for its bytes in all, and the bytes of one application,
+// the wait of its ops, and the ops on one key.
 
 // queued returns the number of ops that are queued or in transactions, and their bytes.
 func (w *Writer) queued() (ops, bytes int) {
@@ -25,6 +28,9 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 		return nil, DropKeyFull
 	}
 	app := w.app(p.key.Application)
+	if w.tooSlow(app, p) {
+		return nil, DropQueueSlow
+	}
 	pushedOut, fits := w.makeRoom(app, p.size)
 	if !fits {
 		w.forgetIfEmpty(app)
@@ -33,6 +39,27 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 	w.put(p, app)
 	w.signalGroup()
 	return pushedOut, ""
+}
+
+// tooSlow reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
+// twice as long, so cancels and answers are still accepted when sets are refused.
+func (w *Writer) tooSlow(app *appQueue, p *Pending) bool {
+	bound := w.cfg.QueueWait
+	if p.op.Set == nil {
+		bound *= 2
+	}
+	return w.expectedWait(app, p.submitted) > bound
+}
+
+// expectedWait estimates how long a new op of the application would wait for its group. The oldest ready op shows how long a group takes: it
+// has waited for the groups of the ops ahead of it, and for the transaction before them.
+func (w *Writer) expectedWait(app *appQueue, now time.Time) time.Duration {
+	oldest := app.ready.first
+	if oldest == nil {
+		return 0
+	}
+	transactions := func(ahead int) float64 { return 1 + float64(ahead)/float64(w.cfg.GroupOps) }
+	return time.Duration(float64(now.Sub(oldest.readySince)) * transactions(app.readyOps) / transactions(oldest.readyAhead))
 }
 
 // app returns the application's queue and creates it if necessary.
@@ -93,6 +120,7 @@ func (w *Writer) put(p *Pending, app *appQueue) {
 	if queue.locked {
 		p.lockedSince = p.submitted
 	}
+	p.readySince, p.readyAhead = p.submitted, app.readyOps
 	app.bytes += p.size
 	app.queued += p.size
 	heap.Fix(&w.appsBySize, app.heapIndex)
@@ -118,6 +146,7 @@ func (w *Writer) newKeyQueue() *keyQueue {
 // countReady counts an op that was added to the application's ready ops, and gives the application a turn if it has none.
 func (w *Writer) countReady(app *appQueue) {
 	w.ready++
+	app.readyOps++
 	if !app.hasTurn {
 		app.hasTurn, app.creditBytes = true, turnBytes
 		w.turns = append(w.turns, app)
@@ -130,6 +159,7 @@ func (w *Writer) removeFromLists(p *Pending) {
 	if p.keyQueue.first == p {
 		p.app.ready.remove(p)
 		w.ready--
+		p.app.readyOps--
 	} else {
 		p.app.blocked.remove(p)
 	}
@@ -167,6 +197,7 @@ func (w *Writer) removeFromKey(p *Pending) {
 		w.forgetIfEmpty(app)
 	case first:
 		app.blocked.remove(queue.first)
+		queue.first.readySince, queue.first.readyAhead = time.Now(), 0
 		app.ready.pushFront(queue.first) // at the front, because it has waited longer than most ops
 		w.countReady(app)
 	}

@@ -81,6 +81,80 @@ func TestWriterPushesOutTheNewestOfTheLargestApplication(t *testing.T) {
 	})
 }
 
+// An application whose ops wait too long gets no further sets, and after twice that wait no other ops. Other applications are accepted.
+func TestWriterRefusesAnApplicationWhoseOpsWaitTooLong(t *testing.T) {
+	slow := func(_ *ServiceConfig, st *modelStore) { st.latency = 10 * time.Second }
+	withService(t, slow, func(t *testing.T, s *testService) {
+		first := s.setOf("flood", "first", 0)
+		synctest.Wait() // its transaction is under way
+		accepted := []*Pending{first, s.setOf("flood", "waits", 0)}
+		time.Sleep(DefaultWriterConfig().QueueWait - 10*time.Millisecond)
+		accepted = append(accepted, s.setOf("flood", "just in time", 0))
+		time.Sleep(11 * time.Millisecond)
+		if code := codeOf(t, s.setOf("flood", "too late", 0)); code != CodeOverloaded {
+			t.Errorf("a set after the wait: %s", code)
+		}
+		accepted = append(accepted, s.setOf("shop", "other", 0))
+		cancel := s.Submit(Op{Cancel: &Cancel{Key: Key{Application: "flood", BusinessID: "waits"}}})
+		time.Sleep(DefaultWriterConfig().QueueWait)
+		if code := codeOf(t, s.Submit(Op{Cancel: &Cancel{Key: Key{Application: "flood", BusinessID: "first"}}})); code != CodeOverloaded {
+			t.Errorf("a cancel after twice the wait: %s", code)
+		}
+		for _, p := range append(accepted, cancel) {
+			must(t, p)
+		}
+		accepted = append(accepted, s.setOf("flood", "again", 0))
+		must(t, accepted[len(accepted)-1])
+		if s.dropped[DropQueueSlow] != 2 {
+			t.Errorf("counted %v", s.dropped)
+		}
+	})
+}
+
+// What counts is the wait that the new op would have. A long queue refuses sets before any op has waited too long, and a queue that is almost
+// written accepts them although its ops have waited longer.
+func TestWriterExpectsTheWaitOfNewOps(t *testing.T) {
+	slow := func(cfg *ServiceConfig, st *modelStore) { cfg.Writer.GroupOps, st.latency = 100, 2*time.Second }
+	withService(t, slow, func(t *testing.T, s *testService) {
+		all := []*Pending{s.set("first")}
+		synctest.Wait() // its transaction is under way
+		for i := range 300 {
+			all = append(all, s.set(fmt.Sprint(i)))
+		}
+		time.Sleep(3 * time.Second) // the first group of three is being written
+		if code := codeOf(t, s.set("early")); code != CodeOverloaded {
+			t.Errorf("a set behind two groups, after 3 s for two transactions: %s", code)
+		}
+		time.Sleep(2 * time.Second) // only the third group is queued; its ops have waited for 5 s
+		all = append(all, s.set("late"))
+		for _, p := range all {
+			must(t, p)
+		}
+	})
+}
+
+// The wait for an earlier op on the same key does not count as a wait for a group.
+func TestWriterCountsNoWaitForAKey(t *testing.T) {
+	slow := func(cfg *ServiceConfig, st *modelStore) {
+		smallQueue(cfg, st)
+		st.latency = 3 * time.Second
+	}
+	withService(t, slow, func(t *testing.T, s *testService) {
+		all := []*Pending{s.set("first")}
+		synctest.Wait()                              // its transaction is under way, until 3 s
+		for _, payload := range []int{0, 31 << 10} { // the first sets are written until 6 s; two of the second sets fill a group
+			for _, id := range []string{"a", "b", "c"} {
+				all = append(all, s.setOf("shop", id, payload))
+			}
+		}
+		time.Sleep(7 * time.Second)
+		all = append(all, s.set("another")) // beside the second set of c, which is ready since 6 s
+		for _, p := range all {
+			must(t, p)
+		}
+	})
+}
+
 // Every application with ready ops has a turn in each group.
 func TestWriterTakesApplicationsInTurn(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {

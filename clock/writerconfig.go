@@ -12,6 +12,7 @@ type WriterConfig struct {
 	GroupOps     int           // ops of a transaction, at most; default 500
 	GroupBytes   int           // bytes of a transaction's ops, at most; default 4 MiB
 	QueueBytes   int           // bytes of all ops queued or in transactions, at most; three quarters for one application; default 16 MiB
+	QueueWait    time.Duration // expected wait for a group beyond which a set is refused; other ops beyond twice as long; default 4s
 	LoadBytes    int           // bytes of stored payloads that a transaction loads, at most, but always one payload; default 8 MiB
 	KeyOps       int           // ops on one key queued or in transactions, at most; default 100
 	LockedWrites int           // concurrent transactions that may wait for a locked row; default 8
@@ -21,7 +22,8 @@ type WriterConfig struct {
 // DefaultWriterConfig returns the default configuration.
 func DefaultWriterConfig() WriterConfig {
 	return WriterConfig{
-		Committers: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, LoadBytes: 8 << 20, KeyOps: 100, LockedWrites: 8, LockWait: 5 * time.Second,
+		Committers: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, QueueWait: 4 * time.Second, LoadBytes: 8 << 20, KeyOps: 100,
+		LockedWrites: 8, LockWait: 5 * time.Second,
 	}
 }
 
@@ -44,6 +46,9 @@ func (c WriterConfig) Validate() error {
 		if f.value < f.min || f.value > f.max {
 			errs = append(errs, fmt.Errorf("%s must be from %d to %d", f.name, f.min, f.max))
 		}
+	}
+	if c.QueueWait <= 0 || c.QueueWait >= RequestTimeout/2 {
+		errs = append(errs, fmt.Errorf("queue wait must be positive and below %s, half of the time limit of a request", RequestTimeout/2))
 	}
 	if c.LockWait <= 0 || c.LockWait >= RequestTimeout {
 		errs = append(errs, fmt.Errorf("lock wait must be positive and below %s, the time limit of a request", RequestTimeout))
