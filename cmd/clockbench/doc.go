@@ -2,7 +2,7 @@
 // can do. Package bench has the stages and says how it measures.
 //
 // This package has the command line only. The hidden first argument "http" starts the server that package bench compares single requests
-// with.
+// with. The hidden first argument "load" starts the load of the stage overload.
 //
 // # Invariants
 //

@@ -31,11 +31,17 @@ func main() {
 type command interface{ Run() error }
 
 // run parses the arguments, runs the command and returns the exit code. The first argument "http" starts the server that the bench
-// compares single requests with; people have no use for it, so the help does not show it.
+// compares single requests with. The first argument "load" starts the load of the stage overload. People have no use for these two, so the
+// help does not show them.
 func run(args []string) int {
 	var c command = &benchCommand{}
-	if len(args) > 0 && args[0] == "http" {
-		c, args = &httpCommand{}, args[1:]
+	if len(args) > 0 {
+		switch args[0] {
+		case "http":
+			c, args = &httpCommand{}, args[1:]
+		case "load":
+			c, args = &loadCommand{}, args[1:]
+		}
 	}
 	parser, err := kong.New(c,
 		kong.Name("clockbench"),

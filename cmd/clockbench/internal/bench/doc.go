@@ -24,6 +24,9 @@
 // Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the database's clock, it
 // came once, and its payload is the payload that was set.
 //
+// Overload is a stage that runs only when it is named. It rings herds by turns on the free machine, and while six busy threads a core and
+// synced files take the machine. It compares copies, rates, and rings per second of processor time.
+//
 // The distribution of lateness is a stage that runs only when it is named. It rings bursts among more and more pending alarms, and again
 // while a node of two is killed. Plot draws the distributions of one or several reports.
 //

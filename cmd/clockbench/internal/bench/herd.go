@@ -58,6 +58,7 @@ type herd struct {
 	rings             Rings
 	took, first       time.Duration // time from the due instant to the last ring, and to the first ring
 	service, consumer time.Duration // processor time from the last set to the last ring
+	servers           time.Duration // the same of clockd, database and broker together, if they run here; 0 if unknown
 }
 
 func (h *herd) rate() float64 { return rate(h.rings.Rung, h.took) }
@@ -99,7 +100,7 @@ func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64) (h
 	}
 	left := -b.since(due, time.Now())
 	r.progress.say("herd: %s alarms are set, due in %s", commas(int64(n)), left.Round(time.Millisecond))
-	service, consumer := b.child.cpu(), ownTime()
+	service, consumer, servers := b.child.cpu(), ownTime(), b.serversTime()
 	if h.rings, err = t.wait(ctx, time.Now().Add(max(left, 0)), lostAfter); err != nil {
 		return h, err
 	}
@@ -107,7 +108,7 @@ func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64) (h
 		return h, errSlow
 	}
 	h.took, h.first = b.since(due, t.lastRing()), t.firstLateness()
-	h.service, h.consumer = b.child.cpu()-service, ownTime()-consumer
+	h.service, h.consumer, h.servers = b.child.cpu()-service, ownTime()-consumer, b.serversTime()-servers
 	return h, nil
 }
 

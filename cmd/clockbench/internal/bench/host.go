@@ -39,6 +39,21 @@ func loadAverage() string {
 // peakRSS returns the peak memory of a process, in bytes.
 func peakRSS(pid int) int64 { return procKiB("/proc/"+strconv.Itoa(pid)+"/status", "VmHWM") * 1024 }
 
+// machineTime returns the processor time that all processes of the machine have used; 0 if the system does not report it.
+func machineTime() time.Duration {
+	content, _ := os.ReadFile("/proc/stat") // as in thisHost
+	line, _, _ := strings.Cut(string(content), "\n")
+	used := 0
+	for i, field := range strings.Fields(line) {
+		switch i {
+		case 1, 2, 3, 6, 7: // user, nice, system, irq, softirq; not idle, iowait and stolen time
+			n, _ := strconv.Atoi(field)
+			used += n
+		}
+	}
+	return time.Duration(used) * tick
+}
+
 // ownTime returns the processor time that this process has used.
 func ownTime() time.Duration { return processTime(os.Getpid()) }
 

@@ -23,6 +23,18 @@ func TestLocalProcessesAreFound(t *testing.T) {
 	}
 }
 
+// The machine's processor time covers this process.
+func TestMachineTimeCountsAllProcesses(t *testing.T) {
+	machine, own := machineTime(), ownTime()
+	const enough = 200 * time.Millisecond
+	for ownTime()-own < enough && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if used := machineTime() - machine; used < enough/2 {
+		t.Errorf("the machine used %s while this process used %s", used, enough)
+	}
+}
+
 // The processor time of children counts while they run and after their end.
 func TestFamilyTimeCountsChildren(t *testing.T) {
 	children := func() time.Duration { return familyTime(os.Getpid()) - ownTime() }

@@ -28,11 +28,13 @@ const (
 	stageNodes    = "nodes"
 
 	stageDistribution = "distribution" // runs only when it is named, because it takes long
+	stageOverload     = "overload"     // runs only when it is named, because it takes the machine from others
 )
 
 // Stages returns the names of all stages, in the order in which they run.
 func Stages() []string {
-	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending, stageCost, stageNodes, stageDistribution}
+	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending, stageCost, stageNodes, stageDistribution,
+		stageOverload}
 }
 
 // Config says which stages to run, with how many alarms, and on which servers.
@@ -65,6 +67,7 @@ type Config struct {
 	idle         time.Duration // duration of the measurement of an idle node
 	few          int           // number of pending alarms in the comparison with many
 	bursts       []int         // sizes of the bursts, each due within one second
+	busyPerCore  int           // busy threads on each core in the overload stage
 	singleAlarms int           // number of single alarms, due one after the other
 	quick        bool          // figures get no verdicts
 }
@@ -75,6 +78,7 @@ func DefaultConfig() Config {
 		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 200_000, Rate: 500, For: 20 * time.Second, Crowd: 1_000_000, Pending: 10_000_000,
 		Overdue: 100_000, Rounds: 3, ahead: 3 * time.Second, settle: 20 * time.Second, idle: 20 * time.Second, few: 10_000,
 		DistributionPending: []int{10_000, 1_000_000, 10_000_000}, bursts: []int{10_000, 100_000}, singleAlarms: 200,
+		busyPerCore: 6,
 	}
 }
 
@@ -82,7 +86,7 @@ func DefaultConfig() Config {
 func (c *Config) Quick() {
 	c.quick, c.ahead, c.settle, c.idle, c.Rounds = true, time.Second, 0, time.Second, 1
 	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Crowd, c.Pending, c.Overdue, c.few = 2_000, 300, 2_000, 600, time.Second, 4_000, 5_000, 500, 500
-	c.DistributionPending, c.bursts, c.singleAlarms = []int{2_000, 4_000}, []int{1_000}, 10
+	c.DistributionPending, c.bursts, c.singleAlarms, c.busyPerCore = []int{2_000, 4_000}, []int{1_000}, 10, 1
 }
 
 // Validate returns every broken rule of the configuration, joined, or nil.
@@ -132,10 +136,10 @@ func rising(numbers []int) bool {
 }
 
 // runs reports whether a stage runs. Without a broker the herd already rings over the stream, so the stream stage does not run; and the nodes
-// stage does not run, because one node would have all subscribers. The distribution must be named.
+// stage does not run, because one node would have all subscribers. Distribution and overload must be named.
 func (c *Config) runs(stage string) bool {
 	if len(c.Only) == 0 {
-		return stage != stageDistribution && (stage != stageStream && stage != stageNodes || c.AMQPURL != "")
+		return stage != stageDistribution && stage != stageOverload && (stage != stageStream && stage != stageNodes || c.AMQPURL != "")
 	}
 	return slices.Contains(c.Only, stage)
 }

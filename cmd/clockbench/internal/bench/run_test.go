@@ -29,7 +29,7 @@ func setting(t *testing.T, name string) string {
 	return value
 }
 
-// quickConfig returns a Config for a small bench of all stages, including the distribution.
+// quickConfig returns a Config for a small bench of all stages, including the distribution, without the overload.
 func quickConfig(databaseURL, amqpURL string) Config {
 	cfg := DefaultConfig()
 	cfg.Quick()
@@ -46,6 +46,38 @@ func TestRunMeasuresEveryStageOnSQLite(t *testing.T) {
 	testRun(t, quickConfig("sqlite:"+filepath.Join(directory, "some.db"), ""))
 	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// The overload stage rings each herd twice, beside a load that ends with the stage.
+func TestRunMeasuresOverload(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	cfg := quickConfig("sqlite:"+filepath.Join(directory, "some.db"), "")
+	cfg.Only = []string{stageOverload}
+	var progress bytes.Buffer
+	cfg.Progress = &progress
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if err := report.Bad(); err != nil {
+		t.Error(err)
+	}
+	rung := 0
+	for _, c := range report.Rings {
+		rung += c.Rung
+	}
+	if rung != 2*cfg.Herd {
+		t.Errorf("%d rings, want two herds of %d", rung, cfg.Herd)
+	}
+	for _, f := range report.Figures {
+		if f.Ceiling == nil || f.Stage != stageOverload || f.Value == 0 && f.Unit != "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(report.Figures) != 4 {
+		t.Errorf("%d figures", len(report.Figures))
 	}
 }
 

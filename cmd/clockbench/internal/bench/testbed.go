@@ -14,6 +14,7 @@ type testbed struct {
 	child   *child   // the first node
 	nodes   []*child // all started nodes, including ended nodes
 	offset  clockOffset
+	load    *load    // takes the machine from the others; nil: no load
 	proxies *proxies // count the traffic between nodes and servers; nil: nothing is counted
 
 	perAlarm time.Duration // time for each alarm when alarms were last set in bulk
