@@ -117,7 +117,7 @@ sqlc-diff: ## fail when the generated query code is not up to date
 
 .PHONY: lint
 lint: ## golangci-lint, and shellcheck where there is one
-	$(TOOL) golangci-lint run
+	$(TOOL) golangci-lint run --allow-parallel-runners
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
 
 .PHONY: vet
