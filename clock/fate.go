@@ -29,12 +29,16 @@ type Fate struct {
 //
 //   - A confirmed ring gets ConfirmedRow.
 //   - A ring in doubt, or a ring that was not sent, is due again at once.
+//   - An awaited ring is in doubt too, but due again only after AwaitTimeout. With AtMostOnce its row stays as the claim wrote it.
 //   - Any other try has failed. It is tried again after a wait, up to the retry limit. The next try never lies beyond LatestRingAt. Once
 //     LatestRingAt has passed, the next try is now, and the next claim ends the alarm as expired.
 //   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt.
 //   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer it.
 func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	outcome.Reason = bounded(outcome.Reason)
+	if outcome.Kind == Awaited && ring.Delivery == AtMostOnce {
+		return Fate{Outcome: outcome, RingRow: FateOf(ring, Outcome{Kind: Doubtful}, ring.RungAt).RingRow}
+	}
 	fate := Fate{Outcome: outcome, RingRow: ring.Before}
 	fate.InDoubt, fate.UpdateTime, fate.FinishedAt = ring.InDoubt(), now, NoInstant
 	fate.LastError = cmp.Or(outcome.Reason, fate.LastError)
@@ -54,6 +58,9 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 		fate.InDoubt, fate.ClaimID, fate.RungAt = true, ring.ClaimID, ring.RungAt
 	case outcome.Kind == Doubtful:
 		fate.State, fate.InDoubt, fate.NextTryTime = Scheduled, true, now
+	case outcome.Kind == Awaited:
+		fate.State, fate.InDoubt, fate.LastError = Scheduled, true, ring.Before.LastError
+		fate.NextTryTime = nextTry(now.Add(AwaitTimeout), afterLatest(ring.LatestRingAt), now)
 	case outcome.Kind.NotSent():
 		if !fate.Unacknowledged() {
 			fate.State = Scheduled
@@ -61,6 +68,19 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 		fate.NextTryTime = now
 	default:
 		fate.countFailure(ring, now)
+	}
+	return fate
+}
+
+// LateFateOf returns the fate of a ring whose fate was Awaited before. It is the fate that the ring would have had in time, but its
+// UpdateTime is now, because the row has changed meanwhile, and the time to acknowledge a confirmed ring begins now.
+func LateFateOf(ring *Ring, outcome Outcome, now Instant) Fate {
+	fate := FateOf(ring, outcome, now)
+	if outcome.Kind == Confirmed {
+		fate.UpdateTime = now
+	}
+	if fate.Unacknowledged() && outcome.Kind == Confirmed {
+		fate.NextTryTime = now.Add(ring.AckTimeout)
 	}
 	return fate
 }
@@ -98,6 +118,14 @@ func (r *RingRow) countFailure(ring *Ring, now Instant) {
 func (r *Ring) retryWait(failed int) time.Duration {
 	random := rand.New(rand.NewPCG(uint64(r.AlarmID), uint64(failed)))
 	return r.Retry.Wait(failed, random.Float64())
+}
+
+// afterLatest returns the first instant at which an alarm is late for its LatestRingAt. An awaited ring must not be due before it.
+func afterLatest(latest Instant) Instant {
+	if latest == NoInstant {
+		return NoInstant
+	}
+	return latest + 1
 }
 
 // nextTry returns at, but not after latest (unless that is NoInstant) and never before now.

@@ -82,6 +82,41 @@ func TestDoubtfulAndUnsentRingsAreDueAtOnceAndNotCounted(t *testing.T) {
 	}
 }
 
+// An awaited ring is in doubt and due again after AwaitTimeout, or at LatestRingAt. It leaves no reason, because its reply may still come.
+func TestAwaitedRingIsDueAgainLater(t *testing.T) {
+	r := testRing()
+	awaited := changedRow(r.Before, func(row *RingRow) {
+		row.NextTryTime, row.UpdateTime, row.InDoubt = fateNow.Add(AwaitTimeout), fateNow, true
+	})
+	wantFate(t, r, Outcome{Kind: Awaited, Reason: "late"}, awaited)
+	r.LatestRingAt = fateNow + 100
+	wantFate(t, r, Outcome{Kind: Awaited}, changedRow(awaited, func(row *RingRow) { row.NextTryTime = fateNow + 101 }))
+	r.LatestRingAt = fateNow - 1
+	wantFate(t, r, Outcome{Kind: Awaited}, changedRow(awaited, func(row *RingRow) { row.NextTryTime = fateNow }))
+	r = testRing()
+	r.Delivery = AtMostOnce
+	wantFate(t, r, Outcome{Kind: Awaited, Reason: "late"}, FateOf(r, Outcome{Kind: Doubtful}, r.RungAt).RingRow)
+}
+
+// A late outcome has the row of the same outcome in time, written now.
+func TestLateFateIsWrittenNow(t *testing.T) {
+	for _, kind := range OutcomeKinds() {
+		r := testRing()
+		want := FateOf(r, Outcome{Kind: kind}, fateNow)
+		want.UpdateTime = fateNow
+		if got := LateFateOf(r, Outcome{Kind: kind}, fateNow); got != want {
+			t.Errorf("%s: %+v, want %+v", kind, got, want)
+		}
+	}
+	r := testRing()
+	r.AckTimeout = time.Minute
+	want := FateOf(r, Outcome{Kind: Confirmed}, fateNow)
+	want.UpdateTime, want.NextTryTime = fateNow, fateNow.Add(time.Minute)
+	if got := LateFateOf(r, Outcome{Kind: Confirmed}, fateNow); got != want {
+		t.Errorf("with an acknowledgement: %+v, want %+v", got, want)
+	}
+}
+
 func TestOnlyAConfirmEndsTheDoubt(t *testing.T) {
 	for _, kind := range append(OutcomeKinds(), TooLate, Unreadable) {
 		for name, before := range map[string]func(row *RingRow){

@@ -26,6 +26,9 @@ const (
 	// Outcomes of a claim that ends the alarm without a ring. They are never stored.
 	TooLate    OutcomeKind = 11 // latest_ring_at has passed
 	Unreadable OutcomeKind = 12 // the row cannot be read; its attempt is stored as Refused
+
+	// Awaited is no end of a try. The ring was handed over, its reply is late, and the target may still reply. Never stored.
+	Awaited OutcomeKind = 13
 )
 
 // NotSent reports whether no byte of the ring left this process: the ring is as if never tried.
@@ -34,16 +37,17 @@ func (k OutcomeKind) NotSent() bool { return k == Unsent || k == Untaken }
 var outcomeNames = [...]string{
 	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused", Unsent: "unsent",
 	Untaken: "untaken", Released: "released", Buried: "buried", Unacknowledged: "unacknowledged", TooLate: "too_late", Unreadable: "unreadable",
+	Awaited: "awaited",
 }
 
-// OutcomeKinds returns all outcomes of a try in the order of their numbers.
+// OutcomeKinds returns all outcomes that end a try, in the order of their numbers.
 func OutcomeKinds() []OutcomeKind {
 	return []OutcomeKind{Confirmed, Returned, Nacked, Doubtful, Refused, Unsent, Untaken}
 }
 
 // String returns the outcome's name, as metrics, reports and responses use it.
 func (k OutcomeKind) String() string {
-	if k < Confirmed || k > Unreadable {
+	if k < Confirmed || k > Awaited {
 		return "outcome(" + strconv.Itoa(int(k)) + ")"
 	}
 	return outcomeNames[k]

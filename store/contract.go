@@ -152,6 +152,10 @@ type Settler interface {
 	// Settle writes the row and the attempts (FateAttempts) of each fate, and commits. fates has one fate for each ring, in the order of
 	// Claim.Rings, as clock.FateOf returns it. now is the database's time. After ErrUnavailable nothing was written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
 	// ends. Those of a Once claim stay rung and in doubt.
+	//
+	// If some fates are clock.Awaited, the claim goes on for the rings with these fates alone, in their order. The caller may call Settle
+	// again, any number of times, with fates of clock.LateFateOf: an Awaited fate moves the time at which the ring is due again, and an equal
+	// Awaited fate writes nothing. A row that has changed otherwise meanwhile stays as it is. The caller may stop at any time.
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error
 	// Release undoes the claim of all rings. The caller has handed none of them over.
 	Release(ctx context.Context) error

@@ -42,7 +42,9 @@
 //     ends when its caller leaves.
 //  19. clock.FateOf alone defines the effect of a ring's outcome. A statement that writes an outcome without it (TakeHeld, TakeFresh,
 //     ConfirmAlarms, TakeOnce, ExpireAlarms, KillAlarms, KillUnreadable) writes exactly that row. Settle writes a row if and only if its fate
-//     differs from ClaimRequest.RowAfterClaim, whatever the kind of the outcome.
+//     differs from the stored row, whatever the kind of the outcome.
+//  20. A settlement with awaited rings leaves their rows scheduled and in doubt, due again after clock.AwaitTimeout. The claim may settle them
+//     again; it changes only rows that are as its last settlement wrote them.
 //
 // # Which read uses which index
 //
@@ -95,6 +97,8 @@
 //	                           at the latest after engine.ReadLimit
 //	node dies with a claim     the server rolls back (5 s idle, 10 s vanished client)     the rows are due again
 //	node dies with shards      its leases end                                             other nodes take them, with a new epoch
+//	node dies with awaited     the rows are scheduled, in doubt, due after at most        a later claim, with the same ring number
+//	rings                      clock.AwaitTimeout
 //	node dies, two-phase       the row is ringing with next_try_time at the claim's end   a later claim, with the same ring number
 //	node dies, at most once    the row stays rung, in doubt, and is in retry_report       a person, if at all
 //	a row cannot be read       the next claim ends it as dead; last_error names the       a person, by a set

@@ -6,15 +6,16 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Settlement is a row to write for one ring of a claim. A store writes it only while the row is as the claim wrote it.
+// Settlement is a row to write for one ring of a claim. A store writes it only while the row is as the claim, or its last settlement, wrote
+// it.
 type Settlement struct {
 	ID            int64
 	Generation    int64
-	Claimed       clock.RingRow // row as the claim wrote it
+	Claimed       clock.RingRow // row as the claim or its last settlement wrote it
 	clock.RingRow               // row to write
 }
 
-// Unchanged reports whether the row to write is the row that the claim wrote. It may need attempts all the same.
+// Unchanged reports whether the row to write is the row that is stored. It may need attempts all the same.
 func (s *Settlement) Unchanged() bool { return s.RingRow == s.Claimed }
 
 // Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard, ring_at, payload,
@@ -43,16 +44,25 @@ func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
 	}
 }
 
-func (r *ClaimRequest) settlement(ring *clock.Ring, row clock.RingRow) Settlement {
-	return Settlement{ID: ring.AlarmID, Generation: ring.Generation, Claimed: r.RowAfterClaim(ring), RingRow: row}
+func settlement(ring *clock.Ring, claimed, row clock.RingRow) Settlement {
+	return Settlement{ID: ring.AlarmID, Generation: ring.Generation, Claimed: claimed, RingRow: row}
 }
 
-// Settlements returns the rows to write for the fates: each row whose fate differs from the row that the claim wrote, and the rows of the
-// alarms in always.
-func (r *ClaimRequest) Settlements(rings []clock.Ring, fates []clock.Fate, always map[int64]bool) []Settlement {
+// RowsAfterClaim returns RowAfterClaim of each ring.
+func (r *ClaimRequest) RowsAfterClaim(rings []clock.Ring) []clock.RingRow {
+	rows := make([]clock.RingRow, len(rings))
+	for i := range rings {
+		rows[i] = r.RowAfterClaim(&rings[i])
+	}
+	return rows
+}
+
+// Settlements returns the rows to write for the fates: each row whose fate differs from the stored row, and the rows of the alarms in always.
+// claimed has the rows as the claim or its last settlement wrote them.
+func Settlements(rings []clock.Ring, claimed []clock.RingRow, fates []clock.Fate, always map[int64]bool) []Settlement {
 	var settlements []Settlement
 	for i := range rings {
-		if s := r.settlement(&rings[i], fates[i].RingRow); !s.Unchanged() || always[s.ID] {
+		if s := settlement(&rings[i], claimed[i], fates[i].RingRow); !s.Unchanged() || always[s.ID] {
 			settlements = append(settlements, s)
 		}
 	}
@@ -72,7 +82,7 @@ func (r *ClaimRequest) Confirmations(rings []clock.Ring) []Settlement {
 func (r *ClaimRequest) settlementsOf(rings []clock.Ring, row func(*clock.Ring) clock.RingRow) []Settlement {
 	settlements := make([]Settlement, len(rings))
 	for i := range rings {
-		settlements[i] = r.settlement(&rings[i], row(&rings[i]))
+		settlements[i] = settlement(&rings[i], r.RowAfterClaim(&rings[i]), row(&rings[i]))
 	}
 	return settlements
 }
@@ -99,7 +109,7 @@ type AlarmAttempt struct {
 
 // FateAttempts returns the attempts that the fates of the rings add, in the order to keep them. A ring adds at most two. The first
 // records the previous ring as unacknowledged, because this ring was sent or no ring is left. The second records the outcome of this
-// ring, unless the target has the ring or nothing was sent.
+// ring, unless the target has the ring, nothing was sent, or the reply is still awaited.
 func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []AlarmAttempt {
 	var attempts []AlarmAttempt
 	for i := range fates {
@@ -110,7 +120,7 @@ func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []A
 			}})
 		}
 		switch outcome.Kind {
-		case clock.Confirmed, clock.Unsent, clock.Untaken, clock.TooLate, clock.Unacknowledged:
+		case clock.Confirmed, clock.Unsent, clock.Untaken, clock.TooLate, clock.Unacknowledged, clock.Awaited:
 			continue
 		case clock.Unreadable:
 			outcome.Kind = clock.Refused
@@ -125,7 +135,7 @@ func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []A
 
 // closesPreviousRing reports whether the outcome shows that the previous ring stays unacknowledged.
 func closesPreviousRing(k clock.OutcomeKind) bool {
-	return !k.NotSent() && k != clock.TooLate && k != clock.Unreadable
+	return !k.NotSent() && k != clock.TooLate && k != clock.Unreadable && k != clock.Awaited
 }
 
 // Attempted returns the ids of the alarms with attempts.

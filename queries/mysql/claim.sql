@@ -91,6 +91,15 @@ WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc
 ORDER BY id
 FOR UPDATE;
 
+-- name: LockAwaited :many
+-- Locks the rows of awaited rings that have not changed since their settlement, in the order of id. No other write leaves a row scheduled and
+-- in doubt with this update_time.
+-- Index: primary key. Rows: a batch of rings.
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (sqlc.slice(ids)) AND state = 1 AND in_doubt = 1 AND update_time = sqlc.arg(update_time)
+ORDER BY id
+FOR UPDATE;
+
 -- name: LockTwoPhase :many
 -- Locks the rows that have not changed since TakeTwoPhase, in the order of id.
 -- Index: primary key. Rows: a batch of rings.

@@ -63,6 +63,7 @@ type claim struct {
 	tx SettleTx // open transaction of a held claim; nil: the claim has committed
 
 	rings      []clock.Ring
+	claimed    []clock.RingRow    // rows of the rings as the last settlement wrote them; nil before it: as the claim wrote them
 	ended      []store.EndedAlarm // committed, also by tries that failed later
 	ending     []store.EndedAlarm // written, and committed together with the rings
 	deferred   []int64

@@ -9,13 +9,14 @@ import (
 )
 
 // SettleTx is a transaction that settles one claim: the open transaction of a held claim, or another one. Its methods change only rows that
-// are still as the claim wrote them, and pass over rows that the claim has lost. They may send their statements with the COMMIT. An old
+// are still as Settlement.Claimed says, and pass over rows that the claim has lost. They may send their statements with the COMMIT. An old
 // build may settle too.
 type SettleTx interface {
 	Tx
 	// Confirm writes clock.ConfirmedRow to the rows of the rings of a two-phase claim (store.ClaimRequest.ConfirmsAtOnce).
 	Confirm(ctx context.Context, rings []clock.Ring) error
-	// Settle writes the rows, and adds the attempts of the rows that are still as the claim wrote them. It keeps the newest clock.MaxAttempts of each
+	// Settle writes the rows, and adds the attempts of the rows that are still as Settlement.Claimed says. All rows have the same state and
+	// update_time in Settlement.Claimed, because the claim or its last settlement wrote them all at one time. It keeps the newest clock.MaxAttempts of each
 	// alarm. Each alarm with attempts is in settled. Settle need not write a row that stays unchanged (Settlement.Unchanged).
 	Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error
 }
@@ -29,10 +30,35 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 		panic(fmt.Sprintf("engine: %d fates of %d rings", len(fates), len(c.rings)))
 	}
 	attempts := store.FateAttempts(c.rings, fates, now)
-	if c.ConfirmsAtOnce(c.rings, fates, attempts) {
+	if c.claimed == nil && c.ConfirmsAtOnce(c.rings, fates, attempts) {
 		return c.inSettleTx(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
 	}
-	return c.writeSettlements(ctx, "settle", c.Settlements(c.rings, fates, store.Attempted(attempts)), attempts)
+	claimed := c.claimed
+	if claimed == nil {
+		claimed = c.RowsAfterClaim(c.rings)
+	}
+	err := c.writeSettlements(ctx, "settle", store.Settlements(c.rings, claimed, fates, store.Attempted(attempts)), attempts)
+	if err == nil {
+		c.keepAwaited(fates)
+	}
+	return err
+}
+
+// keepAwaited keeps the rings whose fate is Awaited for the next settlement. The transaction of a held claim is over. Without such a ring
+// the claim stays as it is.
+func (c *claim) keepAwaited(fates []clock.Fate) {
+	var rings []clock.Ring
+	var claimed []clock.RingRow
+	for i := range fates {
+		if fates[i].Outcome.Kind == clock.Awaited {
+			ring := c.rings[i]
+			ring.Payload = nil // no settlement needs it, and many rings may wait
+			rings, claimed = append(rings, ring), append(claimed, fates[i].RingRow)
+		}
+	}
+	if len(rings) > 0 {
+		c.tx, c.rings, c.claimed = nil, rings, claimed
+	}
 }
 
 // Release gives the rings back. It rolls back a held claim, and restores the rows of a two-phase claim.

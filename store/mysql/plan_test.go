@@ -89,6 +89,10 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
+		{"settle: lock awaited", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.LockAwaited(ctx, db, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: 1})
+			return err
+		}, "PRIMARY", false, len(ids)},
 		{"claim: payloads", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListPayloads(ctx, db, ids)
 			return err

@@ -52,14 +52,18 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 	return t.d.settle(ctx, t.tx, without(settled, (*store.Settlement).Unchanged), attempts)
 }
 
-// lockUnchanged locks the rows that are still as the two-phase claim left them, and returns the set of their ids (LockOnce, LockTwoPhase).
+// lockUnchanged locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids (LockOnce,
+// LockTwoPhase, LockAwaited).
 func (t *claimTx) lockUnchanged(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
 	ids := engine.Column(settled, func(s *store.Settlement) int64 { return s.ID })
 	var found []int64
 	var err error
-	if t.request.Kind() == store.Once {
-		found, err = t.d.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: t.request.ClaimID, UpdateTime: int64(t.request.Now)})
-	} else {
+	switch claimed := &settled[0].Claimed; claimed.State {
+	case clock.Rung:
+		found, err = t.d.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: claimed.ClaimID, UpdateTime: int64(claimed.UpdateTime)})
+	case clock.Scheduled:
+		found, err = t.d.q.LockAwaited(ctx, t, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: int64(claimed.UpdateTime)})
+	default:
 		found, err = t.d.q.LockTwoPhase(ctx, t, dbsqlc.LockTwoPhaseParams{Ids: ids, ClaimEnd: int64(t.request.ClaimEnd())})
 	}
 	unchanged := make(map[int64]bool, len(found))

@@ -33,7 +33,7 @@ func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 // rows that it changes.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	params := settleParams(settled, attempts)
-	params.ClaimedAt = int64(t.request.Now)
+	params.ClaimedAt = int64(settled[0].Claimed.UpdateTime)
 	if err := t.q.SettleAlarms(ctx, &t.waiting, params); err != nil || len(attempts) == 0 {
 		return err
 	}

@@ -70,6 +70,8 @@ func cases() []testCase {
 		{name: "at-most-once alarms of a crashed node never ring again", claims: testAtMostOnceCrash},
 		{name: "release restores at-most-once rows", claims: testAtMostOnceRelease},
 		{name: "a repeated settlement changes nothing", claims: testSettledTwice},
+		{name: "late outcomes are written like outcomes in time", claims: testLateReplies},
+		{name: "late outcomes change no row that has changed", claims: testLateRepliesChangeNoOtherRow},
 		{name: "an old at-most-once ring changes no new generation", claims: testAtMostOnceSetAgain},
 		{name: "alarms in doubt outlive the retention", claims: testAtMostOncePurge},
 		{name: "due pages hold each row once and in order", plain: testDue},

@@ -218,6 +218,55 @@ func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids []int64) ([]Lis
 	return items, nil
 }
 
+const LockAwaited = `-- name: LockAwaited :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (/*SLICE:ids*/?) AND state = 1 AND in_doubt = 1 AND update_time = ?
+ORDER BY id
+FOR UPDATE
+`
+
+type LockAwaitedParams struct {
+	Ids        []int64
+	UpdateTime int64
+}
+
+// Locks the rows of awaited rings that have not changed since their settlement, in the order of id. No other write leaves a row scheduled and
+// in doubt with this update_time.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LockAwaited(ctx context.Context, db DBTX, arg LockAwaitedParams) ([]int64, error) {
+	query := LockAwaited
+	var queryParams []interface{}
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.UpdateTime)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LockDue = `-- name: LockDue :many
 SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
                  update_time, shard, max_rings, ack_timeout, delivery, priority, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
