@@ -150,6 +150,7 @@ type tally struct {
 	undelivered       int    // failed rings that were returned or are in doubt
 	silent            int    // failed rings without a reply: in doubt or untaken
 	refused           int    // failed rings that the target refused; one message may be to blame for all of them
+	awaited           int    // rings whose reply is late and awaited; not failed, unless blameLate counts them
 	reason            string // reason of the last failed ring
 }
 

@@ -39,7 +39,7 @@
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by four limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows
-//     and BatchBytes; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application
+//     and BatchBytes, and the batches whose late replies the lanes allow to await, without their payloads; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application
 //     may park one entry beyond maxParkedAll. The routes divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
 //     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
@@ -50,7 +50,10 @@
 //  12. The routes share Workers batches of healthy applications. One of these is reserved for each route. A slow target may take the
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
-//  13. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
+//  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
+//     clock.AwaitTimeout, which its lateClaim moves on. A lane with many late deliveries does not open, so a slow target gets no more rings than
+//     it confirms. Late replies make no application suspect. If the target works and does not reply to some rings, their applications are.
+//  14. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
 //     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
 //     is away or slow may fill the heap, but keep no other target's alarms out of it.
 //     Room that a route does not need is free for the others.
@@ -74,6 +77,9 @@
 // without a reply are not published over and over.
 //
 // Absent: also a suspect or held application becomes absent when the target stops accepting it.
+//
+// A ring without a reply makes its application suspect, so the quarantine repeats it. Such repetitions take at most QuarantineWorkers of a
+// route's workers.
 //
 // Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications with one
 // kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round
@@ -105,7 +111,12 @@
 //	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
 //	                                                                            at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
-//	no confirm in time        in doubt: the same ring again, not counted        the next confirm
+//	reply late, the lane can  awaited: written when it comes, up to lateLimit;  the late reply; if the process dies, any node
+//	wait                      no copy                                           after clock.AwaitTimeout
+//	no reply, the lane cannot in doubt: the same ring again, not counted        the next reply
+//	wait (quarantine, stream)
+//	target works, gives no    in doubt after some seconds; suspect              as for a queue without a reply
+//	reply to late rings
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
 //	                                                                            halved, and grow again with quick batches
 //	target, database or       batches near their time limits are halved, down   batches grow again while they use a quarter of

@@ -1013,7 +1013,7 @@ func TestSharesOfOneApplicationHaveOneTurn(t *testing.T) {
 func TestReofferedRowKeepsRank(t *testing.T) {
 	r := &result{}
 	rings := []clock.Ring{{AlarmID: 1, Priority: 7, LatestRingAt: clock.NoInstant}}
-	r.decideFates(rings, []clock.Outcome{{Kind: clock.Doubtful}}, 5)
+	r.decideFates(rings, []clock.Outcome{{Kind: clock.Doubtful}}, 5, clock.FateOf)
 	if len(r.reoffered) != 1 || r.reoffered[0].Rank != 2 {
 		t.Fatalf("again %+v", r.reoffered)
 	}

@@ -71,6 +71,10 @@ type Loop struct {
 	events        chan laneEvent    // changes of idle workers' lanes; unbuffered
 	earlyConfirms chan earlyConfirm // applications whose rings are all confirmed before their round ends
 	changed       chan struct{}     // capacity 1: a target has changed
+	lateTallies   chan lateTallies  // tallies of late outcomes; unbuffered
+	stopping      <-chan struct{}   // closed when Run must end; set by Run
+	lateClaims    sync.WaitGroup    // a goroutine for each claim with late rings
+	lateWrites    sync.Mutex        // late claims write one at a time
 
 	// owned by the goroutine of Run
 	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
@@ -93,7 +97,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time, feeder: deps.Feeder,
 		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
-		events:        make(chan laneEvent), changed: make(chan struct{}, 1),
+		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
@@ -108,10 +112,12 @@ func (l *Loop) Quarantined() (sample []Quarantined, all int) { return l.quaranti
 // maxSleep bounds every sleep, so that a step of a clock delays alarms by no more than that.
 const maxSleep = time.Second
 
-// Run rings until ctx ends. It returns when the batches under way are settled.
+// Run rings until ctx ends. It returns when the batches under way are settled, and late rings too.
 func (l *Loop) Run(ctx context.Context) error {
+	l.stopping = ctx.Done()
 	var workers sync.WaitGroup
-	defer workers.Wait() // for the batches under way; results has room for all of them
+	defer l.lateClaims.Wait() // after the workers, which begin them
+	defer workers.Wait()      // for the batches under way; results has room for all of them
 	defer l.crews.close()
 	for _, c := range l.crews.all {
 		l.showPace(c)
@@ -128,6 +134,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.complete(r)
 		case c := <-l.earlyConfirms:
 			l.quarantine.applyTally(c.application, tally{confirmed: c.rings}, time.Now(), true)
+		case t := <-l.lateTallies:
+			l.quarantine.applyTallies(t, false)
 		case e := <-l.events:
 			l.laneChanged(e)
 		case <-l.heap.Wake():

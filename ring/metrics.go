@@ -23,6 +23,8 @@ type metrics struct {
 	laneFailures   *prometheus.CounterVec
 	applications   *prometheus.GaugeVec
 	batchLimit     *prometheus.GaugeVec
+	awaited        prometheus.Gauge
+	lateReplies    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
@@ -58,6 +60,12 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		batchLimit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_ring_batch_limit", Help: "Most alarms in a batch, by target. It falls while batches near their time limits.",
 		}, []string{"target"}),
+		awaited: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "clockd_ring_awaited", Help: "Rings whose reply is late and still awaited. They are not published again meanwhile.",
+		}),
+		lateReplies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_ring_late_replies_total", Help: "Rings whose reply was late, by outcome. Each confirmed one was a copy avoided.",
+		}, []string{"outcome"}),
 	}
 	for _, kind := range clock.OutcomeKinds() {
 		m.rings.WithLabelValues(kind.String())
@@ -66,7 +74,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		m.laneFailures.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,
-		m.databaseErrors, m.applications, m.batchLimit, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
+		m.databaseErrors, m.applications, m.batchLimit, m.awaited, m.lateReplies, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
 		heapGauge(h, "in_flight", "Alarms in flight: taken from the heap to ring, or parked.", true))
 	return m
 }
@@ -96,6 +104,9 @@ func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 	var tries [clock.Untaken + 1]int
 	for i := range rings {
 		r, k := &rings[i], outcomes[i].Kind
+		if k == clock.Awaited {
+			continue // it counts when its outcome is known
+		}
 		tries[k]++
 		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes() == 0 && !r.InDoubt() {
 			m.lateness.Observe(now.Sub(r.RingAt).Seconds())
@@ -104,6 +115,15 @@ func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.I
 	for _, k := range clock.OutcomeKinds() {
 		if tries[k] > 0 {
 			m.rings.WithLabelValues(k.String()).Add(float64(tries[k]))
+		}
+	}
+}
+
+// lateReplied counts the outcomes of late rings.
+func (m *metrics) lateReplied(outcomes []clock.Outcome) {
+	for i := range outcomes {
+		if k := outcomes[i].Kind; k != clock.Awaited {
+			m.lateReplies.WithLabelValues(k.String()).Inc()
 		}
 	}
 }

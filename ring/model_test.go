@@ -346,13 +346,17 @@ type modelSettler struct {
 	db       *modelDB
 	request  store.ClaimRequest
 	rings    []clock.Ring
+	claimed  []clock.RingRow // rows of the rings as the last settlement wrote them; nil before it
 	twoPhase bool
 	ended    bool
 }
 
-// owns reports whether the row is still as the claim left it.
-func (s *modelSettler) owns(r *modelRow, ring *clock.Ring) bool {
+// owns reports whether the row of a ring is still as the claim or its last settlement left it.
+func (s *modelSettler) owns(r *modelRow, i int) bool {
+	ring := &s.rings[i]
 	switch {
+	case s.claimed != nil:
+		return r.Generation == ring.Generation && r.RingRow == s.claimed[i]
 	case s.request.AtMostOnce:
 		return r.Generation == ring.Generation && r.State == clock.Rung && r.InDoubt && r.ClaimID == s.request.ClaimID
 	case s.twoPhase:
@@ -376,17 +380,34 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 	}
 	for i := range s.rings {
 		r := s.db.rows[s.rings[i].AlarmID]
-		if !s.owns(r, &s.rings[i]) {
+		if !s.owns(r, i) {
 			continue
 		}
 		if commit {
 			r.RingRow, r.claim = fates[i].RingRow, ""
 		}
-		if !s.twoPhase && !s.request.AtMostOnce {
+		if !s.twoPhase && !s.request.AtMostOnce && s.claimed == nil {
 			r.locked = false
 		}
 	}
+	if err == nil {
+		s.keepAwaited(fates)
+	}
 	return err
+}
+
+// keepAwaited keeps the awaited rings for the next settlement, if there are any.
+func (s *modelSettler) keepAwaited(fates []clock.Fate) {
+	var rings []clock.Ring
+	var claimed []clock.RingRow
+	for i := range fates {
+		if fates[i].Outcome.Kind == clock.Awaited {
+			rings, claimed = append(rings, s.rings[i]), append(claimed, fates[i].RingRow)
+		}
+	}
+	if len(rings) > 0 {
+		s.rings, s.claimed = rings, claimed
+	}
 }
 
 func (s *modelSettler) Release(ctx context.Context) error {
@@ -399,7 +420,7 @@ func (s *modelSettler) Release(ctx context.Context) error {
 		switch {
 		case !s.twoPhase && !s.request.AtMostOnce:
 			r.locked = false
-		case err == nil && s.owns(r, &s.rings[i]):
+		case err == nil && s.owns(r, i):
 			r.RingRow, r.claim = s.rings[i].Before, ""
 		}
 	}
@@ -408,7 +429,7 @@ func (s *modelSettler) Release(ctx context.Context) error {
 
 // end checks that a held transaction ends once. The outcome of a committed claim may be written again after an error.
 func (s *modelSettler) end() {
-	if s.ended && !s.twoPhase && !s.request.AtMostOnce {
+	if s.ended && !s.twoPhase && !s.request.AtMostOnce && s.claimed == nil {
 		panic("a claim settled twice")
 	}
 	s.ended = true
@@ -432,6 +453,8 @@ type modelTarget struct {
 	changed chan struct{}
 	latency time.Duration
 	perRing time.Duration // time from one confirm of a delivery to the next
+	late    time.Duration // time from a delivery to its replies, if the lane may wait for late replies; 0: the replies are in time
+	stuck   bool          // late rings are stuck
 
 	mu        sync.Mutex
 	down      error
@@ -443,6 +466,7 @@ type modelTarget struct {
 	closed    int
 	lanes     int
 	openCalls int // calls of Open
+	parked    int // deliveries whose late replies are awaited
 
 	openBlocks         bool // Open blocks
 	openFails          bool // Open fails
@@ -563,8 +587,84 @@ func (l *modelLane) Close() error {
 	return nil
 }
 
+// deliverLate publishes the rings, waits until the reply limit, and hands the rings to limits.Await.
+func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	l.target.mu.Lock()
+	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late), final: make([]clock.Outcome, len(rings))}
+	for i := range rings {
+		l.target.rungs = append(l.target.rungs, rung{
+			id: rings[i].MessageID(), alarm: rings[i].AlarmID, application: rings[i].Application, at: l.target.clock.now(), ringAt: rings[i].RingAt,
+			kind: clock.Awaited, atMostOnce: rings[i].Delivery == clock.AtMostOnce,
+		})
+	}
+	l.target.parked++
+	l.target.mu.Unlock()
+	time.Sleep(time.Until(limits.ReplyBy))
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	l.target.breakLane(l)
+	limits.Await(late)
+	outcomes := make([]clock.Outcome, len(rings))
+	for i := range outcomes {
+		outcomes[i].Kind = clock.Awaited
+	}
+	return outcomes
+}
+
+// modelLate are the rings of a delivery whose replies are late.
+type modelLate struct {
+	target  *modelTarget
+	rings   []clock.Ring
+	replies time.Time       // time of the replies
+	final   []clock.Outcome // outcomes that are known; zero: none yet
+	ended   bool
+}
+
+func (l *modelLate) Outcomes() []clock.Outcome {
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	outcomes := make([]clock.Outcome, len(l.rings))
+	for i := range l.rings {
+		if f := &l.final[i]; f.Kind == 0 && !l.ended && !time.Now().Before(l.replies) {
+			f.Kind = cmp.Or(l.target.outcomes[l.rings[i].Application], clock.Confirmed)
+			f.Reason = "late: " + f.Kind.String()
+		}
+		outcomes[i] = l.final[i]
+		if outcomes[i].Kind == 0 {
+			outcomes[i].Kind = clock.Awaited
+		}
+	}
+	return outcomes
+}
+
+func (l *modelLate) Stuck() bool {
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	return l.target.stuck
+}
+
+func (l *modelLate) End() {
+	_ = l.Outcomes()
+	l.target.mu.Lock()
+	defer l.target.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	l.target.parked--
+	for i := range l.final {
+		if l.final[i].Kind == 0 {
+			l.final[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "no late reply"}
+		}
+	}
+}
+
 func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
+	if l.target.late > 0 && limits.Await != nil {
+		l.target.mu.Unlock()
+		return l.deliverLate(rings, limits)
+	}
 	outcomes := make([]clock.Outcome, len(rings))
 	until, refused := time.Now().Add(l.target.latency), false
 	for i := range rings {

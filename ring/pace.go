@@ -1,6 +1,11 @@
 package ring
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
 
 // pace bounds the rows of a route's batches, so that a batch stays within its time limits also while the target, the database or this
 // machine is slow. A batch beyond its limits is worse than slow: its rings are in doubt or its claim fails, and the repetition adds to the
@@ -29,12 +34,12 @@ const (
 
 func newPace(batchRows int) pace { return pace{full: batchRows, rows: batchRows} }
 
-// note adjusts the bound after a batch with that load. handedOut is the number of decreases at the time when the batch was handed out: a
-// batch from before a decrease does not lead to another one.
-func (p *pace) note(load float64, handedOut int) {
+// note adjusts the bound after a batch with that load. decreasesBefore is the value of decreases when the batch was handed out: a batch from
+// before a decrease does not lead to another one.
+func (p *pace) note(load float64, decreasesBefore int) {
 	switch {
 	case load >= slowLoad && p.rows > leastPacedRows:
-		p.decrease(handedOut, leastPacedRows)
+		p.decrease(decreasesBefore, leastPacedRows)
 	case load <= easyLoad:
 		p.rows = min(p.full, p.rows+max(1, p.full/paceSteps))
 	}
@@ -42,14 +47,25 @@ func (p *pace) note(load float64, handedOut int) {
 
 // noteFailure adjusts the bound after a batch that failed in the database. The database may be too slow to claim so many rows within
 // Config.WriteTimeout, and would then fail every batch.
-func (p *pace) noteFailure(handedOut int) { p.decrease(handedOut, 1) }
+func (p *pace) noteFailure(decreasesBefore int) { p.decrease(decreasesBefore, 1) }
 
 // decrease halves the bound, but not below least.
-func (p *pace) decrease(handedOut, least int) {
-	if handedOut == p.decreases {
+func (p *pace) decrease(decreasesBefore, least int) {
+	if decreasesBefore == p.decreases {
 		p.rows = max(least, p.rows/2)
 		p.decreases++
 	}
+}
+
+// replyLoad returns the load of a batch that waited for its replies. If all replies came in time, the batch is not smaller next time, even if
+// the last one came late: it may be the reply to a slow application, which takes as long in a small batch.
+func replyLoad(took, limit time.Duration, outcomes []clock.Outcome) float64 {
+	load := loadOf(took, limit)
+	withoutReply := func(o clock.Outcome) bool { return o.Kind == clock.Awaited || o.Kind == clock.Doubtful }
+	if !slices.ContainsFunc(outcomes, withoutReply) {
+		load = min(load, (easyLoad+slowLoad)/2)
+	}
+	return load
 }
 
 // loadOf returns the part of a time limit that was used.

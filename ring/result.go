@@ -67,6 +67,9 @@ func (t *tally) add(o clock.Outcome) {
 		return
 	case clock.Unsent:
 		return
+	case clock.Awaited:
+		t.awaited++
+		return
 	case clock.Refused:
 		t.refused++
 	case clock.Returned:
@@ -82,6 +85,26 @@ func (t *tally) add(o clock.Outcome) {
 	t.reason = o.Reason
 }
 
+// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, but every ring of at
+// least half of the applications in the batch was. Then the application's queue is slow, not the target.
+func (r *result) blameLate() {
+	whole := 0
+	for _, t := range r.tallies {
+		if t.awaited == 0 && t.failed == 0 && t.confirmed > 0 {
+			whole++
+		}
+	}
+	if whole == 0 || 2*whole < len(r.tallies) {
+		return
+	}
+	for _, t := range r.tallies {
+		if t.awaited > 0 && t.confirmed == 0 {
+			t.failed, t.silent, t.undelivered = t.failed+t.awaited, t.silent+t.awaited, t.undelivered+t.awaited
+			t.reason = "no reply in time, while the rings of other applications were confirmed"
+		}
+	}
+}
+
 // unsent returns the number of rings that never left this process.
 func unsent(outcomes []clock.Outcome) int {
 	n := 0
@@ -93,9 +116,12 @@ func unsent(outcomes []clock.Outcome) int {
 	return n
 }
 
+// fateFunc is clock.FateOf or clock.LateFateOf.
+type fateFunc func(ring *clock.Ring, outcome clock.Outcome, now clock.Instant) clock.Fate
+
 // decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were refused, it
 // is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
-func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) []clock.Fate {
+func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant, fateOf fateFunc) []clock.Fate {
 	refused := 0
 	for i := range outcomes {
 		if outcomes[i].Kind == clock.Refused {
@@ -107,8 +133,8 @@ func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now c
 		if o.Kind == clock.Refused && refused > 1 {
 			o.Kind = clock.Doubtful
 		}
-		fates[i] = clock.FateOf(&rings[i], o, now)
-		if next := fates[i].NextTryTime; next != clock.NoInstant {
+		fates[i] = fateOf(&rings[i], o, now)
+		if next := fates[i].NextTryTime; next != clock.NoInstant && o.Kind != clock.Awaited {
 			r.reoffered = append(r.reoffered, store.Due{
 				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].Priority), Shard: rings[i].Shard,
 				Application: rings[i].Application,

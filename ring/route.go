@@ -63,4 +63,6 @@ func validatePair(a, b *Route) error {
 
 // Connections returns the number of database connections that the claims of that many routes use at once, at most. workers is
 // Config.Workers.
-func Connections(workers, routes int) int { return workers + routes*QuarantineWorkers }
+func Connections(workers, routes int) int {
+	return workers + routes*QuarantineWorkers + lateConnections
+}

@@ -34,8 +34,8 @@ type Lane interface {
 	// Deliver hands over all rings and waits for their outcomes, at most until limits.ReplyBy plus some milliseconds. It returns
 	// one outcome per ring, in order. It leaves nothing behind that could hand over a ring later: no byte of a ring is written
 	// after limits.WriteBy. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
-	// without a written byte are Unsent, the rest Doubtful. Deliver does not open the lane: rings of a lane that is not open are
-	// Unsent.
+	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy the rest may be Awaited instead (limits.Await). Deliver does
+	// not open the lane: rings of a lane that is not open are Unsent.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
 	// Close frees the lane's resources. No method may be called after it.
 	Close() error
@@ -48,9 +48,25 @@ type Limits struct {
 	// OnConfirmed is called with the index of a confirmed ring, while Deliver still waits for other rings. The confirmation must be
 	// certain, and the call comes soon after it. Deliver calls it on its own goroutine. A lane may leave out calls. Nil: no calls.
 	OnConfirmed func(ring int)
+	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on its own
+	// goroutine, at the reply limit. The outcomes of these rings are then Awaited, and the lane must be opened again. A lane that cannot
+	// wait for late replies never calls it. Nil: no ring is awaited.
+	Await func(late LateRings)
 	// Suspended returns the time for which the machine has been suspended since the claim began. WriteBy is that much earlier.
 	// Nil: suspensions do not count.
 	Suspended func() time.Duration
+}
+
+// LateRings are the rings of one delivery whose replies are late. One goroutine at a time may use them. They hold resources of the lane
+// until End is called.
+type LateRings interface {
+	// Outcomes returns the outcomes of all rings of the delivery, in order, as far as they are known now. The others are Awaited. The first
+	// outcome of a ring that is not Awaited is final.
+	Outcomes() []clock.Outcome
+	// Stuck reports whether the target works, but gives no reply to these rings. Then a queue of theirs is at fault.
+	Stuck() bool
+	// End ends the wait. Afterwards Outcomes has no Awaited ring: rings without a reply are Doubtful.
+	End()
 }
 
 // Late reports whether WriteBy has passed, so that no byte of a ring may be written.

@@ -136,14 +136,22 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	if len(claim.Rings) == 0 {
 		return r, claim.AtMostOnce
 	}
-	outcomes := w.deliver(ctx, claim.Rings, Limits{
+	limits := Limits{
 		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
 		Suspended: suspendedSince,
-	})
-	if r.quarantined == nil { // a round of the quarantine may wait for a silent application, whatever its size
-		r.load = max(r.load, loadOf(time.Since(began), w.loop.cfg.ReplyTimeout))
 	}
-	w.settle(ctx, &r, &delivery{claim, outcomes, atMostOnce || w.crew.twoPhase, began})
+	var late LateRings
+	if r.quarantined == nil { // the quarantine finds out which queues do not reply: it neither awaits them nor becomes slower
+		limits.Await = func(rings LateRings) { late = rings }
+	}
+	d := &delivery{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
+	if r.quarantined == nil {
+		r.load = max(r.load, replyLoad(time.Since(began), w.loop.cfg.ReplyTimeout, d.outcomes))
+	}
+	w.settle(ctx, &r, d)
+	if late != nil {
+		w.awaitLate(&r, d, late)
+	}
 	return r, claim.AtMostOnce
 }
 
@@ -211,6 +219,10 @@ type delivery struct {
 	outcomes  []clock.Outcome // one per ring, in the order of Claim.Rings
 	committed bool            // the claim was committed before the delivery
 	began     time.Time       // begin of the claim
+
+	fates     []clock.Fate  // as settled; nil after a release
+	writtenAt clock.Instant // the time that was settled with
+	settledAt time.Time     // local time before the settlement
 }
 
 // settle writes the outcomes. It notes in r the tallies, the rows that ring again, and the released entries.
@@ -220,6 +232,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
 	}
 	r.countOutcomes(d.Rings, d.outcomes)
+	r.blameLate()
 	w.loop.metrics.rung(d.Rings, d.outcomes, now)
 	settling := time.Now()
 	if unsent(d.outcomes) == len(d.outcomes) {
@@ -227,8 +240,8 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		r.err = w.finish(ctx, d, d.Settler.Release)
 	} else {
 		now = max(now, d.Rings[0].RungAt+1) // a later update_time tells a settled row from a row as the claim wrote it
-		fates := r.decideFates(d.Rings, d.outcomes, now)
-		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, fates) })
+		d.fates, d.writtenAt, d.settledAt = r.decideFates(d.Rings, d.outcomes, now, clock.FateOf), now, settling
+		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, d.fates) })
 	}
 	r.settleFailed = r.err != nil
 	r.load = max(r.load, loadOf(time.Since(settling), clock.IdleInTransaction-w.loop.cfg.ReplyTimeout))

@@ -69,7 +69,7 @@ func (c *control) connect(ctx context.Context) error {
 // probe publishes messages that no queue is bound for, and waits for their confirms. It waits for ProbeTimeout, and longer while the broker
 // reports the connection as blocked.
 func (c *control) probe(ctx context.Context) error {
-	doubts := c.s.health.doubtCount()
+	doubts, began := c.s.health.doubtCount(), time.Now()
 	timer := time.NewTimer(c.s.cfg.ProbeTimeout)
 	defer timer.Stop()
 	var confirms [probeMessages]*amqp.DeferredConfirmation
@@ -86,7 +86,7 @@ func (c *control) probe(ctx context.Context) error {
 			return err
 		}
 	}
-	c.recordPass(doubts)
+	c.recordPass(doubts, began)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (c *control) failed(ctx context.Context, err error) error {
 }
 
 // recordPass records a confirmed probe. The returns of the probe have arrived before its confirms.
-func (c *control) recordPass(doubts int) {
+func (c *control) recordPass(doubts int, began time.Time) {
 	c.swallowed = !drain(c.ch.returns)
 	warnings := c.declared
 	if c.swallowed {
@@ -142,7 +142,7 @@ func (c *control) recordPass(doubts int) {
 		c.s.log.Info("broker is usable", "broker", c.s.address)
 	}
 	c.established = true
-	c.s.health.probePassed(doubts)
+	c.s.health.probePassed(doubts, began)
 }
 
 // wait returns nil at the time of the next probe. An error ends the connection.

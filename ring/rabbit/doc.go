@@ -49,8 +49,9 @@
 //  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery. It writes all other
 //     frames at once (handshake, heartbeat, close). A frame of the library that arrives during a delivery leaves with the delivery, between
 //     two messages. Frames stay whole, and no message follows the close of its channel.
-//  6. A channel with an unresolved ring is never used again. Its socket is reset, so that the operating system drops buffered bytes, and the
-//     broker never reads them.
+//  6. A channel with an unresolved ring is never used for another ring. Its link is parked: the delivery waits for late confirms, returns and
+//     faults there (parked.go), and the lane opens another link. A lane has at most maxParked parked links. If the caller does not wait, or ends
+//     the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never reads them.
 //  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that began after the
 //     doubt.
 //  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
@@ -89,17 +90,21 @@
 //	connections open slowly          lanes are opened before claims, each in at     nothing: rings wait for the lane, and are
 //	                                 most DialTimeout                               late by the time of its opening
 //	connections of lanes are cut     no claim begins without a lane                 ring.Loop opens lanes again, with backoff
-//	broker stopped, network cut      in doubt at limits.ReplyBy; unusable when a    probe or heartbeat fails, Run dials
-//	                                 probe has no confirm in ProbeTimeout           again
-//	memory or disk alarm             in doubt at limits.ReplyBy, unusable at once;  the probe, blocked as well, is
-//	                                 the lane gives up its connection               confirmed after the alarm
+//	broker stopped, network cut      awaited from limits.ReplyBy until the link     probe or heartbeat fails, Run dials
+//	                                 ends, then in doubt; unusable when a probe     again
+//	                                 has no confirm in ProbeTimeout
+//	broker slow                      awaited from limits.ReplyBy, on a parked link  late confirms
+//	memory or disk alarm             awaited from limits.ReplyBy, unusable at once  the probe, blocked as well, is
+//	                                                                                confirmed after the alarm
 //	write stalls                     the wire breaks at limits.WriteBy: rings       the lane is opened again
 //	                                 without a written byte are unsent, other
 //	                                 rings in doubt
 //	process stopped over the limit   the wire refuses to write: unsent              the lane is opened again
 //	no queue bound                   returned, with 312 NO_ROUTE                    the application binds a queue
 //	queue full (reject-publish)      nacked                                         the application consumes
-//	quorum queue without majority    in doubt at limits.ReplyBy, only its rings     the cluster regains its majority
+//	quorum queue without majority    stuck: in doubt stuckAfter after               the cluster regains its majority
+//	                                 limits.ReplyBy; in the quarantine in doubt
+//	                                 at limits.ReplyBy, only its rings
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,6 +23,7 @@ type health struct {
 	mu          sync.Mutex
 	downReason  string              // reason why the control connection is down, "" if it is up
 	doubtReason string              // reason why the next probe must pass first, "" without a doubt
+	passed      time.Time           // begin of the last probe that passed; zero: none has
 	doubts      int                 // number of doubts so far; a probe clears only doubts from before its begin
 	blocked     map[*link]string    // blocked links, with the broker's reason
 	verdict     error               // the result of Usable
@@ -70,15 +72,23 @@ func (h *health) doubtCount() int {
 	return h.doubts
 }
 
-// probePassed records that a probe of the control connection has passed. doubtsBefore is the doubtCount at the begin of the probe.
-func (h *health) probePassed(doubtsBefore int) {
+// probePassed records that a probe of the control connection has passed. doubtsBefore is the doubtCount at the begin of the probe, began the
+// time.
+func (h *health) probePassed(doubtsBefore int, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.downReason = ""
+	h.downReason, h.passed = "", began
 	if doubtsBefore == h.doubts {
 		h.doubtReason = ""
 	}
 	h.update()
+}
+
+// passedSince reports whether a probe has passed that began after the time.
+func (h *health) passedSince(t time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.passed.After(t)
 }
 
 func (h *health) block(l *link, why string) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
@@ -23,17 +24,17 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 		}
 	}
 	want("not connected", false)
-	h.probePassed(h.doubtCount())
+	h.probePassed(h.doubtCount(), time.Now())
 	want("", true)
-	h.probePassed(h.doubtCount())
+	h.probePassed(h.doubtCount(), time.Now())
 	want("", false)
 
 	before := h.doubtCount()
 	h.raiseDoubt("missing")
 	want("missing", true)
-	h.probePassed(before) // a probe that began before the doubt
+	h.probePassed(before, time.Now()) // a probe that began before the doubt
 	want("missing", false)
-	h.probePassed(h.doubtCount())
+	h.probePassed(h.doubtCount(), time.Now())
 	want("", true)
 
 	a, b := &link{}, &link{}
@@ -41,7 +42,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 	h.block(b, "memory")
 	want("memory", true)
 	h.unblock(a)
-	h.probePassed(h.doubtCount())
+	h.probePassed(h.doubtCount(), time.Now())
 	want("memory", false)
 	h.unblock(b)
 	h.unblock(b)
@@ -53,7 +54,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 	want("disk", true)
 	h.unblock(a)
 	want("gone", false)
-	h.probePassed(h.doubtCount())
+	h.probePassed(h.doubtCount(), time.Now())
 	want("", true)
 }
 

@@ -19,23 +19,13 @@ const minReturns = 1024
 
 // lane owns one connection with one channel. Open opens both; Deliver opens neither. One goroutine uses a lane.
 type lane struct {
-	s        *Session
-	encoder  *messageEncoder
-	link     *link        // nil: not opened yet, or abandoned
-	ch       *channel     // the lane's own channel on link; nil: not open
-	sides    []*channel   // side channels on link, for deliveries with a channel for each application
-	channels []*channel   // the channels of the delivery under way
-	rings    []clock.Ring // the rings of the delivery under way
-	batch    []ringState  // one for each ring; the memory is reused
-	watchers sync.WaitGroup
-}
+	delivery // the delivery under way. Its link is nil if the lane was not opened yet, or if its link was abandoned or parked
 
-// ringState is the state of one ring during a delivery.
-type ringState struct {
-	ch      *channel      // the channel that publishes the ring
-	tag     uint64        // delivery tag; 0: not published
-	mark    int64         // position in the wire's stream at or shortly before the message's begin
-	outcome clock.Outcome // zero: unresolved
+	encoder  *messageEncoder
+	ch       *channel      // the lane's own channel on link; nil: not open
+	sides    []*channel    // side channels on link, for deliveries with a channel for each application
+	places   parkingPlaces // of parked deliveries, each with a connection
+	watchers sync.WaitGroup
 }
 
 // errStopped is the reason for unsent rings if the caller's context has ended.
@@ -44,13 +34,14 @@ var errStopped = errors.New("stopped before the ring was sent")
 var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session) *lane {
-	return &lane{s: s, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
+	return &lane{delivery: delivery{s: s}, places: parkingPlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
 }
 
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
 var errNotOpen = errors.New("the lane to the broker is not open")
 
-// Open connects and opens the channel. Both together take at most DialTimeout; see ring.Lane.
+// Open connects and opens the channel. It waits for a place if many deliveries are parked. All together takes at most DialTimeout; see
+// ring.Lane.
 func (l *lane) Open(ctx context.Context, size int) error {
 	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.DialTimeout)
 	defer cancel()
@@ -58,6 +49,9 @@ func (l *lane) Open(ctx context.Context, size int) error {
 		l.abandon()
 	}
 	if l.link == nil {
+		if err := l.places.awaitFree(ctx); err != nil {
+			return err
+		}
 		link, err := l.s.dial(ctx, roleLane, &l.watchers)
 		if err != nil {
 			l.s.requestProbe()
@@ -101,11 +95,13 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		l.setUnresolved(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
 	} else {
 		l.awaitConfirms(replyCtx, limits.OnConfirmed)
-		l.resolve(ctx, replyCtx)
+		l.resolve(ctx, replyCtx, limits.Await != nil)
 	}
-	outcomes := make([]clock.Outcome, len(rings))
-	for i := range l.batch {
-		outcomes[i] = l.batch[i].outcome
+	l.s.flow.note(&l.delivery, nil)
+	outcomes := l.outcomes()
+	if l.unresolved() > 0 {
+		limits.Await(l.park())
+		return outcomes
 	}
 	l.rings = nil
 	clear(l.batch)
@@ -269,19 +265,7 @@ func (l *lane) awaitConfirms(ctx context.Context, onConfirmed func(ring int)) {
 	for _, ch := range l.channels {
 		l.awaitChannel(ctx, ch, ticks, onConfirmed)
 	}
-	for i := range l.batch {
-		t := &l.batch[i]
-		if t.tag == 0 || t.outcome.Kind == clock.Returned {
-			continue
-		}
-		switch t.ch.confirms.get(t.tag) {
-		case acked:
-			t.outcome.Kind = clock.Confirmed
-		case nacked:
-			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
-		case unconfirmed:
-		}
-	}
+	l.noteConfirms()
 	l.s.metrics.confirmWait.Observe(time.Since(began).Seconds())
 }
 
@@ -322,104 +306,35 @@ func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	}
 }
 
-const nackReason = "basic.nack: the broker refused the message (a queue that is full and rejects, or that failed)"
-
-// resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring stays in doubt. ctx is
-// the caller's context; replyCtx ends at the reply limit.
-func (l *lane) resolve(ctx, replyCtx context.Context) {
+// resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring stays in doubt. With mayWait
+// it leaves rings unresolved whose confirm may still come: then the lane must be parked. ctx is the caller's context; replyCtx ends at the
+// reply limit.
+func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	l.resolveReturned()
 	if l.unresolved() == 0 {
 		return
 	}
 	l.resolveUnsent()
-	if l.resolveFaulted(replyCtx); l.unresolved() == 0 {
+	l.drop(l.resolveFaulted(replyCtx))
+	if l.unresolved() == 0 {
 		return
 	}
-	l.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: l.doubtReason(ctx, replyCtx)})
+	reason := l.doubtReason(ctx, replyCtx)
+	if mayWait && ctx.Err() == nil && !l.link.conn.IsClosed() && l.link.wire.failure() == nil {
+		return
+	}
+	l.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: reason})
 	l.abandon()
 }
 
-// resolveFaulted sets the outcomes of unresolved rings on channels that the broker has closed, and drops these channels. Open opens the
-// lane's own channel again; a later delivery opens side channels.
-func (l *lane) resolveFaulted(replyCtx context.Context) {
-	for _, ch := range l.channels {
-		fault := ch.fault(replyCtx, l.link)
-		if fault == nil {
-			continue
-		}
-		outcome := l.channelFault(fault)
-		for i := range l.batch {
-			if t := &l.batch[i]; t.ch == ch && t.outcome.Kind == 0 {
-				t.outcome = outcome
-			}
-		}
+// drop forgets channels that the broker has closed. Open opens the lane's own channel again; a later delivery opens side channels.
+func (l *lane) drop(closed []*channel) {
+	for _, ch := range closed {
 		if ch == l.ch {
 			l.ch = nil
 		}
 		l.sides = slices.DeleteFunc(l.sides, func(side *channel) bool { return side == ch })
 	}
-}
-
-// resolveReturned sets the outcomes of returned rings. A return proves that no queue has the message, even if the broker acks it.
-func (l *lane) resolveReturned() {
-	var index map[string]int
-	for _, ch := range l.channels {
-		for r, some := ch.nextReturn(); some; r, some = ch.nextReturn() {
-			if index == nil {
-				index = l.indexByMessageID()
-			}
-			if i, ours := index[r.MessageId]; ours {
-				l.batch[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
-			}
-		}
-	}
-}
-
-func (l *lane) indexByMessageID() map[string]int {
-	index := make(map[string]int, len(l.batch))
-	for i := range l.batch {
-		if l.batch[i].tag != 0 {
-			index[l.rings[i].MessageID()] = i
-		}
-	}
-	return index
-}
-
-func returnReason(r amqp.Return) string {
-	if r.ReplyCode == amqp.NoRoute {
-		return fmt.Sprintf("%d %s: no queue is bound to exchange %q with routing key %q", r.ReplyCode, r.ReplyText, r.Exchange, r.RoutingKey)
-	}
-	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
-}
-
-// resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken, because endDelivery has
-// not sent it. So no byte of the ring can leave any more.
-func (l *lane) resolveUnsent() {
-	sent, reason := l.link.wire.sent(), "not sent: the channel was closed"
-	if err := l.link.wire.failure(); err != nil {
-		reason = "not sent: " + err.Error()
-	}
-	for i := range l.batch {
-		t := &l.batch[i]
-		if t.outcome.Kind == 0 && (t.tag == 0 || sent <= t.mark) {
-			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: reason}
-		}
-	}
-}
-
-// channelFault returns the outcome of unresolved rings on a channel that the broker has closed. It tells the session about the fault.
-func (l *lane) channelFault(fault *amqp.Error) clock.Outcome {
-	l.s.metrics.errors.WithLabelValues(kindChannel).Inc()
-	reason := describe(fault).Error()
-	switch fault.Code {
-	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
-		return clock.Outcome{Kind: clock.Refused, Reason: reason}
-	case amqp.NotFound, amqp.AccessRefused:
-		l.s.requestReconnect(reason)
-	default:
-		l.s.requestProbe()
-	}
-	return clock.Outcome{Kind: clock.Doubtful, Reason: reason}
 }
 
 // doubtReason returns the reason why rings on open channels have no confirm. It tells the session.
@@ -444,26 +359,7 @@ func (l *lane) doubtReason(ctx, replyCtx context.Context) string {
 	default:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		l.s.requestProbe()
-		return "no confirm in time"
-	}
-}
-
-func (l *lane) unresolved() int {
-	n := 0
-	for i := range l.batch {
-		if l.batch[i].outcome.Kind == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// setUnresolved gives an outcome to all rings without an outcome.
-func (l *lane) setUnresolved(outcome clock.Outcome) {
-	for i := range l.batch {
-		if l.batch[i].outcome.Kind == 0 {
-			l.batch[i].outcome = outcome
-		}
+		return lateReason
 	}
 }
 
@@ -473,7 +369,8 @@ func (l *lane) abandon() {
 	l.link, l.ch, l.sides = nil, nil, nil
 }
 
-// Close closes the connection and waits for its goroutines. It takes at most closeTimeout and a little more.
+// Close closes the connection and waits for its goroutines, and for the end of parked deliveries. Without those it takes at most closeTimeout
+// and a little more.
 func (l *lane) Close() error {
 	if l.link != nil {
 		l.link.close()

@@ -235,7 +235,7 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	replyCtx, cancel := context.WithTimeout(t.Context(), hangGuard)
 	defer cancel()
 	l.awaitConfirms(replyCtx, nil)
-	l.resolve(t.Context(), replyCtx)
+	l.resolve(t.Context(), replyCtx, false)
 	for i := range l.batch {
 		if l.batch[i].outcome.Kind != clock.Unsent {
 			t.Fatalf("outcome %+v, want unsent", l.batch[i].outcome)
@@ -339,7 +339,9 @@ func TestCancelledDeliveryIsInDoubt(t *testing.T) {
 	wire := l.link.wire
 	before := wire.sent()
 	delivered := make(chan []clock.Outcome, 1)
-	go func() { delivered <- l.Deliver(ctx, rings("shop", 5), within(2*hangGuard, 3*hangGuard)) }()
+	limits := within(2*hangGuard, 3*hangGuard)
+	limits.Await = func(ring.LateRings) { t.Error("rings are awaited after the caller has left") }
+	go func() { delivered <- l.Deliver(ctx, rings("shop", 5), limits) }()
 	eventually(t, hangGuard, "the rings are written", func() bool { return wire.sent() > before })
 	cancel()
 	wantAll(t, <-delivered, clock.Doubtful)

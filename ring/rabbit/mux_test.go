@@ -13,7 +13,7 @@ import (
 )
 
 // confirmCases lists sequences of frames that a broker may send for six messages. In want, c is confirmed, n nacked, r returned, x refused,
-// d in doubt.
+// d in doubt, a awaited.
 var confirmCases = []struct {
 	name string
 	back bool // the broker returns the last message first
@@ -64,6 +64,7 @@ func join(parts ...[]frame) (frames []frame) {
 
 var outcomeLetters = map[clock.OutcomeKind]byte{
 	clock.Confirmed: 'c', clock.Nacked: 'n', clock.Returned: 'r', clock.Refused: 'x', clock.Doubtful: 'd', clock.Unsent: 'u',
+	clock.Awaited: 'a',
 }
 
 func spell(outcomes []clock.Outcome) string {

@@ -89,7 +89,7 @@ func (s *scriptedBroker) lane(gather int) *lane {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	session.health.probePassed(0)
+	session.health.probePassed(0, time.Now())
 	return laneOf(s.tb, session)
 }
 

@@ -26,6 +26,7 @@ type Session struct {
 	log        *slog.Logger
 	metrics    *metrics
 	health     *health
+	flow       flow
 
 	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
 	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange

@@ -1,0 +1,207 @@
+package ring
+
+import (
+	"context"
+	"slices"
+	"time"
+	"unique"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+const (
+	// lateLook is the time between two looks at the late rings of a claim.
+	lateLook = 200 * time.Millisecond
+	// lateLimit is the longest wait for a late reply.
+	lateLimit = 10 * time.Minute
+	// lateStopLimit is the longest wait for late replies after the process was told to stop.
+	lateStopLimit = 2 * time.Second
+	// lateSettleLimit bounds one settlement of late rings.
+	lateSettleLimit = clock.IdleInTransaction
+	// lateConnections is the number of database connections that all late claims together use.
+	lateConnections = 1
+)
+
+// lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
+// known, and moves the time at which the other rings are due again. So no ring is published a second time while its reply may come. If the
+// process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
+// reply to these rings, after lateLimit, and soon after the process is told to stop: the rings are then in doubt, and due at once.
+type lateClaim struct {
+	loop     *Loop
+	crew     *crew
+	settler  store.Settler
+	late     LateRings
+	rings    []clock.Ring  // rings without a final outcome, as settler has them
+	fates    []clock.Fate  // of these rings, as last written
+	indexes  []int         // of these rings in the delivery
+	written  clock.Instant // database time of the last settlement
+	dueAgain time.Time     // local time at which the rows of these rings are due again
+	ends     time.Time     // local time at which the wait ends
+	stopping bool
+	failed   *lateSettlement // a settlement that failed and is repeated; nil: none
+}
+
+// lateSettlement is one settlement of late rings. After an error it is repeated unchanged, because it may have been committed.
+type lateSettlement struct {
+	result
+	now      clock.Instant
+	begun    time.Time // local time when now was read
+	outcomes []clock.Outcome
+	fates    []clock.Fate
+	extends  bool // the rings without a final outcome are due again later
+}
+
+// lateTallies are the tallies of late outcomes, by application.
+type lateTallies map[unique.Handle[string]]*tally
+
+// awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, the rows are due again anyway.
+func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
+	if r.err != nil {
+		late.End()
+		return
+	}
+	l := &lateClaim{
+		loop: w.loop, crew: w.crew, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settledAt.Add(clock.AwaitTimeout),
+		ends: d.settledAt.Add(lateLimit), written: d.writtenAt,
+	}
+	for i := range d.Rings {
+		l.indexes = append(l.indexes, i)
+		d.Rings[i].Payload = nil // it was handed over, and many may wait
+	}
+	l.keepAwaited()
+	w.loop.metrics.awaited.Add(float64(len(l.rings)))
+	w.loop.lateClaims.Go(l.run)
+}
+
+// run settles late rings until none is left.
+func (l *lateClaim) run() {
+	defer l.late.End()
+	ticker := time.NewTicker(lateLook)
+	defer ticker.Stop()
+	stop := l.loop.stopping
+	for len(l.rings) > 0 {
+		select {
+		case <-ticker.C:
+			l.step()
+		case <-stop:
+			stop, l.stopping = nil, true
+			l.ends = time.Now().Add(lateStopLimit)
+		}
+	}
+}
+
+// step settles the outcomes that are known now, if there are any, or if the rings would soon be due again. All late claims share one database
+// connection.
+func (l *lateClaim) step() {
+	if time.Now().After(l.ends) || l.late.Stuck() {
+		l.late.End()
+	}
+	if l.failed == nil && !l.extends() && !slices.ContainsFunc(l.outcomes(), isFinal) {
+		return
+	}
+	l.loop.lateWrites.Lock()
+	defer l.loop.lateWrites.Unlock()
+	err := l.settle()
+	if err == nil {
+		return
+	}
+	l.loop.metrics.databaseErrors.Inc()
+	if l.stopping || time.Now().After(l.dueAgain) { // the rows are due again by themselves
+		l.loop.log.Warn("could not write late outcomes of rings", "count", len(l.rings), "err", err)
+		l.loop.metrics.awaited.Sub(float64(len(l.rings)))
+		l.rings = nil
+	}
+}
+
+func isFinal(o clock.Outcome) bool { return o.Kind != clock.Awaited }
+
+// extends reports whether the rings would soon be due again.
+func (l *lateClaim) extends() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout*2/3 }
+
+// outcomes returns the outcomes of the rings without a final outcome.
+func (l *lateClaim) outcomes() []clock.Outcome {
+	all := l.late.Outcomes()
+	outcomes := make([]clock.Outcome, len(l.indexes))
+	for i, index := range l.indexes {
+		outcomes[i] = all[index]
+	}
+	return outcomes
+}
+
+// settle writes the outcomes that are known now, or repeats the settlement that failed.
+func (l *lateClaim) settle() error {
+	s := l.failed
+	if s == nil {
+		now, err := l.loop.time.Now()
+		if err != nil {
+			return err
+		}
+		s = l.decide(max(now, l.written+1))
+	}
+	limit := lateSettleLimit
+	if l.stopping {
+		limit = min(limit, time.Until(l.ends)+time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := l.settler.Settle(ctx, s.now, s.fates); err != nil {
+		l.failed = s
+		return err
+	}
+	l.failed = nil
+	l.noteSettled(s)
+	return nil
+}
+
+// decide returns the settlement of the outcomes that are known now.
+func (l *lateClaim) decide(now clock.Instant) *lateSettlement {
+	s := &lateSettlement{result: result{batch: batch{crew: l.crew}}, now: now, begun: time.Now(), outcomes: l.outcomes(), extends: l.extends()}
+	s.fates = s.decideFates(l.rings, s.outcomes, now, clock.LateFateOf)
+	for i := range s.fates {
+		if !isFinal(s.outcomes[i]) && !s.extends {
+			s.fates[i] = l.fates[i]
+		}
+	}
+	return s
+}
+
+// noteSettled takes a settlement that is committed.
+func (l *lateClaim) noteSettled(s *lateSettlement) {
+	if s.extends {
+		l.dueAgain = s.begun.Add(clock.AwaitTimeout)
+	}
+	s.countOutcomes(l.rings, s.outcomes)
+	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
+	l.loop.metrics.lateReplied(s.outcomes)
+	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
+	l.report(s.tallies)
+	before := len(l.rings)
+	l.fates, l.written = s.fates, s.now
+	l.keepAwaited()
+	l.loop.metrics.awaited.Sub(float64(before - len(l.rings)))
+}
+
+// report sends the tallies to the loop, unless the loop stops.
+func (l *lateClaim) report(t lateTallies) {
+	if len(t) == 0 {
+		return
+	}
+	select {
+	case l.loop.lateTallies <- t:
+	case <-l.loop.stopping:
+	}
+}
+
+// keepAwaited forgets the rings that have a final outcome.
+func (l *lateClaim) keepAwaited() {
+	var rings []clock.Ring
+	var fates []clock.Fate
+	var indexes []int
+	for i := range l.fates {
+		if !isFinal(l.fates[i].Outcome) {
+			rings, fates, indexes = append(rings, l.rings[i]), append(fates, l.fates[i]), append(indexes, l.indexes[i])
+		}
+	}
+	l.rings, l.fates, l.indexes = rings, fates, indexes
+}

@@ -1,0 +1,161 @@
+package rabbit
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// delivery is the rings of one call of Deliver, and their outcomes so far.
+type delivery struct {
+	s        *Session
+	link     *link
+	channels []*channel   // channels on link that publish the rings
+	rings    []clock.Ring // no other goroutine changes them
+	batch    []ringState  // one for each ring; a lane reuses the memory
+}
+
+// ringState is the state of one ring during a delivery.
+type ringState struct {
+	ch      *channel      // the channel that publishes the ring
+	tag     uint64        // delivery tag; 0: not published
+	mark    int64         // position in the wire's stream at or shortly before the message's begin
+	outcome clock.Outcome // zero: unresolved
+}
+
+// outcomes returns the outcome of each ring. Rings without an outcome are awaited.
+func (d *delivery) outcomes() []clock.Outcome {
+	outcomes := make([]clock.Outcome, len(d.batch))
+	for i := range d.batch {
+		if outcomes[i] = d.batch[i].outcome; outcomes[i].Kind == 0 {
+			outcomes[i] = clock.Outcome{Kind: clock.Awaited, Reason: lateReason}
+		}
+	}
+	return outcomes
+}
+
+// lateReason is the reason of a ring that has no confirm at the reply limit, although its connection lives.
+const lateReason = "no confirm in time"
+
+// noteConfirms sets the outcomes of acked and nacked rings. resolveReturned must follow.
+func (d *delivery) noteConfirms() {
+	for i := range d.batch {
+		t := &d.batch[i]
+		if t.tag == 0 || t.outcome.Kind == clock.Returned {
+			continue
+		}
+		switch t.ch.confirms.get(t.tag) {
+		case acked:
+			t.outcome.Kind = clock.Confirmed
+		case nacked:
+			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
+		case unconfirmed:
+		}
+	}
+}
+
+const nackReason = "basic.nack: the broker refused the message (a queue that is full and rejects, or that failed)"
+
+// resolveReturned sets the outcomes of returned rings. A return proves that no queue has the message, even if the broker acks it.
+func (d *delivery) resolveReturned() {
+	var index map[string]int
+	for _, ch := range d.channels {
+		for r, some := ch.nextReturn(); some; r, some = ch.nextReturn() {
+			if index == nil {
+				index = d.indexByMessageID()
+			}
+			if i, ours := index[r.MessageId]; ours {
+				d.batch[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
+			}
+		}
+	}
+}
+
+func (d *delivery) indexByMessageID() map[string]int {
+	index := make(map[string]int, len(d.batch))
+	for i := range d.batch {
+		if d.batch[i].tag != 0 {
+			index[d.rings[i].MessageID()] = i
+		}
+	}
+	return index
+}
+
+func returnReason(r amqp.Return) string {
+	if r.ReplyCode == amqp.NoRoute {
+		return fmt.Sprintf("%d %s: no queue is bound to exchange %q with routing key %q", r.ReplyCode, r.ReplyText, r.Exchange, r.RoutingKey)
+	}
+	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
+}
+
+// resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken, because endDelivery has
+// not sent it. So no byte of the ring can leave any more.
+func (d *delivery) resolveUnsent() {
+	sent, reason := d.link.wire.sent(), "not sent: the channel was closed"
+	if err := d.link.wire.failure(); err != nil {
+		reason = "not sent: " + err.Error()
+	}
+	for i := range d.batch {
+		t := &d.batch[i]
+		if t.outcome.Kind == 0 && (t.tag == 0 || sent <= t.mark) {
+			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: reason}
+		}
+	}
+}
+
+// resolveFaulted sets the outcomes of unresolved rings on channels that the broker has closed, and returns these channels.
+func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
+	for _, ch := range d.channels {
+		fault := ch.fault(ctx, d.link)
+		if fault == nil {
+			continue
+		}
+		d.noteConfirms() // the last ones before the fault
+		d.resolveReturned()
+		outcome := d.channelFault(fault)
+		for i := range d.batch {
+			if t := &d.batch[i]; t.ch == ch && t.outcome.Kind == 0 {
+				t.outcome = outcome
+			}
+		}
+		closed = append(closed, ch)
+	}
+	return closed
+}
+
+// channelFault returns the outcome of unresolved rings on a channel that the broker has closed. It tells the session about the fault.
+func (d *delivery) channelFault(fault *amqp.Error) clock.Outcome {
+	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
+	reason := describe(fault).Error()
+	switch fault.Code {
+	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
+		return clock.Outcome{Kind: clock.Refused, Reason: reason}
+	case amqp.NotFound, amqp.AccessRefused:
+		d.s.requestReconnect(reason)
+	default:
+		d.s.requestProbe()
+	}
+	return clock.Outcome{Kind: clock.Doubtful, Reason: reason}
+}
+
+func (d *delivery) unresolved() int {
+	n := 0
+	for i := range d.batch {
+		if d.batch[i].outcome.Kind == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// setUnresolved gives an outcome to all rings without an outcome.
+func (d *delivery) setUnresolved(outcome clock.Outcome) {
+	for i := range d.batch {
+		if d.batch[i].outcome.Kind == 0 {
+			d.batch[i].outcome = outcome
+		}
+	}
+}

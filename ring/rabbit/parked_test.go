@@ -1,0 +1,246 @@
+package rabbit
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// parkRings opens the lane, and delivers the rings while the proxy is stalled. It returns the parked delivery. The proxy stays stalled.
+func parkRings(t *testing.T, l *lane, p *proxy, batch []clock.Ring) ring.LateRings {
+	t.Helper()
+	waitUsable(t, l.s, hangGuard)
+	if err := l.Open(t.Context(), len(batch)); err != nil {
+		t.Fatal(err)
+	}
+	p.stall(true)
+	var late ring.LateRings
+	limits := within(4*time.Second, 4500*time.Millisecond) // a busy machine may need long to write the rings
+	limits.Await = func(rings ring.LateRings) { late = rings }
+	wantAll(t, l.Deliver(t.Context(), batch, limits), clock.Awaited)
+	if late == nil {
+		t.Fatal("no ring is awaited")
+	}
+	t.Cleanup(late.End)
+	wantAll(t, late.Outcomes(), clock.Awaited)
+	return late
+}
+
+// Confirms and returns that come after the reply limit are the outcomes of parked rings. The lane goes on meanwhile, on another connection.
+func TestParkedRingsGetLateOutcomes(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	s := startUsable(t, cfg)
+	queue := b.queue("shop", quorum)
+	l := laneOf(t, s)
+	batch := append(rings("shop", 50), rings("nobody", 2)...)
+	late := parkRings(t, l, p, batch)
+	p.stall(false)
+	more := rings("shop", 5)
+	wantAll(t, openAndDeliver(t.Context(), l, more, ampleLimits()), clock.Confirmed)
+	var outcomes []clock.Outcome
+	eventually(t, hangGuard, "all outcomes are known", func() bool {
+		outcomes = late.Outcomes()
+		return count(outcomes)[clock.Awaited] == 0
+	})
+	if got, want := count(outcomes), map[clock.OutcomeKind]int{clock.Confirmed: 50, clock.Returned: 2}; !maps.Equal(got, want) {
+		t.Errorf("late outcomes %v, want %v", got, want)
+	}
+	if late.Stuck() {
+		t.Error("rings with outcomes are stuck")
+	}
+	late.End()
+	late.End()
+	if n := l.places.taken.Load(); n != 0 {
+		t.Errorf("%d deliveries are still parked", n)
+	}
+	arrived := b.arrived(queue)
+	for _, r := range append(batch[:50:50], more...) {
+		if arrived[r.MessageID()] != 1 {
+			t.Errorf("ring %s arrived %d times", r.MessageID(), arrived[r.MessageID()])
+		}
+	}
+}
+
+func TestParkedRingsAreInDoubtWithoutConnection(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	l := laneOf(t, startUsable(t, cfg))
+	b.queue("shop", nil)
+	late := parkRings(t, l, p, rings("shop", 5))
+	p.stall(false)
+	p.cut()
+	eventually(t, hangGuard, "the rings have outcomes", func() bool { return count(late.Outcomes())[clock.Awaited] == 0 })
+	ended := parkRings(t, l, p, rings("shop", 5))
+	ended.End()
+	wantAll(t, ended.Outcomes(), clock.Doubtful)
+}
+
+// A delivery is stuck when one of its applications is silent while others are not, or when it alone gets no confirm for long.
+func TestParkedDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	s := startUsable(t, cfg)
+	l := laneOf(t, s)
+	b.queue("shop", nil)
+	late, isParked := parkRings(t, l, p, rings("shop", 5)).(*parked)
+	if !isParked {
+		t.Fatal("not parked")
+	}
+	expect := func(when string, want bool) {
+		t.Helper()
+		if got := late.Stuck(); got != want {
+			t.Errorf("%s: stuck %t, want %t", when, got, want)
+		}
+	}
+	confirm := func(application string) {
+		s.flow.note(&delivery{rings: rings(application, 1), batch: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
+	}
+	probed := func() { s.health.probePassed(s.health.doubtCount(), time.Now()) }
+	since := late.since
+
+	expect("at once", false)
+	confirm("other")
+	expect("another application was confirmed at once", false)
+	late.since = since.Add(-stuckAfter)
+	confirm("shop")
+	confirm("other")
+	expect("the application was confirmed on another lane", false)
+	late.since = time.Now()
+	late.progress = late.since.Add(-time.Minute)
+	expect("without probes", false)
+	probed()
+	expect("after the first probe", false)
+	late.probedFrom = time.Now().Add(-stuckAnyway)
+	expect("the newest probe is old", false)
+	probed()
+	expect("after a probe at the end of the time", true)
+
+	late.progress, late.probedFrom = time.Now(), time.Time{}
+	late.since = time.Now().Add(time.Millisecond)
+	<-time.After(stuckAfter + 10*time.Millisecond)
+	expect("nothing was confirmed since", false)
+	confirm("other")
+	expect("only others were confirmed for some time", true)
+	late.End()
+	wantAll(t, late.Outcomes(), clock.Doubtful)
+	if s.flow.confirmed != nil {
+		t.Error("the flow remembers confirms that nobody needs")
+	}
+	p.stall(false)
+}
+
+// A lane with many parked deliveries does not open until one has ended.
+func TestLaneWithManyParkedDeliveriesDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	l := laneOf(t, startUsable(t, cfg))
+	b.queue("shop", nil)
+	var parked []ring.LateRings
+	for range maxParked {
+		parked = append(parked, parkRings(t, l, p, rings("shop", 2)))
+		p.stall(false)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := l.Open(ctx, 2); !errors.Is(err, errTooManyLate) {
+		t.Errorf("opened with %d parked deliveries: %v", maxParked, err)
+	}
+	eventually(t, hangGuard, "all outcomes are known", func() bool {
+		n := 0
+		for _, late := range parked {
+			n += count(late.Outcomes())[clock.Awaited]
+		}
+		return n == 0
+	})
+	opened := make(chan error, 1)
+	go func() { opened <- l.Open(t.Context(), 2) }()
+	parked[1].End()
+	if err := <-opened; err != nil {
+		t.Errorf("with a free place: %v", err)
+	}
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 2), ampleLimits()), clock.Confirmed)
+}
+
+// Frames that come after the reply limit decide the outcomes that they would decide in time.
+func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
+	for _, test := range confirmCases {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			late := make(chan struct{})
+			s := script(t, 4096, func(s *scriptedBroker) {
+				s.openConfirmChannel()
+				message := s.messages(6)
+				<-late
+				says := test.says
+				if test.back {
+					says = join(returnFrames(message), says)
+				}
+				s.sendFrames(says)
+				if !test.cut {
+					s.until(connectionClose)
+				}
+			})
+			var parked ring.LateRings
+			limits := within(4*time.Second, 4500*time.Millisecond)
+			limits.Await = func(rings ring.LateRings) { parked = rings }
+			outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), limits)
+			close(late)
+			wantAll(t, outcomes, clock.Awaited)
+			eventually(t, hangGuard, "all outcomes are known", func() bool {
+				outcomes = parked.Outcomes()
+				return count(outcomes)[clock.Awaited] == 0
+			})
+			if got := spell(outcomes); got != test.want {
+				t.Errorf("outcomes %s, want %s", got, test.want)
+			}
+			parked.End()
+			if got := spell(parked.Outcomes()); got != test.want {
+				t.Errorf("outcomes %s after the end, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Rings that were confirmed in time keep their outcomes, and the others are awaited.
+func TestOnlyRingsWithoutConfirmAreAwaited(t *testing.T) {
+	late := make(chan struct{})
+	s := script(t, 4096, func(s *scriptedBroker) {
+		s.openConfirmChannel()
+		s.messages(6)
+		s.sendFrames(join(each(basicAck, 2), each(basicNack, 4)))
+		<-late
+		s.sendFrames(join(each(basicNack, 1), upTo(basicAck, 6)))
+		s.until(connectionClose)
+	})
+	var parked ring.LateRings
+	limits := within(4*time.Second, 4500*time.Millisecond)
+	limits.Await = func(rings ring.LateRings) { parked = rings }
+	outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), limits)
+	close(late)
+	if got := spell(outcomes); got != "acanaa" {
+		t.Errorf("outcomes %s at the reply limit", got)
+	}
+	eventually(t, hangGuard, "all outcomes are known", func() bool { return count(parked.Outcomes())[clock.Awaited] == 0 })
+	if got := spell(parked.Outcomes()); got != "nccncc" {
+		t.Errorf("late outcomes %s", got)
+	}
+	parked.End()
+}
