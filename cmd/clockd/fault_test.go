@@ -91,6 +91,37 @@ func TestSetsGoOnWhileTheBrokerIsAway(t *testing.T) {
 	p.requireOnce("shop", copiesOf(got))
 }
 
+// The broker stands still in the middle of a burst, for longer than clockd waits for confirms, and then goes on. Its late confirms are the outcomes
+// of the rings: no ring is published again while its connection lives.
+func TestBrokerThatStandsStillGetsNoCopies(t *testing.T) {
+	t.Parallel()
+	s := startPrivateServers(t, "rabbitmq")
+	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+	p := startOn(t, mariadb(t), b)
+	got := b.receive("shop")
+	const count = 1500
+	due := time.Now().Add(3 * time.Second)
+	p.set("shop", "order", count, func(i int) time.Time { return due.Add(time.Duration(i) * 2 * time.Millisecond) })
+	eventually(t, "the burst has begun", func() bool { return len(copiesOf(got)) > count/10 })
+	s.do("pause", "rabbitmq")
+	eventually(t, "rings are awaited", func() bool { return p.metric("clockd_ring_awaited") > 0 })
+	s.do("cont", "rabbitmq")
+	eventually(t, "all alarms ring", func() bool { return len(copiesOf(got)) == count })
+	eventually(t, "all late confirms are written", func() bool { return p.metric("clockd_ring_awaited") == 0 })
+	lost := 0
+	for id, copies := range copiesOf(got) {
+		attempts := fmt.Sprint(p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil).Attempts)
+		if strings.Contains(attempts, "connection lost") {
+			lost++ // on a busy machine the pause may last so long that a heartbeat is missed
+		} else if copies > 1 {
+			t.Errorf("%s rang %d times: %s", id, copies, attempts)
+		}
+	}
+	if confirmed := p.metric(`clockd_ring_late_replies_total{outcome="confirmed"}`); confirmed == 0 && lost == 0 {
+		t.Error("no confirm was late")
+	}
+}
+
 // The broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.
 func TestClaimsHoldNoConnectionWhileTheBrokerBlocks(t *testing.T) {
 	t.Parallel()
