@@ -1,6 +1,7 @@
 package ring_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -183,5 +184,47 @@ func TestLateRepliesAreWrittenAfterOutage(t *testing.T) {
 		n.target.update(func() { n.target.late = 0 })
 		time.Sleep(30 * time.Second)
 		n.wantStates("b", map[clock.State]int{clock.Rung: len(more)})
+	})
+}
+
+// A settlement of late rings whose COMMIT has no reply is repeated unchanged. So the claim does not lose its rows, whether it was committed or
+// not.
+func TestLateSettlementIsRepeatedAfterLostCommit(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		inBubbleWithLateReplies(t, 30*time.Second, func(t *testing.T, n *node) {
+			ids := n.setMany("a", 10, time.Second)
+			time.Sleep(5 * time.Second)
+			n.db.loseNextCommit(committed) // the next settlement moves the time at which the rings are due again
+			time.Sleep(20 * time.Second)
+			n.db.loseNextCommit(committed)
+			time.Sleep(time.Minute)
+			n.wantCopies(ids, 1)
+			n.wantStates("a", map[clock.State]int{clock.Rung: 10})
+		})
+	}
+}
+
+// An application whose replies alone are late leaves the batches of the others, and its late rings are awaited all the same.
+func TestSlowApplicationDelaysNoOther(t *testing.T) {
+	inBubbleWithLateReplies(t, 20*time.Second, func(t *testing.T, n *node) {
+		n.target.update(func() { n.target.lateOf = "slow" })
+		var others, slow []int64
+		for i := range 300 { // for 30 s
+			due := time.Second + time.Duration(i)*100*time.Millisecond
+			for _, application := range []string{"a", "b", "c"} {
+				others = append(others, n.set(application, fmt.Sprint(i), due))
+			}
+			slow = append(slow, n.set("slow", fmt.Sprint(i), due))
+		}
+		time.Sleep(4 * time.Second)
+		if n.quarantined() != 1 {
+			t.Errorf("%d applications are in quarantine", n.quarantined())
+		}
+		time.Sleep(40 * time.Second)
+		n.wantRungOnce(others, 2*time.Second) // the first batches wait for the slow replies
+		n.wantCopies(slow[:1], 1)
+		if a := n.db.get(slow[0]); a.State != clock.Rung {
+			t.Errorf("the first alarm of the slow application is %s", a.State)
+		}
 	})
 }

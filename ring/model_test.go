@@ -455,6 +455,7 @@ type modelTarget struct {
 	perRing time.Duration // time from one confirm of a delivery to the next
 	late    time.Duration // time from a delivery to its replies, if the lane may wait for late replies; 0: the replies are in time
 	stuck   bool          // late rings are stuck
+	lateOf  string        // the only application whose replies are late; "": all of them
 
 	mu        sync.Mutex
 	down      error
@@ -592,6 +593,9 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 	l.target.mu.Lock()
 	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late), final: make([]clock.Outcome, len(rings))}
 	for i := range rings {
+		if l.target.lateOf != "" && rings[i].Application != l.target.lateOf {
+			late.final[i].Kind = clock.Confirmed
+		}
 		l.target.rungs = append(l.target.rungs, rung{
 			id: rings[i].MessageID(), alarm: rings[i].AlarmID, application: rings[i].Application, at: l.target.clock.now(), ringAt: rings[i].RingAt,
 			kind: clock.Awaited, atMostOnce: rings[i].Delivery == clock.AtMostOnce,
@@ -606,9 +610,14 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 	limits.Await(late)
 	outcomes := make([]clock.Outcome, len(rings))
 	for i := range outcomes {
-		outcomes[i].Kind = clock.Awaited
+		outcomes[i].Kind = cmp.Or(late.final[i].Kind, clock.Awaited)
 	}
 	return outcomes
+}
+
+// isLate reports whether a delivery of the rings waits for late replies.
+func (t *modelTarget) isLate(rings []clock.Ring) bool {
+	return t.late > 0 && (t.lateOf == "" || slices.ContainsFunc(rings, func(r clock.Ring) bool { return r.Application == t.lateOf }))
 }
 
 // modelLate are the rings of a delivery whose replies are late.
@@ -661,7 +670,7 @@ func (l *modelLate) End() {
 
 func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
-	if l.target.late > 0 && limits.Await != nil {
+	if limits.Await != nil && l.target.isLate(rings) {
 		l.target.mu.Unlock()
 		return l.deliverLate(rings, limits)
 	}
@@ -670,6 +679,9 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 	for i := range rings {
 		r := &rings[i]
 		kind := cmp.Or(l.target.outcomes[r.Application], clock.Confirmed)
+		if l.target.isLate(rings[i : i+1]) {
+			kind = clock.Doubtful // the caller does not wait
+		}
 		refused = refused || l.target.refused[r.BusinessID]
 		switch {
 		case time.Now().After(limits.WriteBy) || l.target.down != nil:
