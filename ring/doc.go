@@ -52,7 +52,8 @@
 //     own. All batches together use at most Connections database connections.
 //  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
 //     clock.AwaitTimeout, which its lateClaim moves on. A lane with many late deliveries does not open, so a slow target gets no more rings than
-//     it confirms. Late replies make no application suspect. If the target works and does not reply to some rings, their applications are.
+//     it confirms. Late replies alone make no application suspect. An application is suspect if only its rings are late in a batch, or if the target
+//     shows that its queue is at fault (LateRings.Stuck).
 //  14. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
 //     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
 //     is away or slow may fill the heap, but keep no other target's alarms out of it.
@@ -115,8 +116,8 @@
 //	wait                      no copy                                           after clock.AwaitTimeout
 //	no reply, the lane cannot in doubt: the same ring again, not counted        the next reply
 //	wait (quarantine, stream)
-//	target works, gives no    in doubt after some seconds; suspect              as for a queue without a reply
-//	reply to late rings
+//	a queue is at fault, its  suspect; its late rings are in doubt after some   as for a queue without a reply
+//	rings are late            seconds
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
 //	                                                                            halved, and grow again with quick batches
 //	target, database or       batches near their time limits are halved, down   batches grow again while they use a quarter of

@@ -63,7 +63,7 @@ type LateRings interface {
 	// Outcomes returns the outcomes of all rings of the delivery, in order, as far as they are known now. The others are Awaited. The first
 	// outcome of a ring that is not Awaited is final.
 	Outcomes() []clock.Outcome
-	// Stuck reports whether the target works, but gives no reply to these rings. Then a queue of theirs is at fault.
+	// Stuck reports whether the target shows that a queue of these rings is at fault, so that no reply is to be expected.
 	Stuck() bool
 	// End ends the wait. Afterwards Outcomes has no Awaited ring: rings without a reply are Doubtful.
 	End()

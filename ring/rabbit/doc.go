@@ -102,9 +102,10 @@
 //	process stopped over the limit   the wire refuses to write: unsent              the lane is opened again
 //	no queue bound                   returned, with 312 NO_ROUTE                    the application binds a queue
 //	queue full (reject-publish)      nacked                                         the application consumes
-//	quorum queue without majority    stuck: in doubt stuckAfter after               the cluster regains its majority
-//	                                 limits.ReplyBy; in the quarantine in doubt
-//	                                 at limits.ReplyBy, only its rings
+//	quorum queue without majority    awaited, then stuck and in doubt: after        the cluster regains its majority
+//	                                 stuckAfter beside confirms of others, else
+//	                                 stuckAnyway; in the quarantine in doubt at
+//	                                 limits.ReplyBy, only its rings
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again
