@@ -14,7 +14,7 @@ import (
 )
 
 // killTimeout bounds the attempt to end a statement at the server. If the attempt fails, the statement ends at engine.ReadLimit.
-const killTimeout = 2 * time.Second
+const killTimeout = 5 * time.Second
 
 // limitSession makes the server end each statement of the session at a limit. MariaDB counts in seconds. MySQL counts in milliseconds, and
 // limits only SELECT.

@@ -20,15 +20,17 @@ import (
 // its leases.
 const leaseConns = 2
 
-// Timeouts that the server enforces, except cancelTimeout.
+// Timeouts that the server enforces.
 const (
 	lockWait         = 20 * time.Millisecond // how long a write waits for a key that another transaction inserts or purges
 	ringLockWait     = time.Second           // lock wait of claims; they skip locked rows, so this is a safety net
 	upkeepLockWait   = time.Second           // lock wait of upkeep, which skips locked rows too, and of leases
 	statementTimeout = 30 * time.Second      // limit of a statement whose client is gone: a safety net
 	vanishedClient   = 8 * time.Second       // how long the server waits for an unresponsive client before it drops the connection
-	cancelTimeout    = 2 * time.Second       // limit of a request to cancel a statement; afterwards the connection is closed
 )
+
+// cancelGrace is how long a read waits, after the deadline of its context, for the server to end its statement.
+const cancelGrace = 2 * time.Second
 
 // Config says where the database is and how the store uses it.
 type Config struct {
@@ -161,11 +163,28 @@ func readSettings() map[string]string {
 }
 
 // cancelAtServer makes connections cancel a statement at the server when its context ends. The connection is then kept: reads are cancelled
-// often, and a new connection costs the server a process. If the server does not respond, the connection is closed.
+// often, and a new connection costs the server a process.
 func cancelAtServer(p *pgxpool.Config) {
 	p.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelTimeout}
+		return &readCanceller{pgconn.CancelRequestContextWatcherHandler{Conn: conn}}
 	}
+}
+
+// readCanceller cancels the statement of a read at the server. A server that is short of processor time responds late, and runs the statement
+// until then. So the read keeps its connection, and with it its place among the reads, until the server responds. The connection is closed
+// when the server has ended the statement by itself, at engine.ReadLimit.
+type readCanceller struct {
+	pgconn.CancelRequestContextWatcherHandler
+}
+
+// HandleCancel is called when the context of a read has ended. The time until a deadline of that context counts as time that the statement
+// has left.
+func (r *readCanceller) HandleCancel(ctx context.Context) {
+	r.DeadlineDelay = engine.ReadLimit
+	if end, given := ctx.Deadline(); given {
+		r.DeadlineDelay = min(r.DeadlineDelay, max(0, time.Until(end))+cancelGrace)
+	}
+	r.CancelRequestContextWatcherHandler.HandleCancel(ctx)
 }
 
 // upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait briefly.

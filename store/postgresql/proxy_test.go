@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// proxy forwards connections between a store and its server. It counts round trips and cuts connections.
+// proxy forwards connections between a store and its server. It counts round trips, cuts connections and keeps back cancel requests.
 type proxy struct {
 	url string
 
@@ -18,7 +18,12 @@ type proxy struct {
 	trips  int
 	cutAt  []byte // bytes from the client that trigger the cut; nil: no cut
 	passOn bool   // whether the server still receives those bytes
+
+	keepsCancels bool // whether requests to cancel a statement never reach the server
 }
+
+// cancelRequest is how a connection begins that cancels a statement: its length and its code.
+var cancelRequest = []byte{0, 0, 0, 16, 4, 210, 22, 46}
 
 // newProxy returns a proxy to the server of a database URL.
 func newProxy(t *testing.T, database string) *proxy {
@@ -63,6 +68,9 @@ func (p *proxy) serve(client net.Conn, address string) {
 		})
 	})
 	p.copy(server, client, func(said []byte) bool {
+		if p.keepsCancels && bytes.HasPrefix(said, cancelRequest) {
+			return true
+		}
 		if !clientSpokeLast {
 			p.trips++
 		}
