@@ -95,7 +95,7 @@ func (localTime) Time(context.Context) (int64, error) { return time.Now().UnixMi
 
 func localTimebase(tb testing.TB) *Timebase {
 	tb.Helper()
-	t, err := NewTimebase(TimebaseConfig{Interval: time.Minute, MaxAge: 3 * time.Hour}, TimebaseDeps{Source: localTime{}})
+	t, err := NewTimebase(TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour}, TimebaseDeps{Source: localTime{}})
 	if err != nil {
 		tb.Fatal(err)
 	}

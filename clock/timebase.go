@@ -8,18 +8,20 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // TimebaseConfig configures how a Timebase follows the database's clock.
 type TimebaseConfig struct {
-	Interval time.Duration // time between samples; default 250ms
+	Interval time.Duration // time between samples while Until was asked for an instant within the next 2s, and until that instant; default 250ms
+	Idle     time.Duration // time between samples otherwise; default 1s
 	MaxAge   time.Duration // age of the newest sample beyond which the time is unknown; default 15s
 }
 
 // DefaultTimebaseConfig returns the default configuration.
 func DefaultTimebaseConfig() TimebaseConfig {
-	return TimebaseConfig{Interval: 250 * time.Millisecond, MaxAge: 15 * time.Second}
+	return TimebaseConfig{Interval: 250 * time.Millisecond, Idle: time.Second, MaxAge: 15 * time.Second}
 }
 
 // Validate returns all faults of the configuration, joined, or nil.
@@ -28,8 +30,11 @@ func (c TimebaseConfig) Validate() error {
 	if c.Interval < 10*time.Millisecond || c.Interval > time.Minute {
 		errs = append(errs, errors.New("time sample interval must be from 10ms to 1m: the longer, the later rings are, by 0.5ms a second"))
 	}
-	if c.MaxAge < 3*c.Interval {
-		errs = append(errs, errors.New("time sample max age must be at least three intervals, or one slow sample makes the time unknown"))
+	if c.Idle < c.Interval {
+		errs = append(errs, errors.New("time sample idle must be at least the interval"))
+	}
+	if c.MaxAge < 3*c.Idle {
+		errs = append(errs, errors.New("time sample max age must be at least three times idle, or one slow sample makes the time unknown"))
 	}
 	return errors.Join(errs...)
 }
@@ -43,9 +48,13 @@ func (c TimebaseConfig) Validate() error {
 // Of the last samples, the sample with the highest bound counts. A newer sample that contradicts the older samples, after a clock was
 // set back or slewed, drops them. A sample that comes after MaxAge drops them too, because the contradiction cannot be checked.
 type Timebase struct {
-	cfg    TimebaseConfig
-	source TimeSource
-	log    *slog.Logger
+	cfg     TimebaseConfig
+	source  TimeSource
+	log     *slog.Logger
+	created time.Time
+	// needed is until when samples are taken every Interval, in nanoseconds since created. wake is signalled when it grows; capacity 1.
+	needed atomic.Int64
+	wake   chan struct{}
 
 	mu      sync.RWMutex
 	samples []sample // newest last, at most keptSamples
@@ -73,6 +82,9 @@ func (s sample) upperBound(local time.Time) int64 {
 // drift returns how far two clocks may drift apart in age microseconds, in microseconds.
 func drift(age int64) int64 { return (max(age, -age)*driftPPM + 999_999) / 1_000_000 }
 
+// nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring loop sleeps.
+const nearby = 2 * time.Second
+
 // notableStep is the smallest step back of the database's clock that is logged.
 const notableStep = 10 * time.Millisecond
 
@@ -99,21 +111,45 @@ func NewTimebase(cfg TimebaseConfig, deps TimebaseDeps) (*Timebase, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Timebase{cfg: cfg, source: deps.Source, log: deps.Log}, nil
+	return &Timebase{cfg: cfg, source: deps.Source, log: deps.Log, created: time.Now(), wake: make(chan struct{}, 1)}, nil
 }
 
 // Run takes samples until ctx ends. It repeats a failed sample soon.
 func (t *Timebase) Run(ctx context.Context) error {
-	for {
-		wait := t.cfg.Interval
+	for ctx.Err() == nil {
 		if err := t.Sample(ctx); err != nil && ctx.Err() == nil {
 			t.log.Debug("could not sample the database's clock", "err", err)
-			wait = min(wait, samplePause)
+			pause(ctx, min(t.cfg.Interval, samplePause), nil)
+			continue
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
+		pause(ctx, t.cfg.Interval, nil)
+		if idle := t.cfg.Idle - t.cfg.Interval; idle > 0 && time.Since(t.created) > time.Duration(t.needed.Load()) {
+			pause(ctx, idle, t.wake)
+		}
+	}
+	return nil
+}
+
+// pause waits for d, until wake is signalled or until ctx ends.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-time.After(d):
+	}
+}
+
+// need demands samples every Interval for d from now on. It never shortens an earlier demand.
+func (t *Timebase) need(d time.Duration) {
+	until := int64(time.Since(t.created) + d)
+	for {
+		before := t.needed.Load()
+		if until <= before {
+			return
+		}
+		if t.needed.CompareAndSwap(before, until) {
+			Signal(t.wake)
+			return
 		}
 	}
 }
@@ -165,7 +201,7 @@ func (t *Timebase) Now() (Instant, error) {
 }
 
 // Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up to 15.4 % of
-// the newest sample's age: 40 ms at the default interval. It returns ErrUnavailable if the newest sample is too old.
+// the newest sample's age: 40 ms at the default interval, 154 ms while idle. It returns ErrUnavailable if the newest sample is too old.
 func (t *Timebase) Floor() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -179,7 +215,7 @@ func (t *Timebase) Floor() (Instant, error) {
 // unknown returns the error for a time that is not known.
 func (t *Timebase) unknown() error {
 	return &Error{
-		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Interval,
+		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: t.cfg.Idle,
 		Detail: "the database's clock is not known", Cause: errNoSample,
 	}
 }
@@ -212,7 +248,8 @@ func (t *Timebase) View() (TimeView, error) {
 
 var errNoSample = errors.New("no recent sample")
 
-// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time is unknown.
+// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time is unknown. If that
+// is soon, samples are taken every Interval meanwhile.
 func (t *Timebase) Until(i Instant) time.Duration {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -221,6 +258,9 @@ func (t *Timebase) Until(i Instant) time.Duration {
 		return 0
 	}
 	left := i.Sub(Instant(us/1000)) - time.Duration(us%1000)*time.Microsecond
+	if left < nearby {
+		t.need(max(0, left))
+	}
 	if left <= 0 {
 		return 0
 	}

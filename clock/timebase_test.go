@@ -163,7 +163,7 @@ func TestTimebaseTakesTheBestSample(t *testing.T) {
 			time.Sleep(time.Second)
 			checkBound(t, c, tb, 10*time.Millisecond)
 		}
-		time.Sleep(20 * time.Second) // until the sample of the fast connection is dropped
+		time.Sleep(90 * time.Second) // until the sample of the fast connection is dropped
 		checkBound(t, c, tb, 205*time.Millisecond)
 		if now, _ := tb.Now(); int64(now)*1000 > c.micros()-199_000 {
 			t.Error("the sample of the fast connection still counts")
@@ -189,6 +189,50 @@ func TestTimebaseFollowsAClockSetForward(t *testing.T) {
 		c.set(func(c *remoteClock) { c.offset += 3_600_000_000 })
 		time.Sleep(1100 * time.Millisecond)
 		checkBound(t, c, tb, 5*time.Millisecond)
+	})
+}
+
+// TestTimebaseSamplesMoreOftenBeforeAnInstant counts samples while nothing is due, and before an instant for which Until was asked.
+func TestTimebaseSamplesMoreOftenBeforeAnInstant(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
+		samplesIn := func(d time.Duration) int64 {
+			before := c.asked.Load()
+			time.Sleep(d)
+			return c.asked.Load() - before
+		}
+		until := func(ahead time.Duration) {
+			now, err := tb.Now()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tb.Until(now.Add(ahead))
+		}
+		time.Sleep(3100 * time.Millisecond)
+		if n := samplesIn(20 * time.Second); n != 20 {
+			t.Errorf("%d samples in 20 idle seconds, want 20", n)
+		}
+		until(time.Minute)
+		if n := samplesIn(5 * time.Second); n != 5 {
+			t.Errorf("%d samples in 5 s for an instant that is far, want 5", n)
+		}
+		time.Sleep(500 * time.Millisecond) // in the middle between two samples
+		until(1900 * time.Millisecond)
+		until(100 * time.Millisecond) // shortens nothing
+		if n := samplesIn(1900 * time.Millisecond); n < 7 || n > 9 {
+			t.Errorf("%d samples in the 1.9 s before an instant, want one each 250 ms", n)
+		}
+		if v, _ := tb.View(); v.Age > 250*time.Millisecond {
+			t.Errorf("at the instant the newest sample is %s old", v.Age)
+		}
+		time.Sleep(time.Second)
+		if n := samplesIn(10 * time.Second); n != 10 {
+			t.Errorf("%d samples in the 10 s afterwards, want 10", n)
+		}
+		time.Sleep(500 * time.Millisecond)
+		until(-time.Second) // overdue
+		if n := samplesIn(100 * time.Millisecond); n != 1 {
+			t.Errorf("%d samples at once for an overdue instant, want 1", n)
+		}
 	})
 }
 
@@ -281,8 +325,9 @@ func TestTimebaseConfigRefusesInvalidValues(t *testing.T) {
 		t.Errorf("the default: %v", err)
 	}
 	for _, bad := range []TimebaseConfig{
-		{}, {Interval: 9 * time.Millisecond, MaxAge: time.Second}, {Interval: 61 * time.Second, MaxAge: time.Hour},
-		{Interval: time.Second, MaxAge: 2999 * time.Millisecond},
+		{}, {Interval: 9 * time.Millisecond, Idle: time.Second, MaxAge: time.Minute}, {Interval: 61 * time.Second, Idle: time.Hour, MaxAge: 3 * time.Hour},
+		{Interval: time.Second, Idle: 999 * time.Millisecond, MaxAge: time.Minute},
+		{Interval: 250 * time.Millisecond, Idle: time.Second, MaxAge: 2999 * time.Millisecond},
 	} {
 		if bad.Validate() == nil {
 			t.Errorf("%+v is accepted", bad)
@@ -318,6 +363,8 @@ func TestFloorOfASlewedClockIsNeverAhead(t *testing.T) {
 				for range 1500 {
 					c.slew([]int64{0, ppm, ppm, -ppm}[rnd.IntN(4)])
 					time.Sleep(time.Duration(rnd.Int64N(int64(300 * time.Millisecond))))
+					now, _ := tb.Now()
+					tb.Until(now) // keeps the samples frequent
 					floor, err := tb.Floor()
 					if err != nil {
 						t.Fatal(err)
@@ -353,7 +400,7 @@ func TestOnlyAStepBackIsLogged(t *testing.T) {
 			t.Errorf("slewing is logged:\n%s", log)
 		}
 		c.set(func(c *remoteClock) { c.offset -= 60_000_000 })
-		time.Sleep(time.Second)
+		time.Sleep(1100 * time.Millisecond) // one sample
 		stop()
 		run.Wait()
 		if n := strings.Count(log.String(), "set back"); n != 1 {
@@ -369,7 +416,7 @@ func TestFloorIsUnknownAtFirst(t *testing.T) {
 }
 
 func TestNewTimebaseRefusesABrokenConfiguration(t *testing.T) {
-	_, err := NewTimebase(TimebaseConfig{Interval: time.Hour}, TimebaseDeps{})
+	_, err := NewTimebase(TimebaseConfig{Interval: time.Hour, Idle: time.Hour}, TimebaseDeps{})
 	for _, reason := range []string{"interval must be", "max age must be"} {
 		if err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("the error does not name %q: %v", reason, err)

@@ -102,7 +102,7 @@ func BenchmarkRequest(b *testing.B) {
 // benchServer returns a server with a real clock.Service on a costlessStore.
 func benchServer(b *testing.B) *Server {
 	b.Helper()
-	tb, err := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Minute, MaxAge: 3 * time.Hour}, clock.TimebaseDeps{Source: newMemoryStore()})
+	tb, err := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour}, clock.TimebaseDeps{Source: newMemoryStore()})
 	if err != nil {
 		b.Fatal(err)
 	}
