@@ -44,7 +44,8 @@
 //     rows. After the read, watermark and positions fall back to the end of the page and to the rows that the heap left out.
 //  2. Rows that are committed during a read are newer than the rows that it returns. The loader drops the read's rows with the same ids.
 //  3. Loaders read the due index only. They neither lock nor write rows.
-//  4. A sweep every second reads overdue rows below the watermark. It finds every missed row: after a lost wake-up, a claim that died, or
+//  4. A sweep every second reads overdue rows below the watermark. While no alarm of the node is overdue, one read (emptyCheck) stands for
+//     the sweeps of all loaders. A sweep finds every missed row: after a lost wake-up, a claim that died, or
 //     a COMMIT without a reply. It goes round all overdue rows in pages of at most 1,024 index entries a shard. Beside a backlog it also
 //     reads the alarms of the last 10 s. No write leaves a next_try_time before its own time, and none takes 10 s to commit. So each sweep
 //     reaches every row whose wake-up was just lost.

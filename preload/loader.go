@@ -18,6 +18,7 @@ type loader struct {
 	heap    Heap
 	time    Time
 	rings   func(shard int, application string) bool // this node rings the application's alarms of the shard
+	check   *emptyCheck
 	log     *slog.Logger
 	metrics *metrics
 	wake    chan struct{} // capacity 1; signalled when there may be more to read than the last step knew
@@ -106,10 +107,11 @@ func (l *loader) read(ctx context.Context) (more bool, err error) {
 	l.progress.start(recentFrom(now))
 	sweep := time.Since(l.lastSweep) >= l.cfg.Sweep
 	if sweep {
-		if err := l.sweep(ctx, now); err != nil {
+		asOf, err := l.sweep(ctx, now)
+		if err != nil {
 			return false, err
 		}
-		l.lastSweep = time.Now()
+		l.lastSweep = asOf
 	}
 	l.progress.markAllBehind(l.heap.Offer(l.number, nil)) // rows that the heap left out since the last offer
 	return l.pages(ctx, now, sweep)

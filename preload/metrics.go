@@ -12,7 +12,8 @@ const (
 	readBehind  = "behind"  // alarms of applications that are behind
 	readBacklog = "backlog" // alarms in gaps: due before the node had their shard
 	readSweep   = "sweep"   // overdue alarms that other reads and wake-ups missed
-	readRecent  = "recent"  // the same, recent ones only, when a sweep does not reach them behind a backlog
+	readCheck   = "check"   // whether any alarm is overdue, once for all loaders; if not, they need no sweep
+	readRecent  = "recent"  // the same as sweep, recent ones only, when a sweep does not reach them behind a backlog
 )
 
 type metrics struct {
@@ -34,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "clockd_preload_pages_total", Help: "Pages read from the due index, by the kind of read.",
 		}, []string{"read"}),
 	}
-	for _, kind := range []string{readAhead, readBehind, readBacklog, readSweep, readRecent} {
+	for _, kind := range []string{readAhead, readBehind, readBacklog, readSweep, readCheck, readRecent} {
 		m.pages.WithLabelValues(kind)
 	}
 	reg.MustRegister(m.rows, m.swept, m.errors, m.pages)
@@ -44,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // page counts a page and its rows.
 func (m *metrics) page(kind string, rows int) {
 	m.pages.WithLabelValues(kind).Inc()
-	if kind == readSweep || kind == readRecent {
+	if kind == readSweep || kind == readCheck || kind == readRecent {
 		m.swept.Add(float64(rows))
 	} else {
 		m.rows.Add(float64(rows))

@@ -99,11 +99,12 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	}
 	m := newMetrics(deps.Registerer)
 	p := &Preloader{ownership: deps.Ownership, time: deps.Time, announcer: deps.Announcer}
+	check := &emptyCheck{source: deps.Loader, shards: deps.Ownership.Shards, interval: cfg.Sweep, metrics: m, turn: make(chan struct{}, 1)}
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
-			rings: deps.Ownership.Rings,
-			wake:  make(chan struct{}, 1), sparse: map[string]bool{},
+			rings: deps.Ownership.Rings, check: check,
+			wake: make(chan struct{}, 1), sparse: map[string]bool{},
 		})
 	}
 	m.watch(deps.Registerer, p.loaders, deps.Time)

@@ -14,6 +14,7 @@ type sweepState struct {
 	nextOverdue store.Position // start of the next page in the round over all overdue rows; zero: a new round begins
 	nextRecent  store.Position // start of the next page of recent rows; zero: where recent rows begin
 	sweptUntil  clock.Instant  // database time of the last completed sweep; zero: none yet
+	empty       bool           // the last sweep found no overdue row
 }
 
 const (
@@ -23,19 +24,39 @@ const (
 	sweepOverlap = 2 * time.Second
 )
 
-// sweep reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the watermark nor now, sweep
+// sweep finds overdue rows that other reads and wake-ups missed. It returns the local time as of which it has looked for them. After a sweep
+// that found no row, the emptyCheck replaces the next sweeps, until it finds one.
+func (l *loader) sweep(ctx context.Context, now clock.Instant) (asOf time.Time, err error) {
+	if l.sweepState.empty {
+		result, empty, err := l.check.read(ctx, l.lastSweep, now, l.progress.assigned())
+		if err != nil {
+			return time.Time{}, err
+		}
+		if empty {
+			l.sweepState.sweptUntil = result.until
+			return result.begun, nil
+		}
+	}
+	err = l.sweepOverdue(ctx, now)
+	return time.Now(), err
+}
+
+// sweepOverdue reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the watermark nor now, it
 // also reads the recent rows. A row is never committed with a next_try_time older than recentAge. So the recent rows include every
 // row whose wake-up was just lost.
-func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
+func (l *loader) sweepOverdue(ctx context.Context, now clock.Instant) error {
 	until := l.progress.capAtWatermark(store.Position{Time: now})
 	if !l.sweepState.nextOverdue.Before(until) {
 		l.sweepState.nextOverdue = store.Position{}
 	}
-	page, err := l.sweepPage(ctx, readSweep, l.sweepState.nextOverdue, until)
+	from := l.sweepState.nextOverdue
+	page, err := l.sweepPage(ctx, readSweep, from, until)
 	if err != nil {
 		return err
 	}
+	l.sweepState.empty = from == (store.Position{}) && len(page.Rows) == 0
 	if l.sweepState.nextOverdue = page.CompleteUntil; page.CompleteUntil.Before(until) {
+		l.sweepState.empty = false
 		return l.sweepRecent(ctx, now, until)
 	}
 	l.sweepState.nextOverdue, l.sweepState.sweptUntil = store.Position{}, now // the round is complete

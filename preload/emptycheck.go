@@ -1,0 +1,63 @@
+package preload
+
+import (
+	"context"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// emptyCheck reads whether any row of the node is overdue, in one statement for all loaders. While none is, the loaders need no sweeps of
+// their own, so an idle node reads once a second. Loaders share it.
+type emptyCheck struct {
+	source   store.Loader
+	shards   func() []int  // all shards of the loaders
+	interval time.Duration // time between two sweeps of a loader
+	metrics  *metrics
+
+	turn chan struct{} // capacity 1; has an element while a loader reads or looks at last. The others wait for its result
+	last emptyResult
+}
+
+// emptyResult is the result of one read.
+type emptyResult struct {
+	begun  time.Time     // local time when the read began
+	until  clock.Instant // the read covers rows that are due before
+	shards []int         // shards that the read found empty; sorted. Nil if any shard has an overdue row
+}
+
+// read returns a result that began after the loader's last sweep. It reads only if no other loader has just read. empty reports whether no
+// row of the given shards is overdue.
+func (c *emptyCheck) read(ctx context.Context, lastSweep time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return r, false, ctx.Err()
+	}
+	if !c.last.begun.After(lastSweep) || time.Since(c.last.begun) >= c.interval/2 {
+		if c.last, err = c.readAll(ctx, now, c.shards()); err != nil {
+			return r, false, err
+		}
+	}
+	return c.last, len(within(shards, c.last.shards)) == len(shards), nil
+}
+
+// readAll reads whether any of the shards has an overdue row.
+func (c *emptyCheck) readAll(ctx context.Context, now clock.Instant, shards []int) (emptyResult, error) {
+	r := emptyResult{begun: time.Now(), until: now}
+	if len(shards) == 0 {
+		return r, nil
+	}
+	until := store.Position{Time: now}
+	page, err := c.source.Due(ctx, store.DueQuery{Shards: shards, Until: until, Limit: 1})
+	if err != nil {
+		return emptyResult{}, err
+	}
+	c.metrics.page(readCheck, len(page.Rows))
+	if len(page.Rows) == 0 && !page.CompleteUntil.Before(until) {
+		r.shards = shards
+	}
+	return r, nil
+}
