@@ -41,14 +41,14 @@ type Cluster struct {
 }
 
 // Leaser records which nodes live and which node owns which shard. All instants are the caller's lower bound of the database's clock,
-// so no lease is taken before it expires. Each method is one transaction, and the store replays it after a definite rollback. After
-// ErrUnconfirmed the outcome is unknown. Every method may be called again.
+// so no lease is taken before it expires. Each method except Attend is one transaction. The store replays a method after a definite
+// rollback. After ErrUnconfirmed the outcome is unknown. Every method may be called again.
 type Leaser interface {
 	// Cluster reads all nodes and leases as of one moment. It locks and writes nothing.
 	Cluster(ctx context.Context) (Cluster, error)
 	// Attend writes the node's row as given; it writes Started only into a new row. It extends all leases of the node's incarnation
-	// until n.Expires, expired leases too. It extends none when this build is below Cluster.OldestBuild. It deletes nodes that expired
-	// before forget (exclusive). It takes no shard back from another node.
+	// until n.Expires, expired leases too. It extends none when this build is below Cluster.OldestBuild. With a forget
+	// later than 0 it also deletes nodes that expired before forget (exclusive). It takes no shard back from another node.
 	Attend(ctx context.Context, n Node, forget clock.Instant) error
 	// Take gives n the free and expired shards among the given ones, and returns them sorted. A lease is expired when Expires
 	// <= now, whichever node held it. Each new lease has the next epoch and lasts until n.Expires. When two nodes take one shard at

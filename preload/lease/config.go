@@ -19,7 +19,7 @@ type Config struct {
 	Streams     bool          // true: some applications ring to subscribers of this node's streams; false: none do
 	TTL         time.Duration // time from a renewal to the lease's end; default 1.5s
 	Renew       time.Duration // time between two renewals; default 500ms
-	Look        time.Duration // time between two looks, which read all nodes and leases; default 250ms
+	Look        time.Duration // time between two looks, which read all nodes and leases; default 250ms. A node that is alone looks every Renew
 	Grace       time.Duration // time for which the node still rings a shard that it yielded; default 1s
 }
 

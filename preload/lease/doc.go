@@ -43,6 +43,8 @@
 // # Failures
 //
 //	failure                  effect                                        recovery
+//	node joins               it owns nothing, the others yield a share     others see it at their next look: a node that is alone
+//	                                                                       looks every 0.5 s, with each renewal
 //	node leaves              its shards are free, it rings on              others take them within two looks (0.5 s)
 //	node dies                its leases end 1 to 1.5 s later               others take them at their next look, 0.25 s
 //	node pauses, goes on     others have its shards; its claims were       it sees the new owners, drops the shards, and gets its

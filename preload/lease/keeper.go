@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// nodeMemory is how long the row of a dead node stays in the database.
+	// nodeMemory is how long the row of a dead node stays in the database at least. Each node deletes such rows at this interval.
 	nodeMemory = time.Minute
 	// subscribedPause is the least time between two writes of the node's row that a change of subscribers causes, and between two such
 	// looks. The first change after a quiet second is written at once.
@@ -65,6 +65,7 @@ type Keeper struct {
 	// owned by the goroutine of Run
 	started             clock.Instant // database time of the first write of the node's row; clock.NoInstant: none yet
 	lastHeartbeat       time.Time     // last write of the node's row, which renews its leases; zero: none yet
+	lastForget          time.Time     // last deletion of dead nodes' rows; zero: none yet
 	writtenApplications []string      // applications with a subscriber, as last written to the node's row; sorted
 	lastSubscriberWrite time.Time     // last write of the row because the subscribers changed
 	lastSubscriberLook  time.Time     // last look because the subscribers changed
@@ -76,6 +77,7 @@ type Keeper struct {
 	noTakeoverBefore    time.Time                // until then only free shards are taken, none with an expired lease; zero: no such pause
 	namesakes           map[string]clock.Instant // by incarnation with this node's name: its Expires when this node first saw it
 	failures            int                      // failed looks since the last successful look
+	alone               bool                     // as of the last look no other node lives, and this node owns all shards
 
 	mu         sync.Mutex
 	membership *membership   // as of the last look
@@ -136,6 +138,9 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	err := k.look(ctx)
 	if err == nil || errors.Is(err, context.Canceled) {
 		k.failures = 0
+		if k.alone {
+			return k.cfg.Renew
+		}
 		return k.cfg.Look
 	}
 	k.abilities.restart(time.Now())
@@ -214,8 +219,15 @@ func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 		k.started = now
 	}
 	begun := time.Now()
-	if err := k.leaser.Attend(ctx, k.node(now), max(0, now-clock.Instant(nodeMemory.Milliseconds()))); err != nil {
+	forget, forgets := clock.Instant(0), begun.Sub(k.lastForget) >= nodeMemory
+	if forgets {
+		forget = max(0, now.Add(-nodeMemory))
+	}
+	if err := k.leaser.Attend(ctx, k.node(now), forget); err != nil {
 		return err
+	}
+	if forgets {
+		k.lastForget = begun
 	}
 	if !k.lastHeartbeat.IsZero() && begun.Sub(k.lastHeartbeat) >= k.cfg.TTL {
 		k.noTakeoverBefore = time.Now().Add(k.cfg.Renew + 2*k.cfg.Look)
@@ -248,6 +260,7 @@ func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
 	before := k.currentMembership()
 	after := newMembership(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.servingShards(c, before.serving), now)
 	nodes := len(living(c, k.cfg.Incarnation, nil, now))
+	k.alone = nodes == 1 && len(after.owned) == len(c.Leases)
 	k.reportChanges(before, after, nodes)
 	nameShared := k.sharesName(c, now)
 	k.mu.Lock()

@@ -41,14 +41,50 @@ func TestSubscriberChangesWriteTheRowOnceASecond(t *testing.T) {
 	})
 }
 
-// countedLeases counts writes of nodes' rows, and looks.
+// A node that is alone looks when it renews its leases, twice a second. With a second node it looks four times a second. It deletes the rows of
+// dead nodes once a minute.
+func TestNodeThatIsAloneLooksLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases := storetest.NewLeases(8)
+		counted := &countedLeases{Leaser: leases}
+		m := join(t, counted, "one", "n1", false)
+		during := func(d time.Duration) (looks, renewals, forgets int64) {
+			looks, renewals, forgets = counted.looked.Load(), counted.attended.Load(), counted.forgot.Load()
+			time.Sleep(d)
+			return counted.looked.Load() - looks, counted.attended.Load() - renewals, counted.forgot.Load() - forgets
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		if looks, renewals, forgets := during(3 * time.Minute); looks != 360 || renewals != 360 || forgets != 3 {
+			t.Errorf("alone for 3 min: %d looks, %d renewals and %d deletions, want 360, 360 and 3", looks, renewals, forgets)
+		}
+		other := join(t, leases, "two", "n2", false)
+		time.Sleep(3 * time.Second)
+		if looks, renewals, _ := during(20 * time.Second); looks != 80 || renewals != 40 {
+			t.Errorf("with another node for 20 s: %d looks and %d renewals, want 80 and 40", looks, renewals)
+		}
+		if n := len(m.Owned()); n != 4 {
+			t.Errorf("the node owns %d of 8 shards beside another node", n)
+		}
+		other.leave()
+		time.Sleep(3 * time.Second)
+		if looks, _, _ := during(20 * time.Second); looks != 40 || len(m.Owned()) != 8 {
+			t.Errorf("alone again for 20 s: %d looks, %d of 8 shards", looks, len(m.Owned()))
+		}
+		m.leave()
+	})
+}
+
+// countedLeases counts writes of nodes' rows, looks, and writes that delete rows of dead nodes.
 type countedLeases struct {
 	store.Leaser
-	attended, looked atomic.Int64
+	attended, looked, forgot atomic.Int64
 }
 
 func (c *countedLeases) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	c.attended.Add(1)
+	if forget > 0 {
+		c.forgot.Add(1)
+	}
 	return c.Leaser.Attend(ctx, n, forget)
 }
 

@@ -9,18 +9,18 @@ UNION ALL
 SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000;
 
--- name: UpsertNode :exec
--- Writes the row of a node. started keeps its first value.
--- Index: primary key. Rows: one.
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks;
-
--- name: RenewLeases :exec
--- Renews the leases of a node. A build below the oldest level renews nothing.
--- Index: none, the table is small. Rows: the node's shards.
+-- name: AttendNode :exec
+-- Writes the row of a node, and renews the leases of the node. started keeps its first value. A build below the oldest level renews nothing.
+-- Index: primary key for the node; none for the leases, the table is small. Rows: one, and the node's shards.
+WITH written AS (
+    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks)
+    VALUES (sqlc.arg(incarnation), sqlc.arg(name), sqlc.arg(address), sqlc.arg(version), sqlc.arg(started), sqlc.arg(expires),
+        sqlc.arg(applications), sqlc.arg(lacks))
+    ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
+        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
+)
 UPDATE shard SET expires = sqlc.arg(expires)
-WHERE incarnation = sqlc.arg(incarnation) AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint;
+WHERE shard.incarnation = sqlc.arg(incarnation) AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint;
 
 -- name: ForgetNodes :exec
 -- Deletes nodes that expired before the instant, and skips locked rows.

@@ -21,16 +21,13 @@ func (s *Store) Cluster(ctx context.Context) (c store.Cluster, err error) {
 	return c, err
 }
 
-// Attend writes the node's row, renews its leases and forgets nodes that expired long ago.
+// Attend writes the node's row and renews its leases. Then it deletes nodes that expired before forget, if forget is later than 0.
 func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
-	return s.inCluster(ctx, "attend", func(ctx context.Context, t ClusterTx) error {
-		if err := t.UpsertNode(ctx, &n); err != nil {
+	return s.replayed(ctx, "attend", func(ctx context.Context) error {
+		if err := s.driver.AttendNode(ctx, &n); err != nil || forget <= 0 {
 			return err
 		}
-		if err := t.RenewLeases(ctx, &n); err != nil {
-			return err
-		}
-		return t.ForgetNodes(ctx, forget)
+		return s.driver.ForgetNodes(ctx, forget)
 	})
 }
 

@@ -136,6 +136,11 @@ type Purge struct {
 type Cluster interface {
 	// ReadCluster returns the rows of all nodes and leases, by shard and incarnation.
 	ReadCluster(ctx context.Context) ([]ClusterRow, error)
+	// AttendNode writes the node's row, with Started only into a new row. It extends all leases of the incarnation until n.Expires, unless
+	// the database demands a newer build. It may be two transactions; then the row is written first.
+	AttendNode(ctx context.Context, n *store.Node) error
+	// ForgetNodes deletes the nodes that expired before the instant.
+	ForgetNodes(ctx context.Context, before clock.Instant) error
 	// BeginCluster begins a transaction on nodes and leases.
 	BeginCluster(ctx context.Context) (ClusterTx, error)
 }
@@ -143,12 +148,6 @@ type Cluster interface {
 // ClusterTx is a transaction on nodes and leases. A method without a result may send its statement with the COMMIT.
 type ClusterTx interface {
 	Tx
-	// UpsertNode writes the node's row; Started only into a new row.
-	UpsertNode(ctx context.Context, n *store.Node) error
-	// RenewLeases extends all leases of the incarnation until n.Expires, unless the database demands a newer build.
-	RenewLeases(ctx context.Context, n *store.Node) error
-	// ForgetNodes deletes the nodes that expired before the instant.
-	ForgetNodes(ctx context.Context, before clock.Instant) error
 	// TakeShards gives n the free and expired shards among the given ones. It skips locked rows. The result is in any order.
 	TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error)
 	// YieldShards frees the given shards that the incarnation owns.

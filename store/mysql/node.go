@@ -16,6 +16,30 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
+// AttendNode writes the node's row (UpsertNode) and renews its leases (RenewLeases). Each statement commits by itself: a transaction around
+// them would cost two more statements at each renewal.
+func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
+	err := d.q.UpsertNode(ctx, d.leases, dbsqlc.UpsertNodeParams{
+		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
+		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
+	})
+	if err != nil {
+		return err
+	}
+	return d.q.RenewLeases(ctx, d.leases, dbsqlc.RenewLeasesParams{
+		Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel(),
+	})
+}
+
+// ForgetNodes deletes nodes that expired before the instant (ListForgotten, ForgetNodes).
+func (d *Driver) ForgetNodes(ctx context.Context, before clock.Instant) error {
+	forgotten, err := d.q.ListForgotten(ctx, d.leases, int64(before))
+	if err != nil || len(forgotten) == 0 {
+		return err
+	}
+	return d.q.ForgetNodes(ctx, d.leases, dbsqlc.ForgetNodesParams{Incarnations: forgotten, Forget: int64(before)})
+}
+
 // clusterTx is a transaction on nodes and leases.
 type clusterTx struct {
 	*tx
@@ -29,28 +53,6 @@ func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 		return nil, err
 	}
 	return &clusterTx{tx: t, q: d.q}, nil
-}
-
-// UpsertNode writes the node's row (UpsertNode).
-func (t *clusterTx) UpsertNode(ctx context.Context, n *store.Node) error {
-	return t.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
-		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
-	})
-}
-
-// RenewLeases extends the node's leases (RenewLeases).
-func (t *clusterTx) RenewLeases(ctx context.Context, n *store.Node) error {
-	return t.q.RenewLeases(ctx, t, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()})
-}
-
-// ForgetNodes deletes nodes that expired before the instant (ListForgotten, ForgetNodes).
-func (t *clusterTx) ForgetNodes(ctx context.Context, before clock.Instant) error {
-	forgotten, err := t.q.ListForgotten(ctx, t, int64(before))
-	if err != nil || len(forgotten) == 0 {
-		return err
-	}
-	return t.q.ForgetNodes(ctx, t, dbsqlc.ForgetNodesParams{Incarnations: forgotten, Forget: int64(before)})
 }
 
 // TakeShards gives the node the free ones among the shards (LockFreeShards, TakeShards).

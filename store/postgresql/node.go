@@ -15,6 +15,19 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
+// AttendNode writes the node's row and renews its leases in one statement (AttendNode).
+func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
+	return d.q.AttendNode(ctx, d.leases, dbsqlc.AttendNodeParams{
+		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version, Started: int64(n.Started), Expires: int64(n.Expires),
+		Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks), Build: store.BuildLevel(),
+	})
+}
+
+// ForgetNodes deletes nodes that expired before the instant (ForgetNodes).
+func (d *Driver) ForgetNodes(ctx context.Context, before clock.Instant) error {
+	return d.q.ForgetNodes(ctx, d.leases, int64(before))
+}
+
 // clusterTx is a transaction on nodes and leases. Its first statement travels with BEGIN. Later statements without results travel with
 // COMMIT.
 type clusterTx struct {
@@ -39,24 +52,6 @@ func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 		return nil, err
 	}
 	return &clusterTx{tx: t, q: d.q}, nil
-}
-
-// UpsertNode writes the node's row (UpsertNode).
-func (t *clusterTx) UpsertNode(ctx context.Context, n *store.Node) error {
-	return t.q.UpsertNode(ctx, t.exec(), dbsqlc.UpsertNodeParams{
-		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
-	})
-}
-
-// RenewLeases extends the node's leases (RenewLeases).
-func (t *clusterTx) RenewLeases(ctx context.Context, n *store.Node) error {
-	return t.q.RenewLeases(ctx, t.exec(), dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()})
-}
-
-// ForgetNodes deletes nodes that expired before the instant (ForgetNodes).
-func (t *clusterTx) ForgetNodes(ctx context.Context, before clock.Instant) error {
-	return t.q.ForgetNodes(ctx, t.exec(), int64(before))
 }
 
 // TakeShards gives the node the free ones among the shards (TakeShards).

@@ -17,6 +17,27 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
+// AttendNode writes the node's row (UpsertNode) and renews its leases (RenewLeases).
+func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
+	return engine.InTx(ctx, d.begin, func(t *writeTx) error {
+		err := t.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
+			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
+			Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
+		})
+		if err != nil {
+			return err
+		}
+		return t.q.RenewLeases(ctx, t, dbsqlc.RenewLeasesParams{
+			Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel(),
+		})
+	})
+}
+
+// ForgetNodes deletes nodes that expired before the instant (ForgetNodes).
+func (d *Driver) ForgetNodes(ctx context.Context, before clock.Instant) error {
+	return engine.InTx(ctx, d.begin, func(t *writeTx) error { return t.q.ForgetNodes(ctx, t, int64(before)) })
+}
+
 // BeginCluster begins a transaction on nodes and leases.
 func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 	t, err := d.begin(ctx)
@@ -24,24 +45,6 @@ func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-// UpsertNode writes the node's row (UpsertNode).
-func (t *writeTx) UpsertNode(ctx context.Context, n *store.Node) error {
-	return t.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
-		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
-	})
-}
-
-// RenewLeases extends the node's leases (RenewLeases).
-func (t *writeTx) RenewLeases(ctx context.Context, n *store.Node) error {
-	return t.q.RenewLeases(ctx, t, dbsqlc.RenewLeasesParams{Expires: int64(n.Expires), Incarnation: n.Incarnation, Build: store.BuildLevel()})
-}
-
-// ForgetNodes deletes nodes that expired before the instant (ForgetNodes).
-func (t *writeTx) ForgetNodes(ctx context.Context, before clock.Instant) error {
-	return t.q.ForgetNodes(ctx, t, int64(before))
 }
 
 // TakeShards gives the node the free ones among the shards (TakeShards).

@@ -9,6 +9,47 @@ import (
 	"context"
 )
 
+const AttendNode = `-- name: AttendNode :exec
+WITH written AS (
+    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks)
+    VALUES ($2, $4, $5, $6, $7, $1,
+        $8, $9)
+    ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
+        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
+)
+UPDATE shard SET expires = $1
+WHERE shard.incarnation = $2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
+`
+
+type AttendNodeParams struct {
+	Expires      int64
+	Incarnation  string
+	Build        int64
+	Name         string
+	Address      string
+	Version      string
+	Started      int64
+	Applications string
+	Lacks        string
+}
+
+// Writes the row of a node, and renews the leases of the node. started keeps its first value. A build below the oldest level renews nothing.
+// Index: primary key for the node; none for the leases, the table is small. Rows: one, and the node's shards.
+func (q *Queries) AttendNode(ctx context.Context, db DBTX, arg AttendNodeParams) error {
+	_, err := db.Exec(ctx, AttendNode,
+		arg.Expires,
+		arg.Incarnation,
+		arg.Build,
+		arg.Name,
+		arg.Address,
+		arg.Version,
+		arg.Started,
+		arg.Applications,
+		arg.Lacks,
+	)
+	return err
+}
+
 const DeleteNode = `-- name: DeleteNode :exec
 DELETE FROM node WHERE incarnation = $1
 `
@@ -89,24 +130,6 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 	return items, nil
 }
 
-const RenewLeases = `-- name: RenewLeases :exec
-UPDATE shard SET expires = $1
-WHERE incarnation = $2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
-`
-
-type RenewLeasesParams struct {
-	Expires     int64
-	Incarnation string
-	Build       int64
-}
-
-// Renews the leases of a node. A build below the oldest level renews nothing.
-// Index: none, the table is small. Rows: the node's shards.
-func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParams) error {
-	_, err := db.Exec(ctx, RenewLeases, arg.Expires, arg.Incarnation, arg.Build)
-	return err
-}
-
 const TakeShards = `-- name: TakeShards :many
 WITH free AS MATERIALIZED (
     SELECT f.shard FROM shard f
@@ -155,39 +178,6 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 		return nil, err
 	}
 	return items, nil
-}
-
-const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
-`
-
-type UpsertNodeParams struct {
-	Incarnation  string
-	Name         string
-	Address      string
-	Version      string
-	Started      int64
-	Expires      int64
-	Applications string
-	Lacks        string
-}
-
-// Writes the row of a node. started keeps its first value.
-// Index: primary key. Rows: one.
-func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams) error {
-	_, err := db.Exec(ctx, UpsertNode,
-		arg.Incarnation,
-		arg.Name,
-		arg.Address,
-		arg.Version,
-		arg.Started,
-		arg.Expires,
-		arg.Applications,
-		arg.Lacks,
-	)
-	return err
 }
 
 const YieldAllShards = `-- name: YieldAllShards :exec
