@@ -42,11 +42,14 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 }
 
 // tooSlow reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
-// twice as long, so cancels and answers are still accepted when sets are refused.
+// twice as long, so cancels and answers are still accepted when sets are refused. No op may wait past its caller's deadline.
 func (w *Writer) tooSlow(app *appQueue, p *Pending) bool {
 	bound := w.cfg.QueueWait
 	if p.op.Set == nil {
 		bound *= 2
+	}
+	if end, given := p.ctx.Deadline(); given {
+		bound = min(bound, end.Sub(p.submitted))
 	}
 	return w.expectedWait(app, p.submitted) > bound
 }

@@ -111,6 +111,32 @@ func TestWriterRefusesAnApplicationWhoseOpsWaitTooLong(t *testing.T) {
 	})
 }
 
+// An op that would wait past its caller's deadline is refused at once.
+func TestWriterRefusesOpsThatWouldMissTheirDeadline(t *testing.T) {
+	slow := func(_ *ServiceConfig, st *modelStore) { st.latency = 10 * time.Second }
+	withService(t, slow, func(t *testing.T, s *testService) {
+		accepted := []*Pending{s.setOf("shop", "first", 0)}
+		synctest.Wait() // its transaction is under way
+		accepted = append(accepted, s.setOf("shop", "waits", 0))
+		time.Sleep(2 * time.Second)
+		within := func(id string, limit time.Duration) *Pending {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			t.Cleanup(cancel)
+			return s.Service.Submit(ctx, Op{Set: &Set{Key: Key{"shop", id}, Content: testContent()}})
+		}
+		if code := codeOf(t, within("hasty", 1999*time.Millisecond)); code != CodeOverloaded {
+			t.Errorf("an op with less time than the others have waited: %s", code)
+		}
+		accepted = append(accepted, within("patient", time.Minute))
+		for _, p := range accepted {
+			must(t, p)
+		}
+		if s.dropped[DropQueueSlow] != 1 {
+			t.Errorf("counted %v", s.dropped)
+		}
+	})
+}
+
 // What counts is the wait that the new op would have. A long queue refuses sets before any op has waited too long, and a queue that is almost
 // written accepts them although its ops have waited longer.
 func TestWriterExpectsTheWaitOfNewOps(t *testing.T) {

@@ -28,7 +28,7 @@ func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
 		}
 		ctx, cancel := lastingContext(c)
 		defer cancel()
-		d, err := awaitDecision(s.alarms.Answer(ctx, *a))
+		d, err := awaitDecision(ctx, s.alarms.Answer(ctx, *a))
 		if err != nil {
 			return err
 		}

@@ -37,12 +37,14 @@ func (s *Server) batch(c echo.Context) error {
 
 // jsonBatch submits every item in order, sets first, and responds when all items are done.
 func (s *Server) jsonBatch(c echo.Context, app string) error {
-	items, err := s.submitBatch(c, app)
+	ctx, cancel := opContext(c)
+	defer cancel()
+	items, err := s.submitBatch(ctx, c, app)
 	if err != nil {
 		return err
 	}
 	results := make([]result, len(items))
-	if p := awaitResults(items, results); p != nil {
+	if p := awaitResults(ctx, items, results); p != nil {
 		return p
 	}
 	b := append(make([]byte, 0, 96*len(items)+32), `{"results":[`...)
@@ -59,10 +61,10 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
-// awaitResults fills in the results, in order. If any item failed for the server's reasons, it returns one problem for the
+// awaitResults fills in the results, in order. It waits as long as awaitDecision. If any item failed for the server's reasons, it returns one problem for the
 // whole batch: the worst problem of the items, with their longest wait.
-func awaitResults(items []item, results []result) *problem {
-	ctx, cancel := context.WithTimeout(context.Background(), clock.RequestTimeout)
+func awaitResults(ctx context.Context, items []item, results []result) *problem {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), untilDeadline(ctx))
 	defer cancel()
 	var whole *problem
 	for i := range items {
@@ -95,7 +97,7 @@ func joinProblems(whole, p *problem) *problem {
 }
 
 // submitBatch reads the body and submits its items. It submits no item if the body as a whole is wrong.
-func (s *Server) submitBatch(c echo.Context, app string) ([]item, error) {
+func (s *Server) submitBatch(ctx context.Context, c echo.Context, app string) ([]item, error) {
 	b, err := s.readBody(c, BatchBytes, batchBodies)
 	if err != nil {
 		return nil, err
@@ -109,7 +111,7 @@ func (s *Server) submitBatch(c echo.Context, app string) ([]item, error) {
 		return nil, err
 	}
 	items := make([]item, 0, len(lists.sets)+len(lists.cancels))
-	ctx, trace := c.Request().Context(), traceparentOf(c.Request().Header)
+	trace := traceparentOf(c.Request().Header)
 	for _, raw := range lists.sets {
 		items = append(items, s.submitSet(ctx, raw, app, trace))
 	}

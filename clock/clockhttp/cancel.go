@@ -17,7 +17,9 @@ func (s *Server) cancel(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}))
+	ctx, done := opContext(c)
+	defer done()
+	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}))
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,9 @@ func (s *Server) changeDead(c echo.Context, op func(clock.Key, clock.Condition) 
 	if err != nil {
 		return err
 	}
-	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), op(key, condition)))
+	ctx, cancel := opContext(c)
+	defer cancel()
+	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, op(key, condition)))
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(conte
 	if err != nil {
 		return err
 	}
-	ctx, cancel := lastingContext(c)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.RequestTimeout)
 	defer cancel()
 	r, err := each(ctx, q)
 	if err != nil {

@@ -38,6 +38,8 @@
 //	client leaves during a read     the read ends, also at the database's server                           no action needed
 //	too many reads                  a read waits 2 s for its turn, then 503 overloaded                     the client repeats
 //	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
+//	client waits for less time      "Prefer: wait=5": at most 5 s; 503 overloaded at once if the queue is  the client repeats
+//	                                longer, 503 unconfirmed or unavailable at the end
 //	client leaves during a write    a write that waits long in the queue of writes is dropped              no action needed
 //	response to an answer is lost   a repeated answer gets 409 stale_ring with the alarm and its answer    the client compares
 //	subscriber breaks               its delivery is in doubt (Delivery.Done with an error)                 the same ring again

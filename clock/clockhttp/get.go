@@ -36,10 +36,10 @@ func (s *Server) get(c echo.Context) error {
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
 }
 
-// clientContext returns the context of a read: it ends after clock.RequestTimeout, or when the client leaves. The server cannot tell
+// clientContext returns the context of a read: it ends when the client waits no longer (see patience), or when it leaves. The server cannot tell
 // a client that closed only its sending half from a client that left.
 func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.Request().Context(), clock.RequestTimeout)
+	return context.WithTimeout(c.Request().Context(), patience(c))
 }
 
 // refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the body.
@@ -62,9 +62,9 @@ func readFailure(ctx context.Context, err error) error {
 	return unavailableIfLate(ctx, err)
 }
 
-// lastingContext returns the context of work that continues when the client leaves. It ends after clock.RequestTimeout.
+// lastingContext returns the context of work that continues when the client leaves. It ends when the client waits no longer (see patience).
 func lastingContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.RequestTimeout)
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), patience(c))
 }
 
 // unavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.

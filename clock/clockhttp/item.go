@@ -43,7 +43,7 @@ func (it *item) decision() (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
-	return awaitDecision(it.pending)
+	return awaitDecision(context.Background(), it.pending)
 }
 
 func (it *item) decisionWithin(ctx context.Context) (*clock.Decision, error) {

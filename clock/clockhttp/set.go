@@ -23,7 +23,9 @@ func (s *Server) set(c echo.Context) error {
 		return err
 	}
 	defer b.release()
-	d, err := awaitDecision(s.alarms.Submit(c.Request().Context(), clock.Op{Set: op}))
+	ctx, cancel := opContext(c)
+	defer cancel()
+	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, clock.Op{Set: op}))
 	if err != nil {
 		return err
 	}
@@ -78,21 +80,29 @@ func setStatus(v clock.Verdict) int {
 	return http.StatusOK
 }
 
-// awaitDecision waits for p, at most clock.RequestTimeout. It goes on waiting when the client closes its sending half, because such a
-// client still reads.
-func awaitDecision(p *clock.Pending) (*clock.Decision, error) {
+// awaitDecision waits for p, at most until the deadline of ctx, and at most clock.RequestTimeout. It goes on waiting when the client closes
+// its sending half, because such a client still reads.
+func awaitDecision(ctx context.Context, p *clock.Pending) (*clock.Decision, error) {
 	select {
 	case <-p.Done():
 		return p.Wait(pastDeadline)
 	default:
 	}
-	timer := time.NewTimer(clock.RequestTimeout) // costs less than a context
+	timer := time.NewTimer(untilDeadline(ctx)) // costs less than a context
 	defer timer.Stop()
 	select {
 	case <-p.Done():
 	case <-timer.C:
 	}
 	return p.Wait(pastDeadline)
+}
+
+// untilDeadline returns the time until the deadline of ctx, at most clock.RequestTimeout.
+func untilDeadline(ctx context.Context) time.Duration {
+	if end, given := ctx.Deadline(); given {
+		return min(time.Until(end), clock.RequestTimeout)
+	}
+	return clock.RequestTimeout
 }
 
 // pastDeadline is a context whose deadline has passed. Pending.Wait returns at once with it.
