@@ -103,7 +103,7 @@
 //	caller leaves             its request is dropped from the queue of writes       nothing needs healing
 //	rows stay locked          requests on them wait in LockedWrites transactions; applications take turns of a second
 //	database clock slewed     rings are late by some milliseconds, never early      the next sample
-//	database clock set back   one warning; rings by the clock as it is now          the next sample, within 250 ms; until then
+//	database clock set back   one warning; rings by the clock as it is now          the next sample, within a second; until then
 //	                          claims pass over rows that are not due by the clock as it is now
 //	database clock unknown    ErrUnavailable: a delay could not be counted          the Timebase keeps sampling
 package clock

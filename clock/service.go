@@ -85,6 +85,7 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 		return refused(op, err)
 	}
 	if op.Set != nil && op.Set.Delay.Given {
+		s.time.FollowClosely(nearby)
 		now, err := s.time.Now()
 		if err == nil {
 			op.Set, err = op.Set.resolved(now)

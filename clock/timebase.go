@@ -14,7 +14,7 @@ import (
 
 // TimebaseConfig configures how a Timebase follows the database's clock.
 type TimebaseConfig struct {
-	Interval time.Duration // time between samples while Until was asked for an instant within the next 2s, and until that instant; default 250ms
+	Interval time.Duration // time between samples while FollowClosely demands it, or Until for an instant within the next 2s; default 250ms
 	Idle     time.Duration // time between samples otherwise; default 1s
 	MaxAge   time.Duration // age of the newest sample beyond which the time is unknown; default 15s
 }
@@ -82,7 +82,8 @@ func (s sample) upperBound(local time.Time) int64 {
 // drift returns how far two clocks may drift apart in age microseconds, in microseconds.
 func drift(age int64) int64 { return (max(age, -age)*driftPPM + 999_999) / 1_000_000 }
 
-// nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring loop sleeps.
+// nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring loop sleeps. It is also
+// how long samples are frequent after a set with a delay, which may have more to follow.
 const nearby = 2 * time.Second
 
 // notableStep is the smallest step back of the database's clock that is logged.
@@ -139,8 +140,8 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// need demands samples every Interval for d from now on. It never shortens an earlier demand.
-func (t *Timebase) need(d time.Duration) {
+// FollowClosely demands samples every Interval for d from now on. It never shortens an earlier demand.
+func (t *Timebase) FollowClosely(d time.Duration) {
 	until := int64(time.Since(t.created) + d)
 	for {
 		before := t.needed.Load()
@@ -259,7 +260,7 @@ func (t *Timebase) Until(i Instant) time.Duration {
 	}
 	left := i.Sub(Instant(us/1000)) - time.Duration(us%1000)*time.Microsecond
 	if left < nearby {
-		t.need(max(0, left))
+		t.FollowClosely(max(0, left))
 	}
 	if left <= 0 {
 		return 0

@@ -344,6 +344,31 @@ func (c *remoteClock) slew(ppm int64) {
 	})
 }
 
+// The floor holds also while samples are rare, and is then at most 154 ms behind.
+func TestFloorOfAnIdleTimebaseIsNeverAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
+		rnd := rand.New(rand.NewPCG(1, 0))
+		var ahead, behind time.Duration
+		time.Sleep(2 * time.Second)
+		for range 1500 {
+			c.slew([]int64{0, -83_333, -153_846, 83_333}[rnd.IntN(4)])
+			time.Sleep(time.Duration(rnd.Int64N(int64(900 * time.Millisecond))))
+			floor, err := tb.Floor()
+			if err != nil {
+				t.Fatal(err)
+			}
+			off := time.Duration(int64(floor)*1000-c.micros()) * time.Microsecond
+			ahead, behind = max(ahead, off), max(behind, -off)
+		}
+		if ahead > 0 || behind > 300*time.Millisecond { // twice 154 ms, because the clock may also run fast
+			t.Errorf("the floor was ahead by up to %s, and behind by up to %s", ahead, behind)
+		}
+		if n := c.asked.Load(); n > 800 {
+			t.Errorf("%d samples in about 675 s: the Timebase was not idle", n)
+		}
+	})
+}
+
 // chrony begins and ends a slew of the database's clock at any moment, at up to its default maximum. The clock never falls behind
 // the floor, even if chrony slews the local clock in the opposite direction.
 func TestFloorOfASlewedClockIsNeverAhead(t *testing.T) {

@@ -61,6 +61,7 @@
 //	                         application is behind                         shrunk to half
 //	database clock set back  the watermark is lowered to the window's end  loaders read the rows past it when their time comes
 //	wake-up lost             the row is overdue when the sweep comes       the owner's sweep, within a second, beside any backlog
+//	emptyCheck hangs         its loader waits for it                       the other loaders sweep by themselves after 250 ms
 //	row older than 10 s      the row lies among the backlog                the owner's sweep, within a second for each 65,536
 //	missed                                                                 overdue rows of 64 shards
 //	shards change hands      entries of lost shards are dropped            the new owner loads their alarms: recent ones first

@@ -16,7 +16,7 @@ type emptyCheck struct {
 	interval time.Duration // time between two sweeps of a loader
 	metrics  *metrics
 
-	turn chan struct{} // capacity 1; has an element while a loader reads or looks at last. The others wait for its result
+	turn chan struct{} // capacity 1; has an element while a loader reads or uses last. The others wait for its result
 	last emptyResult
 }
 
@@ -27,16 +27,23 @@ type emptyResult struct {
 	shards []int         // shards that the read found empty; sorted. Nil if any shard has an overdue row
 }
 
-// read returns a result that began after the loader's last sweep. It reads only if no other loader has just read. empty reports whether no
-// row of the given shards is overdue.
-func (c *emptyCheck) read(ctx context.Context, lastSweep time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
+// turnWait is how long a loader waits for the result of another loader's read. Then it sweeps by itself, so a read that hangs holds up one
+// loader alone.
+const turnWait = 250 * time.Millisecond
+
+// read returns a result that began after the time as of which the loader last looked. It reads only if no other loader has just read. empty
+// reports whether no row of the given shards is overdue; false if the loader has to look by itself.
+func (c *emptyCheck) read(ctx context.Context, lastLook time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
+	arrived := time.Now()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
 		return r, false, ctx.Err()
+	case <-time.After(turnWait):
+		return r, false, nil
 	}
-	if !c.last.begun.After(lastSweep) || time.Since(c.last.begun) >= c.interval/2 {
+	if !c.last.begun.After(lastLook) || arrived.Sub(c.last.begun) >= c.interval/2 {
 		if c.last, err = c.readAll(ctx, now, c.shards()); err != nil {
 			return r, false, err
 		}
@@ -55,7 +62,7 @@ func (c *emptyCheck) readAll(ctx context.Context, now clock.Instant, shards []in
 	if err != nil {
 		return emptyResult{}, err
 	}
-	c.metrics.page(readCheck, len(page.Rows))
+	c.metrics.page(readCheck, 0) // the loaders' own sweeps count the rows
 	if len(page.Rows) == 0 && !page.CompleteUntil.Before(until) {
 		r.shards = shards
 	}

@@ -58,6 +58,46 @@ func TestIdleLoadersReadOnceASecond(t *testing.T) {
 	})
 }
 
+// A check that hangs holds up the loader that reads it, and no other loader. A check that is slow still stands for all loaders.
+func TestSlowCheckHoldsUpNoOtherLoader(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"hangs": time.Hour, "slow": 700 * time.Millisecond, "a little slow": 200 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := DefaultConfig()
+				cfg.Loaders = 3
+				r := newRig(t, cfg, 1000, allShards(3))
+				for _, l := range r.loaders {
+					l.assign(assignment{shards: []int{l.number}})
+					if _, err := l.read(t.Context()); err != nil { // sweeps and finds nothing
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Second)
+				r.table.wait = slow
+				now, _ := r.time.Now()
+				r.commit("a", 1, 3, now.Add(-time.Second)) // one row of each shard
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				begun := time.Now()
+				for _, l := range r.loaders {
+					running.Go(func() { _, _ = l.read(ctx) })
+				}
+				synctest.Wait() // one of them reads
+				r.table.set(0)
+				time.Sleep(300 * time.Millisecond)
+				r.heap.mu.Lock()
+				found := len(r.heap.rows)
+				r.heap.mu.Unlock()
+				if want := map[bool]int{true: 3, false: 2}[slow < 300*time.Millisecond]; found != want {
+					t.Errorf("after %s %d rows were found, want %d", time.Since(begun), found, want)
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}
+
 // A check that began before a loader's last sweep says nothing about the time since. Nor does a check without one of the loader's shards.
 func TestEmptyCheckIsForLaterSweepsAndReadShards(t *testing.T) {
 	r := newRig(t, DefaultConfig(), 1000, allShards(3))

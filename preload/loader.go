@@ -107,11 +107,13 @@ func (l *loader) read(ctx context.Context) (more bool, err error) {
 	l.progress.start(recentFrom(now))
 	sweep := time.Since(l.lastSweep) >= l.cfg.Sweep
 	if sweep {
-		asOf, err := l.sweep(ctx, now)
-		if err != nil {
+		if err := l.sweep(ctx, now); err != nil {
 			return false, err
 		}
-		l.lastSweep = asOf
+		l.lastSweep = l.sweepState.asOf
+		if rest := time.Now().Add(-l.cfg.Sweep / 2); l.lastSweep.Before(rest) { // sweeps that take long leave room for other reads
+			l.lastSweep = rest
+		}
 	}
 	l.progress.markAllBehind(l.heap.Offer(l.number, nil)) // rows that the heap left out since the last offer
 	return l.pages(ctx, now, sweep)

@@ -29,6 +29,7 @@ type fakeTable struct {
 	meanwhile func() // nil: nothing
 
 	mu       sync.Mutex
+	wait     time.Duration // a read lasts so long, or until its context ends
 	rows     map[int64]store.Due
 	fail     bool // reads fail
 	reads    int
@@ -46,8 +47,15 @@ func (f *fakeTable) Due(ctx context.Context, q store.DueQuery) (store.DuePage, e
 			rows = append(rows, d)
 		}
 	}
-	fail := f.fail
+	fail, wait := f.fail, f.wait
 	f.mu.Unlock()
+	if wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return store.DuePage{}, ctx.Err()
+		}
+	}
 	sortDue(rows)
 	rows = scanned(&q, rows)
 	count := map[int]int{}
@@ -62,6 +70,13 @@ func (f *fakeTable) Due(ctx context.Context, q store.DueQuery) (store.DuePage, e
 		return store.DuePage{}, errors.New("the read fails")
 	}
 	return store.NewDuePage(q, rows), ctx.Err()
+}
+
+// set makes later reads last for d.
+func (f *fakeTable) set(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wait = d
 }
 
 // scanned returns the rows that a filtered read lets through. Beyond the query's scan limit it ends the query earlier, like a store.

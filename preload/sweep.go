@@ -15,6 +15,7 @@ type sweepState struct {
 	nextRecent  store.Position // start of the next page of recent rows; zero: where recent rows begin
 	sweptUntil  clock.Instant  // database time of the last completed sweep; zero: none yet
 	empty       bool           // the last sweep found no overdue row
+	asOf        time.Time      // local time as of which the last sweep looked
 }
 
 const (
@@ -24,21 +25,21 @@ const (
 	sweepOverlap = 2 * time.Second
 )
 
-// sweep finds overdue rows that other reads and wake-ups missed. It returns the local time as of which it has looked for them. After a sweep
-// that found no row, the emptyCheck replaces the next sweeps, until it finds one.
-func (l *loader) sweep(ctx context.Context, now clock.Instant) (asOf time.Time, err error) {
+// sweep finds overdue rows that other reads and wake-ups missed. After a sweep that found no row, the emptyCheck replaces the next sweeps,
+// until it finds one.
+func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
 	if l.sweepState.empty {
-		result, empty, err := l.check.read(ctx, l.lastSweep, now, l.progress.assigned())
+		result, empty, err := l.check.read(ctx, l.sweepState.asOf, now, l.progress.assigned())
 		if err != nil {
-			return time.Time{}, err
+			return err
 		}
 		if empty {
-			l.sweepState.sweptUntil = result.until
-			return result.begun, nil
+			l.sweepState.sweptUntil, l.sweepState.asOf = result.until, result.begun
+			return nil
 		}
 	}
-	err = l.sweepOverdue(ctx, now)
-	return time.Now(), err
+	l.sweepState.asOf = time.Now()
+	return l.sweepOverdue(ctx, now)
 }
 
 // sweepOverdue reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the watermark nor now, it
@@ -54,9 +55,9 @@ func (l *loader) sweepOverdue(ctx context.Context, now clock.Instant) error {
 	if err != nil {
 		return err
 	}
-	l.sweepState.empty = from == (store.Position{}) && len(page.Rows) == 0
-	if l.sweepState.nextOverdue = page.CompleteUntil; page.CompleteUntil.Before(until) {
-		l.sweepState.empty = false
+	complete := !page.CompleteUntil.Before(until)
+	l.sweepState.empty = from == (store.Position{}) && complete && len(page.Rows) == 0
+	if l.sweepState.nextOverdue = page.CompleteUntil; !complete {
 		return l.sweepRecent(ctx, now, until)
 	}
 	l.sweepState.nextOverdue, l.sweepState.sweptUntil = store.Position{}, now // the round is complete

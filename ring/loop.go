@@ -28,9 +28,9 @@ type Database interface {
 type Time interface {
 	// Now returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock itself.
 	Now() (clock.Instant, error)
-	// Until returns the time until an instant.
+	// Until returns the time until an instant. If that is soon or has passed, the clock is followed more closely.
 	Until(i clock.Instant) time.Duration
-	// Floor returns a lower bound that also holds while clocks are slewed. It is some milliseconds behind Now.
+	// Floor returns a lower bound that also holds while clocks are slewed. It is up to 154 ms behind Now.
 	Floor() (clock.Instant, error)
 }
 
@@ -200,6 +200,7 @@ func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
 		c.free--
 		c.busy++
 		c.work <- b
+		l.time.Until(now) // while alarms ring, the clock is followed closely
 	}
 	return ok
 }
@@ -226,11 +227,12 @@ func (l *Loop) wait() time.Duration {
 		wait = min(wait, l.quarantine.reviewInterval())
 	}
 	for _, c := range l.crews.all {
-		if !c.usable || !l.crews.hasWorker(c) {
+		due, ok := l.heap.head(c.index)
+		if !ok {
 			continue
 		}
-		if due, ok := l.heap.head(c.index); ok {
-			wait = min(wait, l.time.Until(due))
+		if left := l.time.Until(due); c.usable && l.crews.hasWorker(c) {
+			wait = min(wait, left)
 		}
 	}
 	return wait

@@ -42,7 +42,7 @@ type Cluster struct {
 
 // Leaser records which nodes live and which node owns which shard. All instants are the caller's lower bound of the database's clock,
 // so no lease is taken before it expires. Each method except Attend is one transaction. The store replays a method after a definite
-// rollback. After ErrUnconfirmed the outcome is unknown. Every method may be called again.
+// rollback. After ErrUnconfirmed, and after any error of Attend, the outcome is unknown. Every method may be called again.
 type Leaser interface {
 	// Cluster reads all nodes and leases as of one moment. It locks and writes nothing.
 	Cluster(ctx context.Context) (Cluster, error)

@@ -17,7 +17,7 @@
 //     come to rest. The ablest nodes share all shards evenly. A node is outdone when another node lacks a strict subset of the abilities
 //     that it lacks.
 //  5. An ability belongs to the whole process: its loaders read ("read"), its lanes reach the broker ("amqp"). A node announces a lost
-//     ability in its row at once. It yields its shards after 2 s without a break, only to an abler node, and otherwise goes on working. It
+//     ability in its row at its next look. It yields its shards after 2 s without a break, only to an abler node, and otherwise goes on working. It
 //     announces the recovery after 3 s without a break. While no node is abler, and while the database is unreachable, no shard moves
 //     because of an ability.
 //  6. At each look a node reads the oldest build level that may work on the database. A node whose build is older renews no lease, gives

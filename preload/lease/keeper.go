@@ -27,6 +27,8 @@ const (
 // Time is a lower bound of the database's clock.
 type Time interface {
 	Now() (clock.Instant, error)
+	// FollowClosely demands frequent samples of the clock for d.
+	FollowClosely(d time.Duration)
 }
 
 // Streams knows the subscribers of this node.
@@ -65,7 +67,7 @@ type Keeper struct {
 	// owned by the goroutine of Run
 	started             clock.Instant // database time of the first write of the node's row; clock.NoInstant: none yet
 	lastHeartbeat       time.Time     // last write of the node's row, which renews its leases; zero: none yet
-	lastForget          time.Time     // last deletion of dead nodes' rows; zero: none yet
+	lastForget          time.Time     // last attempt to delete dead nodes' rows; zero: none yet
 	writtenApplications []string      // applications with a subscriber, as last written to the node's row; sorted
 	lastSubscriberWrite time.Time     // last write of the row because the subscribers changed
 	lastSubscriberLook  time.Time     // last look because the subscribers changed
@@ -139,7 +141,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
 		k.failures = 0
 		if k.alone {
-			return k.cfg.Renew
+			return max(0, k.cfg.Renew-time.Since(k.lastHeartbeat))
 		}
 		return k.cfg.Look
 	}
@@ -156,6 +158,9 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 
 // look renews the leases if it is time to, reads the nodes and leases, and takes or yields shards to even the shares.
 func (k *Keeper) look(ctx context.Context) error {
+	if !k.alone { // else a node that sees a step of the clock before the others would take their shards
+		k.time.FollowClosely(2 * k.cfg.Look)
+	}
 	now, err := k.time.Now()
 	if err != nil {
 		return err
@@ -222,12 +227,10 @@ func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	forget, forgets := clock.Instant(0), begun.Sub(k.lastForget) >= nodeMemory
 	if forgets {
 		forget = max(0, now.Add(-nodeMemory))
+		k.lastForget = begun // even if the deletion fails: the next renewal must not fail for it too
 	}
 	if err := k.leaser.Attend(ctx, k.node(now), forget); err != nil {
 		return err
-	}
-	if forgets {
-		k.lastForget = begun
 	}
 	if !k.lastHeartbeat.IsZero() && begun.Sub(k.lastHeartbeat) >= k.cfg.TTL {
 		k.noTakeoverBefore = time.Now().Add(k.cfg.Renew + 2*k.cfg.Look)

@@ -36,6 +36,8 @@ func (b *bubbleTime) Now() (clock.Instant, error) {
 	return clock.InstantOf(time.Now().Add(26*time.Hour - b.back)), nil
 }
 
+func (*bubbleTime) FollowClosely(time.Duration) {}
+
 // leaserLink is one node's connection to the leases. While it is cut, its calls fail.
 type leaserLink struct {
 	store.Leaser

@@ -74,16 +74,52 @@ func TestNodeThatIsAloneLooksLess(t *testing.T) {
 	})
 }
 
+// A deletion of dead nodes' rows that fails costs one look, and not the looks after it.
+func TestFailedDeletionOfDeadNodesStopsNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted := &countedLeases{Leaser: storetest.NewLeases(8), failForget: true}
+		m := join(t, counted, "one", "n1", false)
+		time.Sleep(10 * time.Second)
+		if n := len(m.Owned()); n != 8 {
+			t.Errorf("the node owns %d of 8 shards", n)
+		}
+		if looks := counted.looked.Load(); looks < 18 {
+			t.Errorf("%d looks in 10 s", looks)
+		}
+		m.leave()
+	})
+}
+
+// A look that a subscriber causes delays no renewal of a node that is alone.
+func TestSubscriberDelaysNoRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted := &countedLeases{Leaser: storetest.NewLeases(8)}
+		m := join(t, counted, "one", "n1", true)
+		time.Sleep(10*time.Second + 490*time.Millisecond) // 10 ms before a renewal
+		m.subscribe()                                     // wakes the keeper, although nothing changed
+		before := counted.attended.Load()
+		time.Sleep(20 * time.Millisecond)
+		if n := counted.attended.Load() - before; n != 1 {
+			t.Errorf("%d renewals when the next one was due", n)
+		}
+		m.leave()
+	})
+}
+
 // countedLeases counts writes of nodes' rows, looks, and writes that delete rows of dead nodes.
 type countedLeases struct {
 	store.Leaser
 	attended, looked, forgot atomic.Int64
+	failForget               bool // writes that delete rows fail
 }
 
 func (c *countedLeases) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	c.attended.Add(1)
 	if forget > 0 {
 		c.forgot.Add(1)
+		if c.failForget {
+			return errCut
+		}
 	}
 	return c.Leaser.Attend(ctx, n, forget)
 }
