@@ -36,19 +36,16 @@ const (
 // maxIdle is how long a pool keeps an idle connection to MySQL. It is shorter than the wait_timeout above.
 const maxIdle = 5 * time.Second
 
-// connector makes connections with a prepared session. It bounds the preparation too: the driver's own timeout covers only the dial, and a
-// server that accepts the connection but never responds would block forever.
+// connector makes connections with a prepared session. The driver's own timeout covers only the dial. The context must end, because a server
+// that accepts the connection but never responds would block forever (see dialer).
 type connector struct {
 	driver.Connector
-	timeout    time.Duration
 	autocommit bool
 	session    []string // further statements that prepare the session
 }
 
 // Connect dials and prepares the session.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -105,8 +102,13 @@ func open(d *mysql.Config, size int, autocommit bool, session ...string) (*sql.D
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	db := sql.OpenDB(connector{Connector: c, timeout: d.Timeout, autocommit: autocommit, session: session})
+	return openPool(connector{Connector: c, autocommit: autocommit, session: session}, size, d.Timeout), nil
+}
+
+// openPool returns a pool of up to size connections of the connector. patience is the limit of a dial.
+func openPool(c driver.Connector, size int, patience time.Duration) *sql.DB {
+	db := sql.OpenDB(newDialer(c, size, patience))
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
-	return db, nil
+	return db
 }

@@ -45,6 +45,8 @@
 // # Failures, effects, recovery
 //
 //	server gone                    ErrUnavailable within Timeout                      the pool dials again
+//	server short of processor      a connect goes on when its caller leaves (dialer)  a later caller gets the connection
+//	time
 //	server became read-only        its connections are given up (rejectReadOnly),     new connections find the new primary
 //	                               and new connections to a read_only server are
 //	                               refused; a user whom read_only does not bind

@@ -27,10 +27,7 @@ func openReads(d *mysql.Config, size int, kills *sql.DB) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	db := sql.OpenDB(readConnector{connector: connector{Connector: c, timeout: d.Timeout, autocommit: true}, kills: kills})
-	db.SetMaxOpenConns(size)
-	db.SetMaxIdleConns(size)
-	return db, nil
+	return openPool(readConnector{connector: connector{Connector: c, autocommit: true}, kills: kills}, size, d.Timeout), nil
 }
 
 // readConnector makes connections that know their connection id at the server.
@@ -41,8 +38,6 @@ type readConnector struct {
 
 // Connect connects as connector does, and bounds the statements of the session.
 func (c readConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	conn, err := c.connector.Connect(ctx)
 	if err != nil {
 		return nil, err
