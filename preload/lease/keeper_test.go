@@ -206,16 +206,17 @@ func inCluster(t *testing.T, test func(t *testing.T, leases *storetest.Leases)) 
 	synctest.Test(t, func(t *testing.T) { test(t, storetest.NewLeases(64)) })
 }
 
-// Shares are even 600 ms after a node has joined or left. At every moment a node rings each shard.
+// Shares are even 600 ms after a node has joined or left, and 900 ms after a node has joined another that was alone. At every moment a node
+// rings each shard.
 func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a := join(t, leases, "a", "a", false)
 		wantShardCounts(t, "alone, at once", []int{64}, a)
 		b := join(t, leases, "b", "b", false)
 		all := []*member{a, b}
-		settle := func(what string, want ...int) {
+		settle := func(what string, within time.Duration, want ...int) {
 			t.Helper()
-			for range 600 {
+			for range within.Milliseconds() {
 				synctest.Wait()
 				if missing := unloadedShards(a, b); len(all) == 2 && missing != nil {
 					t.Fatalf("%s: no node rings shards %v", what, missing)
@@ -224,11 +225,11 @@ func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 			}
 			wantShardCounts(t, what, want, all...)
 		}
-		settle("two", 32, 32)
+		settle("two", 900*time.Millisecond, 32, 32)
 		time.Sleep(time.Second)
 		c := join(t, leases, "c", "0", false) // sorts before a and b, so it gets the remaining shard
 		all = append(all, c)
-		settle("three", 21, 21, 22)
+		settle("three", 600*time.Millisecond, 21, 21, 22)
 		if n := len(a.Shards()); n != 32 {
 			t.Errorf("a yielded shards and at once rings only %d", n)
 		}
@@ -247,7 +248,7 @@ func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 			t.Errorf("when c stops, no node rings shards %v", missing)
 		}
 		all = all[:2]
-		settle("two again", 32, 32)
+		settle("two again", 600*time.Millisecond, 32, 32)
 		b.leave()
 		begun = time.Now()
 		a.leave()
