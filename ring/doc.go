@@ -120,7 +120,7 @@
 //	rings are late            seconds
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
 //	                                                                            halved, and grow again with quick batches
-//	target, database or       batches near their time limits are halved, down   batches grow again while they use a quarter of
+//	target, database or       batches near their time limits are halved, down   batches grow again while they use half of
 //	machine slow              to 16 rings (pace)                                their time or less
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            claim's end; may ring twice, under the same message id

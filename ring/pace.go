@@ -12,8 +12,9 @@ import (
 // load.
 //
 // The bound follows additive increase and multiplicative decrease. The measure is the load of a batch: the largest part of a time limit that
-// the batch has used. From slowLoad on, the bound is halved. Up to easyLoad it grows by a sixteenth of Config.BatchRows. In between it
-// stays. So a target that always takes a third of the limit keeps full batches, and a bound that was right is not exceeded over and over.
+// the batch has used. From slowLoad on, the bound is halved. Up to easyLoad it grows by a sixteenth of Config.BatchRows, up to fairLoad by
+// a 64th: a part of the load does not depend on the number of rows, and small batches then only ring less. In between it stays, so a bound that
+// was right is not exceeded over and over. Below leastPacedRows, where failures of the database lead, each batch within its limits doubles it.
 //
 // The number of workers stays the same, because a worker may wait for a silent application while the others ring.
 type pace struct {
@@ -24,12 +25,13 @@ type pace struct {
 
 const (
 	slowLoad = 0.75
+	fairLoad = 0.5
 	easyLoad = 0.25
 	// leastPacedRows is the least bound after slow batches. Smaller batches cost more for each ring, and are hardly quicker. Only failures
 	// of the database lead to a lower bound.
 	leastPacedRows = 16
-	// paceSteps is the number of easy batches after which the bound is full again.
-	paceSteps = 16
+	// paceSteps is the number of easy batches after which the bound is full again, slowSteps the same for fair batches.
+	paceSteps, slowSteps = 16, 64
 )
 
 func newPace(batchRows int) pace { return pace{full: batchRows, rows: batchRows} }
@@ -40,8 +42,12 @@ func (p *pace) note(load float64, decreasesBefore int) {
 	switch {
 	case load >= slowLoad && p.rows > leastPacedRows:
 		p.decrease(decreasesBefore, leastPacedRows)
+	case load < 1 && p.rows < leastPacedRows:
+		p.rows = min(p.full, leastPacedRows, 2*p.rows)
 	case load <= easyLoad:
 		p.rows = min(p.full, p.rows+max(1, p.full/paceSteps))
+	case load <= fairLoad:
+		p.rows = min(p.full, p.rows+max(1, p.full/slowSteps))
 	}
 }
 
@@ -63,7 +69,7 @@ func replyLoad(took, limit time.Duration, outcomes []clock.Outcome) float64 {
 	load := loadOf(took, limit)
 	withoutReply := func(o clock.Outcome) bool { return o.Kind == clock.Awaited || o.Kind == clock.Doubtful }
 	if !slices.ContainsFunc(outcomes, withoutReply) {
-		load = min(load, (easyLoad+slowLoad)/2)
+		load = min(load, (fairLoad+slowLoad)/2)
 	}
 	return load
 }
