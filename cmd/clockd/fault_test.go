@@ -106,7 +106,7 @@ func TestBrokerThatStandsStillGetsNoCopies(t *testing.T) {
 			t.Fatalf("in none of %d pauses were rings awaited", bursts)
 		}
 		due := time.Now().Add(3 * time.Second)
-		p.set("shop", fmt.Sprint("order", count), burst, func(i int) time.Time { return due.Add(time.Duration(i) * 2 * time.Millisecond) })
+		p.set("shop", fmt.Sprint("order", count), burst, func(i int) time.Time { return due.Add(time.Duration(i) * 10 * time.Millisecond) }) // the pause begins late on a busy machine
 		begun := count + burst/10
 		count += burst
 		eventually(t, "the burst has begun", func() bool { return len(copiesOf(got)) > begun })
