@@ -24,8 +24,14 @@
 // Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the database's clock, it
 // came once, and its payload is the payload that was set.
 //
-// Overload is a stage that runs only when it is named. It rings herds by turns on the free machine, and while six busy threads a core and
-// synced files take the machine. It compares copies, rates, and rings per second of processor time.
+// Overload is a stage that runs only when it is named. It has parts, each in a testbed of its own:
+//
+//	herds under load   herds by turns, on the free machine and while six busy threads a core and synced files take it: copies, rates, rings
+//	                   per second of processor time
+//	flood              single sets at twice the best rate for a minute: accepted ones, how long they take, lateness afterwards
+//	slow broker        a proxy lets nothing from the broker pass for 10 s in the middle of a herd, then each confirm comes 3 to 10 s late
+//	                   for a minute: copies, single sets and cancels meanwhile, time until all has rung
+//	killed node        one of three nodes is killed in a herd under load: copies, beside the rings that it may have had under way
 //
 // The distribution of lateness is a stage that runs only when it is named. It rings bursts among more and more pending alarms, and again
 // while a node of two is killed. Plot draws the distributions of one or several reports.

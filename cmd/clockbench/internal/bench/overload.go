@@ -24,8 +24,22 @@ func (o *overloadRounds) add(h *herd) {
 	o.copies = append(o.copies, float64(h.rings.Duplicates))
 }
 
-// overload measures herds by turns: on the free machine, and beside processes that take its cores and sync files.
-func (r *run) overload(ctx context.Context, b *testbed) error {
+// overload measures what happens when there is more work than the machine, the broker or the nodes can do. Each part has a testbed of its own.
+func (r *run) overload(ctx context.Context) error {
+	parts := []func(context.Context) error{r.inTestbed(r.herdsUnderLoad), r.inTestbed(r.flood)}
+	if r.cfg.AMQPURL != "" {
+		parts = append(parts, inTestbedOf(r.makeSlowedTestbed, r.slowBroker), r.inTestbed(r.killOne))
+	}
+	for _, part := range parts {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// herdsUnderLoad measures herds by turns: on the free machine, and beside processes that take its cores and sync files.
+func (r *run) herdsUnderLoad(ctx context.Context, b *testbed) error {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
 	}

@@ -68,6 +68,11 @@ type Config struct {
 	few          int           // number of pending alarms in the comparison with many
 	bursts       []int         // sizes of the bursts, each due within one second
 	busyPerCore  int           // busy threads on each core in the overload stage
+	floodFor     time.Duration // duration of the flood of single sets in the overload stage
+	silence      time.Duration // time for which the broker falls silent in the overload stage
+	slowFor      time.Duration // time for which the broker's confirms are late in the overload stage
+	slowLeast    time.Duration // least time by which they are late
+	slowMost     time.Duration // most time by which they are late
 	singleAlarms int           // number of single alarms, due one after the other
 	quick        bool          // figures get no verdicts
 }
@@ -78,7 +83,7 @@ func DefaultConfig() Config {
 		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 200_000, Rate: 500, For: 20 * time.Second, Crowd: 1_000_000, Pending: 10_000_000,
 		Overdue: 100_000, Rounds: 3, ahead: 3 * time.Second, settle: 20 * time.Second, idle: 20 * time.Second, few: 10_000,
 		DistributionPending: []int{10_000, 1_000_000, 10_000_000}, bursts: []int{10_000, 100_000}, singleAlarms: 200,
-		busyPerCore: 6,
+		busyPerCore: 6, floodFor: time.Minute, silence: 10 * time.Second, slowFor: time.Minute, slowLeast: 3 * time.Second, slowMost: 10 * time.Second,
 	}
 }
 
@@ -87,6 +92,8 @@ func (c *Config) Quick() {
 	c.quick, c.ahead, c.settle, c.idle, c.Rounds = true, time.Second, 0, time.Second, 1
 	c.Sets, c.Singles, c.Herd, c.Rate, c.For, c.Crowd, c.Pending, c.Overdue, c.few = 2_000, 300, 2_000, 600, time.Second, 4_000, 5_000, 500, 500
 	c.DistributionPending, c.bursts, c.singleAlarms, c.busyPerCore = []int{2_000, 4_000}, []int{1_000}, 10, 1
+	c.floodFor, c.silence, c.slowFor, c.slowLeast = time.Second, 3*time.Second, 4*time.Second, 2500*time.Millisecond
+	c.slowMost = c.slowLeast + time.Second/2
 }
 
 // Validate returns every broken rule of the configuration, joined, or nil.

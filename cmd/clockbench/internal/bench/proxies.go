@@ -12,6 +12,7 @@ import (
 // be reached by TCP without TLS has no proxy; its traffic is not counted.
 type proxies struct {
 	database, broker *countingProxy
+	slowBroker       *slowdown // of what the broker sends; nil: none
 
 	databaseURL, amqpURL string
 }
@@ -33,16 +34,16 @@ var readables = map[string]readable{
 
 // connect makes the proxies. close must be called also after an error, because one proxy may exist.
 func (ws *proxies) connect(ctx context.Context, databaseURL, amqpURL string) (err error) {
-	if ws.database, ws.databaseURL, err = proxied(ctx, databaseURL); err != nil {
+	if ws.database, ws.databaseURL, err = proxied(ctx, databaseURL, nil); err != nil {
 		return err
 	}
-	ws.broker, ws.amqpURL, err = proxied(ctx, amqpURL)
+	ws.broker, ws.amqpURL, err = proxied(ctx, amqpURL, ws.slowBroker)
 	return err
 }
 
-// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. If the bench cannot parse the traffic, it returns
+// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. slow slows the server down; nil: nothing does. If the bench cannot parse the traffic, it returns
 // no proxy and the URL itself.
-func proxied(ctx context.Context, raw string) (*countingProxy, string, error) {
+func proxied(ctx context.Context, raw string, slow *slowdown) (*countingProxy, string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the URL of a counted server: %w", err)
@@ -55,7 +56,7 @@ func proxied(ctx context.Context, raw string) (*countingProxy, string, error) {
 	if port == "" {
 		port = kind.port
 	}
-	w, err := newCountingProxy(ctx, net.JoinHostPort(u.Hostname(), port), kind.protocol)
+	w, err := newCountingProxy(ctx, net.JoinHostPort(u.Hostname(), port), kind.protocol, slow)
 	if err != nil {
 		return nil, "", err
 	}

@@ -16,6 +16,7 @@ type countingProxy struct {
 	listener net.Listener
 	protocol protocol
 	counts   proxyCounts
+	slowdown *slowdown // of what the server sends; nil: none
 	wait     sync.WaitGroup
 
 	mu     sync.Mutex
@@ -42,12 +43,12 @@ type traffic struct {
 type protocol func(counts *proxyCounts) (toServer, fromServer *framer)
 
 // newCountingProxy returns a proxy that listens for the service and connects it to target, a host:port.
-func newCountingProxy(ctx context.Context, target string, p protocol) (*countingProxy, error) {
+func newCountingProxy(ctx context.Context, target string, p protocol, slow *slowdown) (*countingProxy, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen to count: %w", err)
 	}
-	w := &countingProxy{target: target, listener: listener, protocol: p, conns: map[net.Conn]struct{}{}}
+	w := &countingProxy{target: target, listener: listener, protocol: p, slowdown: slow, conns: map[net.Conn]struct{}{}}
 	w.wait.Go(func() { w.accept(context.WithoutCancel(ctx)) })
 	return w, nil
 }
@@ -94,8 +95,14 @@ func (w *countingProxy) relay(ctx context.Context, client net.Conn) {
 		return
 	}
 	toServer, fromServer := w.protocol(&w.counts)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	w.wait.Go(func() {
-		forward(client, server, fromServer, &w.counts.fromServer)
+		if w.slowdown != nil {
+			w.slowdown.forward(ctx, client, server, fromServer, &w.counts.fromServer)
+		} else {
+			forward(client, server, fromServer, &w.counts.fromServer)
+		}
 		_ = client.Close()
 	})
 	forward(server, client, toServer, &w.counts.toServer)

@@ -111,7 +111,7 @@ func TestProxyForwardsBytesUnchanged(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	w, err := newCountingProxy(t.Context(), echo.Addr().String(), amqpProtocol)
+	w, err := newCountingProxy(t.Context(), echo.Addr().String(), amqpProtocol, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestOnlyPlainTCPIsProxied(t *testing.T) {
 		{"sqlite:some.db", "sqlite", "", false},
 		{"", "", "", false},
 	} {
-		w, url, err := proxied(t.Context(), test.url)
+		w, url, err := proxied(t.Context(), test.url, nil)
 		if err != nil || (w != nil) != test.counted || !test.counted && url != test.url {
 			t.Errorf("%s: %s, %v", test.url, url, err)
 		}

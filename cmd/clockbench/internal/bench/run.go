@@ -45,7 +45,7 @@ func (r *run) stages(ctx context.Context) error {
 		stageSets: r.inTestbed(r.sets), stageSingles: r.inTestbed(r.singles), stageHerd: r.inTestbed(r.herd), stageStream: r.onStream(r.stream),
 		stageLateness: r.inTestbed(r.lateness), stageMemory: r.inTestbed(r.memory), stagePending: r.inTestbed(r.pending),
 		stageCost: r.inCountedTestbed(r.cost), stageNodes: r.nodes,
-		stageDistribution: r.inTestbed(r.distribution), stageOverload: r.inTestbed(r.overload),
+		stageDistribution: r.inTestbed(r.distribution), stageOverload: r.overload,
 	}
 	for _, name := range Stages() {
 		if !r.cfg.runs(name) {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,35 +50,41 @@ func TestRunMeasuresEveryStageOnSQLite(t *testing.T) {
 	}
 }
 
-// The overload stage rings each herd twice, beside a load that ends with the stage.
+// The overload stage rings herds by turns and sends a flood. With a broker it also slows the broker down and kills a node.
 func TestRunMeasuresOverload(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	cfg := quickConfig("sqlite:"+filepath.Join(directory, "some.db"), "")
-	cfg.Only = []string{stageOverload}
-	var progress bytes.Buffer
-	cfg.Progress = &progress
-	report, err := Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &progress)
-	}
-	if err := report.Bad(); err != nil {
-		t.Error(err)
-	}
-	rung := 0
-	for _, c := range report.Rings {
-		rung += c.Rung
-	}
-	if rung != 2*cfg.Herd {
-		t.Errorf("%d rings, want two herds of %d", rung, cfg.Herd)
-	}
-	for _, f := range report.Figures {
-		if f.Ceiling == nil || f.Stage != stageOverload || f.Value == 0 && f.Unit != "" {
-			t.Errorf("%+v", f)
-		}
-	}
-	if len(report.Figures) != 4 {
-		t.Errorf("%d figures", len(report.Figures))
+	for _, withBroker := range []bool{false, true} {
+		t.Run(fmt.Sprintf("with broker %t", withBroker), func(t *testing.T) {
+			t.Parallel()
+			cfg := quickConfig("sqlite:"+filepath.Join(t.TempDir(), "some.db"), "")
+			cfg.Only = []string{stageOverload}
+			steadyRings := int(float64(cfg.Rate) * cfg.For.Seconds())
+			figures, rings := 4+5, 2*cfg.Herd+2*steadyRings
+			if withBroker {
+				cfg.DatabaseURL, cfg.AMQPURL = setting(t, "CLOCKD_TEST_MYSQL_URL"), setting(t, "CLOCKD_TEST_AMQP_URL")
+				figures, rings = figures+2+5+2, rings+cfg.Herd+int(float64(cfg.Rate)*cfg.slowFor.Seconds())+cfg.Herd
+			}
+			var progress bytes.Buffer
+			cfg.Progress = &progress
+			report, err := Run(t.Context(), cfg)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &progress)
+			}
+			if err := report.Bad(); err != nil {
+				t.Error(err)
+			}
+			rung := 0
+			for _, c := range report.Rings {
+				rung += c.Rung
+			}
+			if rung != rings || len(report.Figures) != figures {
+				t.Errorf("%d rings and %d figures, want %d and %d\n%s", rung, len(report.Figures), rings, figures, &progress)
+			}
+			for _, f := range report.Figures {
+				if f.Stage != stageOverload || f.Value < 0 || f.Ceiling != nil && *f.Ceiling < 0 {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
 	}
 }
 

@@ -91,6 +91,16 @@ func (t *tally) takeFirst(n int, r *ring) {
 	}
 }
 
+// waitRung waits until n alarms have rung.
+func (t *tally) waitRung(ctx context.Context, n int) error {
+	for t.sum().Rung < n {
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("wait for %d rings: %w", n, err)
+		}
+	}
+	return nil
+}
+
 // duplicateWait is how long wait waits for duplicates after the last ring.
 const duplicateWait = 500 * time.Millisecond
 

@@ -41,6 +41,11 @@ func (r *run) makeCountedTestbed(ctx context.Context) (*testbed, error) {
 	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: &proxies{}}, r.cfg.AMQPURL)
 }
 
+// makeSlowedTestbed makes a testbed whose broker can be slowed down.
+func (r *run) makeSlowedTestbed(ctx context.Context) (*testbed, error) {
+	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: &proxies{slowBroker: new(slowdown)}}, r.cfg.AMQPURL)
+}
+
 func (r *run) makeTestbedOf(ctx context.Context, b *testbed, amqpURL string) (*testbed, error) {
 	if err := r.fillTestbed(ctx, b, amqpURL); err != nil {
 		return nil, errors.Join(err, b.close(ctx))
