@@ -14,7 +14,7 @@ import (
 )
 
 // stalls returns the moments at which a client stops while it holds locks. begin leads to that moment. The locked row is the first of
-// existingRows, or the node's row.
+// existingRows, or lockedRow.
 func stalls() []stallCase {
 	big := payload([]byte(strings.Repeat("x", 4<<20)))
 	write := func(op clock.Op) func(*fixture, store.Store, *Proxy) {
@@ -57,8 +57,10 @@ func stalls() []stallCase {
 			stallTexts: []string{"rewritealarms"}, bytesAfterText: 1 << 20, begin: write(set("grows", t0+1, big)),
 		},
 		{
-			name: "while it attends", stallTexts: commitTexts,
-			begin: func(f *fixture, s store.Store, _ *Proxy) { _ = s.Attend(f.t.Context(), node("stops", t0+3000), 0) },
+			name: "while it takes a shard", stallTexts: commitTexts, lockedRow: "shard WHERE shard = 5",
+			begin: func(f *fixture, s store.Store, _ *Proxy) {
+				_, _ = s.Take(f.t.Context(), node("stops", t0+3000), t0, []int{5})
+			},
 		},
 	}
 }
@@ -69,6 +71,7 @@ var commitTexts = []string{"commit\x00", "\x03commit"}
 type stallCase struct {
 	name           string
 	existingRows   []clock.Op // sets of the rows that exist before
+	lockedRow      string     // table and condition of the locked row; empty: the first of existingRows
 	stallTexts     []string   // texts at which the proxy stalls, see Proxy.StallAt; nil: begin stalls it
 	bytesAfterText int
 	begin          func(f *fixture, s store.Store, p *Proxy)
@@ -77,9 +80,8 @@ type stallCase struct {
 // testStoppedClients stops several clients that hold locks: the server frees the rows in time.
 func testStoppedClients(t *testing.T, f *fixture) {
 	var g errgroup.Group
-	f.attend(node("stops", t0), 0)
 	for _, c := range stalls() {
-		lockedRow := "node WHERE incarnation = 'stops'"
+		lockedRow := c.lockedRow
 		if len(c.existingRows) > 0 {
 			lockedRow = fmt.Sprintf("alarm WHERE id = %d", f.set(t0, c.existingRows...)[0])
 		}
