@@ -734,6 +734,7 @@ func (l *modelLane) wait(rings []clock.Ring, outcomes []clock.Outcome, until tim
 		for i := range rings {
 			if outcomes[i].Kind == clock.Doubtful && l.target.outcomes[rings[i].Application] == clock.Confirmed {
 				outcomes[i].Kind = clock.Confirmed
+				l.target.confirm(rings[i].MessageID())
 			}
 			if outcomes[i].Kind == clock.Confirmed && !reported[i] {
 				reported[i] = true
@@ -744,6 +745,16 @@ func (l *modelLane) wait(rings []clock.Ring, outcomes []clock.Outcome, until tim
 		latency := l.target.latency
 		l.target.mu.Unlock()
 		if !doubtful && latency == 0 {
+			return
+		}
+	}
+}
+
+// confirm notes that the last ring with the message id was confirmed after all. The caller holds mu.
+func (t *modelTarget) confirm(messageID string) {
+	for i := len(t.rungs) - 1; i >= 0; i-- {
+		if t.rungs[i].id == messageID {
+			t.rungs[i].confirmed = true
 			return
 		}
 	}
