@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,12 +107,14 @@ func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
 	setMemoryAlarm(t, true)
 	var delivered []clock.Outcome
 	var delivering sync.WaitGroup
+	var blocked atomic.Bool
 	delivering.Go(func() {
-		for more := true; more; more = s.Usable() == nil { // the alarm may reach the connection after the first deliveries
+		for !blocked.Load() { // the alarm may reach the connection after the first deliveries
 			delivered = append(delivered, openAndDeliver(t.Context(), l, rings("shop", 5), within(20*time.Second, hangGuard))...)
 		}
 	})
 	eventually(t, 5*time.Second, "a blocked connection", func() bool { return s.Usable() != nil })
+	blocked.Store(true)
 	setMemoryAlarm(t, false)
 	delivering.Wait()
 	wantAll(t, delivered, clock.Confirmed)
