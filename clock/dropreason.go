@@ -5,7 +5,7 @@ type DropReason string
 
 // The reasons for dropping an op.
 const (
-	DropQueueFull DropReason = "queue_full" // the application has filled its share of the queue, or the most of a full queue
+	DropQueueFull DropReason = "queue_full" // the application has three quarters of the queue, or the most of a full queue
 	DropQueueSlow DropReason = "queue_slow" // the application's ops wait too long in the queue
 	DropKeyFull   DropReason = "key_full"   // too many requests on one key
 	DropAbandoned DropReason = "abandoned"  // the caller waits no longer

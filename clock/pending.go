@@ -19,7 +19,10 @@ type Pending struct {
 	readyAhead  int       // ready ops of its application that were ahead of it at that time
 	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
 
+	writer *Writer // to which it was submitted; nil: to none
+
 	// position in the queue of the Writer, guarded by Writer.mu
+	queued                 bool // in a list of its application: no transaction writes it
 	app                    *appQueue
 	keyQueue               *keyQueue
 	arrival                uint64
@@ -69,6 +72,14 @@ func (p *Pending) untilAbandoned(now time.Time) time.Duration {
 		return 0
 	}
 	return halfClosedWait - now.Sub(p.submitted)
+}
+
+// Withdraw takes the op back if it is still queued. Then nothing was changed, and the decision says so. An op that is being written, or
+// waits for its row, stays.
+func (p *Pending) Withdraw() {
+	if p.writer != nil && p.writer.dequeue(p) {
+		p.writer.drop(p, DropAbandoned)
+	}
 }
 
 // Done returns a channel that is closed when the decision is known.

@@ -71,6 +71,9 @@ func submitRandomly(s *testService, rnd *lockedRand) map[Key][]*Pending {
 				if rnd.n(3) == 0 {
 					<-p.Done()
 				}
+				if rnd.n(10) == 0 {
+					p.Withdraw()
+				}
 				time.Sleep(time.Duration(rnd.n(15)) * time.Millisecond)
 			}
 		})

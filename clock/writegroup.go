@@ -48,11 +48,15 @@ func (w *Writer) writeNext(ctx context.Context) bool {
 func (w *Writer) take() (group, abandoned []*Pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.ready == 0 {
+		w.noteProgress(time.Now()) // the ops that were ready were withdrawn
+	}
 	if !w.mayBegin() {
 		return nil, nil
 	}
 	group = make([]*Pending, 0, min(w.ready, w.cfg.GroupOps))
 	now, bytes := time.Now(), 0
+	defer w.noteProgress(now)
 	for len(w.turns) > 0 {
 		app := w.turns[0]
 		p := app.ready.first
@@ -123,6 +127,7 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 	if !late {
 		w.youngGroups--
 	}
+	defer w.noteProgress(time.Now())
 	for i := len(group) - 1; i >= 0; i-- { // backwards, so that the next ops on the keys become ready in the order of the group
 		switch decisions[i].Verdict {
 		case Postpone:
@@ -137,6 +142,7 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 
 // requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first on its key.
 func (w *Writer) requeue(p *Pending) {
+	p.queued = true
 	p.app.queued += p.size
 	heap.Fix(&w.appsBySize, p.app.heapIndex)
 	p.app.ready.pushFront(p)

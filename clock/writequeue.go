@@ -2,6 +2,7 @@ package clock
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,7 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 	}
 	app := w.app(p.key.Application)
 	if w.tooSlow(app, p) {
+		w.forgetIfEmpty(app)
 		return nil, DropQueueSlow
 	}
 	pushedOut, fits := w.makeRoom(app, p.size)
@@ -41,6 +43,23 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 	return pushedOut, ""
 }
 
+// dequeue takes p out of the queue, unless a group has taken it, and reports whether it did.
+func (w *Writer) dequeue(p *Pending) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !p.queued {
+		return false
+	}
+	app := p.app
+	w.removeFromLists(p)
+	w.removeFromKey(p)
+	if app.bytes == 0 && app.hasTurn { // it is forgotten, and no group may come for long
+		w.turns = slices.DeleteFunc(w.turns, func(a *appQueue) bool { return a == app })
+	}
+	w.signalGroup() // the next op on the key may be ready
+	return true
+}
+
 // tooSlow reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
 // twice as long, so cancels and answers are still accepted when sets are refused. No op may wait past its caller's deadline.
 func (w *Writer) tooSlow(app *appQueue, p *Pending) bool {
@@ -48,21 +67,39 @@ func (w *Writer) tooSlow(app *appQueue, p *Pending) bool {
 	if p.op.Set == nil {
 		bound *= 2
 	}
-	if end, given := p.ctx.Deadline(); given {
-		bound = min(bound, end.Sub(p.submitted))
+	wait := w.expectedWait(app, p.submitted)
+	if end, given := p.ctx.Deadline(); given && max(wait, w.stall(p.submitted)) > end.Sub(p.submitted) {
+		return true
 	}
-	return w.expectedWait(app, p.submitted) > bound
+	return wait > bound
 }
 
-// expectedWait estimates how long a new op of the application would wait for its group. The oldest ready op shows how long a group takes: it
+// stall returns how long ready ops have waited without a group being taken. Callers with little time withdraw their ops, so the age of the
+// oldest op does not show it.
+func (w *Writer) stall(now time.Time) time.Duration {
+	if w.stalledSince.IsZero() {
+		return 0
+	}
+	return now.Sub(w.stalledSince)
+}
+
+// expectedWait estimates how long a new op of the application would wait for its group. The first ready op shows how long a group takes: it
 // has waited for the groups of the ops ahead of it, and for the transaction before them.
 func (w *Writer) expectedWait(app *appQueue, now time.Time) time.Duration {
-	oldest := app.ready.first
-	if oldest == nil {
+	first := app.ready.first
+	if first == nil {
 		return 0
 	}
 	transactions := func(ahead int) float64 { return 1 + float64(ahead)/float64(w.cfg.GroupOps) }
-	return time.Duration(float64(now.Sub(oldest.readySince)) * transactions(app.readyOps) / transactions(oldest.readyAhead))
+	return time.Duration(float64(now.Sub(first.readySince)) * transactions(app.readyOps) / transactions(first.readyAhead))
+}
+
+// noteProgress is called when a group was taken or written: no ready op has waited in vain.
+func (w *Writer) noteProgress(now time.Time) {
+	w.stalledSince = time.Time{}
+	if w.ready > 0 {
+		w.stalledSince = now
+	}
 }
 
 // app returns the application's queue and creates it if necessary.
@@ -123,6 +160,7 @@ func (w *Writer) put(p *Pending, app *appQueue) {
 	if queue.locked {
 		p.lockedSince = p.submitted
 	}
+	p.queued = true
 	p.readySince, p.readyAhead = p.submitted, app.readyOps
 	app.bytes += p.size
 	app.queued += p.size
@@ -150,6 +188,9 @@ func (w *Writer) newKeyQueue() *keyQueue {
 func (w *Writer) countReady(app *appQueue) {
 	w.ready++
 	app.readyOps++
+	if w.stalledSince.IsZero() {
+		w.stalledSince = time.Now()
+	}
 	if !app.hasTurn {
 		app.hasTurn, app.creditBytes = true, turnBytes
 		w.turns = append(w.turns, app)
@@ -166,6 +207,7 @@ func (w *Writer) removeFromLists(p *Pending) {
 	} else {
 		p.app.blocked.remove(p)
 	}
+	p.queued = false
 	p.app.queued -= p.size
 	heap.Fix(&w.appsBySize, p.app.heapIndex)
 }

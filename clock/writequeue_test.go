@@ -300,6 +300,110 @@ func TestWriterDropsAbandonedOps(t *testing.T) {
 	})
 }
 
+// A queued op that is withdrawn is not written, and says so at once. An op that is being written stays.
+func TestWithdrawnOpsAreNotWritten(t *testing.T) {
+	slow := func(_ *ServiceConfig, st *modelStore) { st.latency = 2 * time.Second }
+	withService(t, slow, func(t *testing.T, s *testService) {
+		written := s.set("a")
+		synctest.Wait() // its transaction is under way
+		behind, ready := s.set("a"), s.set("b")
+		cancel := s.cancel("a")
+		begun := time.Now()
+		for _, p := range []*Pending{written, behind, ready, ready} {
+			p.Withdraw()
+		}
+		for _, p := range []*Pending{behind, ready} {
+			if code := codeOf(t, p); code != CodeUnavailable || time.Since(begun) > 0 {
+				t.Errorf("withdrawn: %s after %s", code, time.Since(begun))
+			}
+		}
+		must(t, written)
+		must(t, cancel)
+		cancel.Withdraw() // too late
+		must(t, cancel)
+		if got := s.store.transactions(); !slices.Equal(got, []int{1, 1}) || s.dropped[DropAbandoned] != 2 {
+			t.Errorf("transactions of %d ops, %v dropped", got, s.dropped)
+		}
+		if ops, bytes := s.writer.queued(); ops != 0 || bytes != 0 {
+			t.Errorf("%d ops with %d bytes are queued", ops, bytes)
+		}
+	})
+}
+
+// While no group is taken, callers with little time are refused at once, although each withdraws its op when its time is over. Nothing of
+// their ops stays.
+func TestWithdrawnOpsShowThatTheStoreHangs(t *testing.T) {
+	withService(t, func(_ *ServiceConfig, st *modelStore) { st.latency = 14 * time.Second }, func(t *testing.T, s *testService) {
+		written := s.set("written")
+		synctest.Wait()
+		waited := 0
+		for i := range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			set := testSet("a")
+			set.Application = fmt.Sprint("shop", i)
+			if p := s.Service.Submit(ctx, Op{Set: set}); !p.decided() {
+				waited++
+				time.AfterFunc(time.Second, p.Withdraw)
+			} else if code := codeOf(t, p); code != CodeOverloaded {
+				t.Errorf("refused with %s", code)
+			}
+			time.Sleep(100 * time.Millisecond)
+			t.Cleanup(cancel)
+		}
+		if waited > 12 {
+			t.Errorf("%d of 100 callers waited in vain", waited)
+		}
+		s.writer.mu.Lock()
+		if len(s.writer.turns) != 0 || len(s.writer.apps) != 1 || len(s.writer.appsBySize) != 1 {
+			t.Errorf("%d turns and %d applications are left", len(s.writer.turns), len(s.writer.apps))
+		}
+		s.writer.mu.Unlock()
+		must(t, written)
+		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if s.Service.Submit(hasty, Op{Set: testSet("after the stall")}).decided() {
+			t.Error("refused after the stall")
+		}
+		must(t, s.set("patient"))
+		synctest.Wait()
+		if !s.writer.stalledSince.IsZero() {
+			t.Error("an idle queue waits")
+		}
+	})
+}
+
+// An op that is withdrawn before a committer wakes up leaves no trace of a stall.
+func TestWithdrawnOpOfAnIdleQueueIsNoStall(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		for i := range 100 {
+			p := s.set(fmt.Sprint(i))
+			p.Withdraw()
+			<-p.Done() // a committer may have taken it before
+			synctest.Wait()
+			if !s.writer.stalledSince.IsZero() {
+				t.Fatal("an idle queue is stalled")
+			}
+		}
+	})
+}
+
+// The op behind a withdrawn one on its key is written without another op to begin a group.
+func TestOpBehindAWithdrawnOneIsWritten(t *testing.T) {
+	withService(t, nil, func(t *testing.T, s *testService) {
+		s.store.lock(Key{"shop", "a"}, 2*time.Second)
+		first := s.set("a")
+		time.Sleep(100 * time.Millisecond)
+		second, third := s.set("a"), s.set("a")
+		second.Withdraw()
+		first.Withdraw() // it waits for its row
+		must(t, first)
+		must(t, third)
+		if code := codeOf(t, second); code != CodeUnavailable {
+			t.Errorf("withdrawn: %s", code)
+		}
+	})
+}
+
 // A client that has closed only its sending half looks like a client that has left. Its op is written if a group begins soon.
 func TestWriterServesAClientThatHalfClosed(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {

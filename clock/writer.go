@@ -37,6 +37,7 @@ type Writer struct {
 	ops            int                  // ops queued and in transactions
 	bytes          int                  // bytes of these ops
 	ready          int                  // ops that a group may take
+	stalledSince   time.Time            // since when ready ops have waited without progress; withdrawals do not reset it; zero: none waits
 	youngGroups    int                  // groups whose transaction is younger than secondGroupAfter
 	closed         bool                 // new ops are refused
 	lockSlots      lockSlots            // slots of the transactions that wait for a locked row
@@ -64,7 +65,7 @@ func newWriter(cfg WriterConfig, maxPayload int, deps writerDeps) *Writer {
 
 // submit queues p, or refuses it.
 func (w *Writer) submit(p *Pending) {
-	p.submitted = time.Now()
+	p.submitted, p.writer = time.Now(), w
 	pushedOut, refusal := w.enqueue(p)
 	for _, other := range pushedOut {
 		w.drop(other, DropQueueFull)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/clockd/clockd/clock"
 )
 
@@ -176,11 +174,7 @@ func FuzzPath(f *testing.F) {
 		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))
 	}
 	taker := &keyRecorder{}
-	reg := prometheus.NewRegistry()
-	s, err := New(DefaultConfig(), Deps{Alarms: taker, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := newServer(f, Deps{Alarms: taker})
 	f.Fuzz(func(t *testing.T, id, path string) {
 		want := clock.Key{Application: "shop", BusinessID: id}
 		if want.Validate() == nil {

@@ -61,21 +61,52 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
-// awaitResults fills in the results, in order. It waits as long as awaitDecision. If any item failed for the server's reasons, it returns one problem for the
-// whole batch: the worst problem of the items, with their longest wait.
+// awaitResults fills in the results, in order. It waits as long as awaitDecision. If any item failed for the server's reasons, it
+// returns one problem for the whole batch: the worst problem of the items, with the longest Retry-After. Its code is
+// unconfirmed if some items were applied.
 func awaitResults(ctx context.Context, items []item, results []result) *problem {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), untilDeadline(ctx))
 	defer cancel()
+	awaitItems(ctx, items)
 	var whole *problem
+	applied := false
 	for i := range items {
-		d, err := items[i].decisionWithin(ctx)
+		d, err := items[i].decided()
 		results[i] = resultOf(&items[i], d, err)
 		if p := results[i].problem; p != nil && p.serverFault() {
 			whole = joinProblems(whole, p)
+		} else if p == nil {
+			applied = true
 		}
+	}
+	if whole != nil && applied {
+		whole.Code = clock.CodeUnconfirmed
+		whole.Detail = "some items of the batch were applied, and others failed; repeat the whole batch"
 	}
 	return whole
 }
+
+// awaitItems waits until all items are decided. When ctx ends, it withdraws the items, the last one first, so that none is written after an
+// earlier one on its key was withdrawn.
+func awaitItems(ctx context.Context, items []item) {
+	for i := range items {
+		if items[i].pending == nil {
+			continue
+		}
+		select {
+		case <-items[i].pending.Done():
+		case <-ctx.Done():
+			for j := len(items) - 1; j >= i; j-- {
+				if p := items[j].pending; p != nil {
+					p.Withdraw()
+				}
+			}
+			return
+		}
+	}
+}
+
+const joinedDetail = "items of the batch failed; repeat the whole batch: "
 
 // joinProblems adds p, the problem of one item, to the problem of the whole batch. whole is nil for the first item that failed.
 // A client may safely repeat the whole batch after any of these problems.
@@ -83,7 +114,7 @@ func joinProblems(whole, p *problem) *problem {
 	if whole == nil {
 		joined := *p
 		joined.Status, joined.Alarm = http.StatusServiceUnavailable, nil
-		joined.Detail = "items of the batch failed; repeat the whole batch: " + p.Detail
+		joined.Detail = joinedDetail + p.Detail
 		return &joined
 	}
 	whole.RetryAfter = max(whole.RetryAfter, p.RetryAfter)
@@ -91,7 +122,7 @@ func joinProblems(whole, p *problem) *problem {
 		whole.cause = p.cause
 	}
 	if p.Code == clock.CodeUnconfirmed {
-		whole.Code = p.Code
+		whole.Code, whole.Detail = p.Code, joinedDetail+p.Detail
 	}
 	return whole
 }

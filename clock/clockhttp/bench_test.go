@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/clockd/clockd/clock"
 )
 
@@ -114,12 +112,5 @@ func benchServer(b *testing.B) *Server {
 		b.Fatal(err)
 	}
 	background(b, service.Run)
-	reg := prometheus.NewRegistry()
-	server, err := New(DefaultConfig(), Deps{
-		Alarms: service, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return server
+	return newServer(b, Deps{Alarms: service})
 }

@@ -64,7 +64,7 @@ func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(conte
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), clock.RequestTimeout)
+	ctx, cancel := lastingContext(c, clock.RequestTimeout)
 	defer cancel()
 	r, err := each(ctx, q)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -36,8 +37,8 @@ func (s *Server) get(c echo.Context) error {
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
 }
 
-// clientContext returns the context of a read: it ends when the client waits no longer (see patience), or when it leaves. The server cannot tell
-// a client that closed only its sending half from a client that left.
+// clientContext returns the context of a read: it ends when the client waits no longer (see patience), or when it leaves. The
+// server cannot tell a client that closed only its sending half from a client that left.
 func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), patience(c))
 }
@@ -62,9 +63,9 @@ func readFailure(ctx context.Context, err error) error {
 	return unavailableIfLate(ctx, err)
 }
 
-// lastingContext returns the context of work that continues when the client leaves. It ends when the client waits no longer (see patience).
-func lastingContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), patience(c))
+// lastingContext returns the context of work that continues when the client leaves. It ends after limit.
+func lastingContext(c echo.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), limit)
 }
 
 // unavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.

@@ -279,3 +279,15 @@ func (l *logs) String() string {
 }
 
 func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// newServer returns a server with default settings that serves no connections.
+func newServer(tb testing.TB, deps Deps) *Server {
+	tb.Helper()
+	reg := prometheus.NewRegistry()
+	deps.Readiness, deps.Log, deps.Registerer, deps.Gatherer = func() Readiness { return Readiness{} }, quiet(), reg, reg
+	server, err := New(DefaultConfig(), deps)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return server
+}

@@ -46,11 +46,12 @@ func (it *item) decision() (*clock.Decision, error) {
 	return awaitDecision(context.Background(), it.pending)
 }
 
-func (it *item) decisionWithin(ctx context.Context) (*clock.Decision, error) {
+// decided returns the decision if it is known. Otherwise the error is ErrUnconfirmed.
+func (it *item) decided() (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
-	return it.pending.Wait(ctx)
+	return it.pending.Wait(pastDeadline)
 }
 
 // overloadPatience is the time that an item waits for a place in the queue of writes. After it the item's result is 503.

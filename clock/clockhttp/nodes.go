@@ -48,7 +48,7 @@ func (s *Server) nodes(c echo.Context) error {
 	if s.readNodes == nil {
 		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this node does not know other nodes"}
 	}
-	ctx, cancel := lastingContext(c)
+	ctx, cancel := lastingContext(c, clock.RequestTimeout) // not as long as this client waits: other requests share the read
 	defer cancel()
 	v, err, _ := s.nodeReads.Do("", func() (any, error) { // one read at a time, because reads share connections with the leases
 		v, err := s.readNodes(ctx)

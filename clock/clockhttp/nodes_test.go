@@ -3,7 +3,12 @@ package clockhttp
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -38,6 +43,36 @@ func TestNodesAreListed(t *testing.T) {
 	}
 	err = clock.Unavailable(errors.New("gone"))
 	h.expect(503, "unavailable", "GET", "/v1/nodes", "")
+}
+
+// Requests at the same time share one read. A client that waits only a second does not end it for the others.
+func TestNodesAreReadForAllClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(t, Deps{
+			Alarms: stuckAlarms{},
+			Nodes: func(ctx context.Context) (NodesView, error) {
+				select {
+				case <-time.After(3 * time.Second):
+					return NodesView{}, nil
+				case <-ctx.Done():
+					return NodesView{}, ctx.Err()
+				}
+			},
+		})
+		var both sync.WaitGroup
+		for _, prefer := range []string{"wait=1", ""} {
+			both.Go(func() {
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/v1/nodes", http.NoBody)
+				request.Header.Set("Prefer", prefer)
+				w := httptest.NewRecorder()
+				server.ServeHTTP(w, request)
+				if w.Code != http.StatusOK || w.Header().Get("Preference-Applied") != "" {
+					t.Errorf("prefer %q: %d %v %s", prefer, w.Code, w.Header(), w.Body)
+				}
+			})
+		}
+		both.Wait()
+	})
 }
 
 func TestNodesWithoutAReaderAre503(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // patience returns how long the client waits for the response, at most clock.RequestTimeout. The client says so by the preference wait of
-// RFC 7240, as in "Prefer: wait=5". Then the response names the preference.
+// RFC 7240, as in "Prefer: wait=5". If it does, the response has Preference-Applied.
 func patience(c echo.Context) time.Duration {
 	wait, given := preferredWait(c.Request().Header)
 	if !given {
@@ -44,7 +44,7 @@ func preferredWait(h http.Header) (wait time.Duration, given bool) {
 }
 
 // opContext returns the context of a request's ops. It has a deadline if the client has said how long it waits; then ops that would have to
-// wait longer are refused at once. It ends when the client closes its sending half.
+// wait longer are refused at once. The context also ends when the client closes its sending half.
 func opContext(c echo.Context) (context.Context, context.CancelFunc) {
 	ctx := c.Request().Context()
 	if wait := patience(c); wait < clock.RequestTimeout {

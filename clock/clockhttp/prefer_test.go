@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/clockd/clockd/clock"
 )
 
@@ -66,10 +64,10 @@ func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.
 func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 	const alarm, set = "/v1/applications/shop/alarms/a", `{"delay":"1h"}`
 	for _, r := range []struct{ method, path, body, code string }{
-		{http.MethodPut, alarm, set, clock.CodeUnconfirmed},
-		{http.MethodDelete, alarm, "", clock.CodeUnconfirmed},
-		{http.MethodPost, alarm + "/kick", "", clock.CodeUnconfirmed},
-		{http.MethodPost, "/v1/applications/shop/alarms", `{"set":[{"business_id":"b","delay":"1h"}]}`, clock.CodeUnconfirmed},
+		{http.MethodPut, alarm, set, clock.CodeUnavailable},
+		{http.MethodDelete, alarm, "", clock.CodeUnavailable},
+		{http.MethodPost, alarm + "/kick", "", clock.CodeUnavailable},
+		{http.MethodPost, "/v1/applications/shop/alarms", `{"set":[{"business_id":"b","delay":"1h"}]}`, clock.CodeUnavailable},
 		{http.MethodGet, alarm, "", clock.CodeUnavailable},
 		{http.MethodGet, "/v1/applications/shop/alarms", "", clock.CodeUnavailable},
 	} {
@@ -87,13 +85,7 @@ func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				reg := prometheus.NewRegistry()
-				server, err := New(DefaultConfig(), Deps{
-					Alarms: stuckAlarms{service}, Readiness: func() Readiness { return Readiness{} }, Log: quiet(), Registerer: reg, Gatherer: reg,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				server := newServer(t, Deps{Alarms: stuckAlarms{service}})
 				request := httptest.NewRequestWithContext(t.Context(), r.method, "http://localhost"+r.path, strings.NewReader(r.body))
 				if r.body != "" {
 					request.Header.Set("Content-Type", "application/json")

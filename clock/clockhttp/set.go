@@ -80,8 +80,8 @@ func setStatus(v clock.Verdict) int {
 	return http.StatusOK
 }
 
-// awaitDecision waits for p, at most until the deadline of ctx, and at most clock.RequestTimeout. It goes on waiting when the client closes
-// its sending half, because such a client still reads.
+// awaitDecision waits for p, at most until the deadline of ctx, and at most clock.RequestTimeout. Then it withdraws p. It goes on waiting
+// when the client closes its sending half, because such a client still reads.
 func awaitDecision(ctx context.Context, p *clock.Pending) (*clock.Decision, error) {
 	select {
 	case <-p.Done():
@@ -93,6 +93,7 @@ func awaitDecision(ctx context.Context, p *clock.Pending) (*clock.Decision, erro
 	select {
 	case <-p.Done():
 	case <-timer.C:
+		p.Withdraw()
 	}
 	return p.Wait(pastDeadline)
 }
