@@ -14,9 +14,7 @@ import (
 // Commits leave the log alone. The checkpointer copies it into the file, and then the writer begins the log anew, so that it does not grow.
 func TestCheckpointerBoundsTheLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
-	s := newStore(t, path)
-	ok(t, s.Migrate(t.Context()), "migrate")
-	ok(t, s.Check(t.Context()), "check")
+	s := migrated(t, path)
 	size := func(name string) int64 {
 		info, err := os.Stat(name)
 		ok(t, err, "size")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -27,8 +26,7 @@ type Driver struct {
 
 	checkpoints *checkpointer // set by newStore
 
-	mu       sync.Mutex
-	dueScans map[dueScan]*sql.Stmt // prepared due scans; reader closes them
+	writing, loading, reading *statements // of writer, reader and reads
 }
 
 // New returns a store that opens its file at its first use.
@@ -58,7 +56,7 @@ func newDriver(cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, path: path, q: dbsqlc.New(), dueScans: make(map[dueScan]*sql.Stmt)}
+	d := &Driver{cfg: cfg, path: path, q: dbsqlc.New()}
 	for _, p := range []struct {
 		pool    **sql.DB
 		conns   int
@@ -68,6 +66,7 @@ func newDriver(cfg Config) (*Driver, error) {
 			return nil, errors.Join(err, d.Close())
 		}
 	}
+	d.writing, d.loading, d.reading = newStatements(d.writer), newStatements(d.reader), newStatements(d.reads)
 	return d, nil
 }
 
@@ -103,4 +102,4 @@ func (d *Driver) Close() error {
 }
 
 // ReadTime reads the machine's clock, to the millisecond (ReadTime).
-func (d *Driver) ReadTime(ctx context.Context) (int64, error) { return d.q.ReadTime(ctx, d.reader) }
+func (d *Driver) ReadTime(ctx context.Context) (int64, error) { return d.q.ReadTime(ctx, d.loading) }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,16 @@ func testedEngine() storetest.Engine {
 func newStore(tb testing.TB, path string) *opened {
 	tb.Helper()
 	return newLogged(tb, path, nil)
+}
+
+// migrated returns a store whose file has the schema and was checked.
+func migrated(tb testing.TB, path string) *opened {
+	tb.Helper()
+	s := newStore(tb, path)
+	if err := errors.Join(s.Migrate(tb.Context()), s.Check(tb.Context())); err != nil {
+		tb.Fatal(err)
+	}
+	return s
 }
 
 func newLogged(tb testing.TB, path string, log *slog.Logger) *opened {

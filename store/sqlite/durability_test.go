@@ -6,12 +6,7 @@ import (
 )
 
 func TestLostSyncIsFound(t *testing.T) {
-	s := newStore(t, filepath.Join(t.TempDir(), "clockd.db"))
-	for _, step := range []error{s.Migrate(t.Context()), s.Check(t.Context())} {
-		if step != nil {
-			t.Fatal(step)
-		}
-	}
+	s := migrated(t, filepath.Join(t.TempDir(), "clockd.db"))
 	for pragma, unsafe := range map[string]string{"synchronous = NORMAL": "synchronous", "synchronous = FULL": ""} {
 		if _, err := s.d.writer.ExecContext(t.Context(), "PRAGMA "+pragma); err != nil {
 			t.Fatal(err)

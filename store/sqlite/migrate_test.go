@@ -24,10 +24,7 @@ const childPath = "CLOCKD_TEST_MIGRATE"
 // TestFourProcessesMigrateOneFile migrates one new file from four processes at once.
 func TestFourProcessesMigrateOneFile(t *testing.T) {
 	if path := os.Getenv(childPath); path != "" {
-		s := newStore(t, path)
-		if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		migrated(t, path)
 		return
 	}
 	path := filepath.Join(t.TempDir(), "clockd.db")
@@ -167,10 +164,7 @@ func TestShardCountIsFixedOnce(t *testing.T) {
 // nothing is written.
 func TestLockedFileIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
-	s := newStore(t, path)
-	if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	s := migrated(t, path)
 	conn, err := rawSQL(t, path).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -203,10 +197,7 @@ func TestLockedFileIsUnavailable(t *testing.T) {
 
 func TestOnlyTheOwnerReadsNewFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
-	s := newStore(t, path)
-	if err := errors.Join(s.Migrate(t.Context()), s.Check(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	migrated(t, path)
 	files, err := filepath.Glob(path + "*")
 	if err != nil || len(files) < 3 {
 		t.Errorf("files %v (%v), want the database, its log and the lock at least", files, err)

@@ -13,7 +13,7 @@ var _ engine.ClusterTx = (*writeTx)(nil)
 
 // ReadCluster reads nodes and leases in one statement (ListCluster).
 func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
-	rows, err := d.q.ListCluster(ctx, d.reader)
+	rows, err := d.q.ListCluster(ctx, d.loading)
 	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 

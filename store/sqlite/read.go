@@ -11,16 +11,24 @@ import (
 
 // ReadAlarm reads one row and the newest attempts, as of one moment (GetAlarm, ListAttempts).
 func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.Row, []engine.AttemptRow, error) {
+	alarm, err := d.reading.prepare(ctx, dbsqlc.GetAlarm)
+	if err != nil {
+		return engine.Row{}, nil, err
+	}
+	attempts, err := d.reading.prepare(ctx, dbsqlc.ListAttempts)
+	if err != nil {
+		return engine.Row{}, nil, err
+	}
 	t, err := d.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return engine.Row{}, nil, err
 	}
 	defer func() { _ = t.Rollback() }()
-	row, err := d.q.GetAlarm(ctx, t, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	row, err := d.q.GetAlarm(ctx, prepared{t.StmtContext(ctx, alarm)}, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 	if err != nil {
 		return engine.Row{}, nil, err
 	}
-	rows, err := d.q.ListAttempts(ctx, t, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int64(limit)})
+	rows, err := d.q.ListAttempts(ctx, prepared{t.StmtContext(ctx, attempts)}, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int64(limit)})
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
@@ -57,7 +65,7 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 
 // ReadKeys reads the keys of ids (ListKeys).
 func (d *Driver) ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
-	rows, err := d.q.ListKeys(ctx, d.reader, jsonNumbers(ids))
+	rows, err := d.q.ListKeys(ctx, d.loading, jsonNumbers(ids))
 	return engine.KeysByID(rows, func(r dbsqlc.ListKeysRow) engine.KeyRow { return engine.KeyRow(r) }), err
 }
 

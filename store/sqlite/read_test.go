@@ -18,9 +18,7 @@ import (
 // TestGetReadsRowAndAttemptsAsOfOneMoment reads an alarm again and again while its rings fail. Each failure adds one to retry_times and
 // one attempt, in one transaction.
 func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
-	s := newStore(t, filepath.Join(t.TempDir(), "clockd.db"))
-	ok(t, s.Migrate(t.Context()), "migrate")
-	ok(t, s.Check(t.Context()), "check")
+	s := migrated(t, filepath.Join(t.TempDir(), "clockd.db"))
 	now := clock.Instant(time.Now().UnixMilli())
 	key := clock.Key{Application: "shop", BusinessID: "order-1"}
 	retry := clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
