@@ -3,6 +3,10 @@ package postgresql
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -29,6 +33,48 @@ func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.
 	return &claimTx{tx: t, q: d.q, request: r}, nil
 }
 
+// prepareClaims prepares the statements of claims and settlements on a new connection. On a slow server, preparing takes longer than a
+// claim may last. A claim that prepares them itself would fail and close its connection, and the next claim would begin with a new one: no
+// claim would ever succeed. The statements run once, without alarms: then the connection prepares them again if a migration changes their
+// results.
+func (d *Driver) prepareClaims(ctx context.Context, conn *pgx.Conn) error {
+	_, err := d.q.AllowBuild(ctx, conn, store.BuildLevel())
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil // the first claim returns store.ErrOldBuild; a newer schema may not allow the other statements
+	case err != nil:
+		return fmt.Errorf("check the build: %w", err)
+	}
+	var p preparation
+	p.Queue(sqlBegin)
+	_, _ = d.q.TakeFresh(ctx, &p, dbsqlc.TakeFreshParams{})
+	_, _ = d.q.TakeFreshTwoPhase(ctx, &p, dbsqlc.TakeFreshTwoPhaseParams{})
+	_, _ = d.q.LockDue(ctx, &p, dbsqlc.LockDueParams{})
+	_, _ = d.q.TakeHeld(ctx, &p, dbsqlc.TakeHeldParams{})
+	_, _ = d.q.TakeTwoPhase(ctx, &p, dbsqlc.TakeTwoPhaseParams{})
+	_, _ = d.q.TakeOnce(ctx, &p, dbsqlc.TakeOnceParams{})
+	_ = d.q.EndAlarms(ctx, &p, dbsqlc.EndAlarmsParams{})
+	_ = d.q.ConfirmAlarms(ctx, &p, dbsqlc.ConfirmAlarmsParams{})
+	_ = d.q.SettleAlarms(ctx, &p, dbsqlc.SettleAlarmsParams{})
+	_ = d.q.PruneAttempts(ctx, &p, dbsqlc.PruneAttemptsParams{})
+	p.Queue(sqlCommit)
+	if err := conn.SendBatch(ctx, &p.Batch).Close(); err != nil {
+		return fmt.Errorf("prepare the statements of claims: %w", err)
+	}
+	return nil
+}
+
+// preparation is a pipeline that takes queries, too. Nobody reads their rows.
+type preparation struct{ pipeline }
+
+var errQueued = errors.New("the query is queued")
+
+// Query queues the query.
+func (p *preparation) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	p.Queue(sql, args...)
+	return nil, errQueued
+}
+
 // Clock returns the server's clock as the transaction's first statement read it.
 func (t *claimTx) Clock() clock.Instant { return t.clock }
 
@@ -37,10 +83,10 @@ func (t *claimTx) Clock() clock.Instant { return t.clock }
 func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRow, error) {
 	r := t.request
 	if r.Kind() == store.TwoPhase {
-		leased, err := t.q.TakeFreshTwoPhase(ctx, t, dbsqlc.TakeFreshTwoPhaseParams{
+		taken, err := t.q.TakeFreshTwoPhase(ctx, t, dbsqlc.TakeFreshTwoPhaseParams{
 			ClaimEnd: int64(r.ClaimEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
 		})
-		return engine.Column(leased, func(row *dbsqlc.TakeFreshTwoPhaseRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
+		return engine.Column(taken, func(row *dbsqlc.TakeFreshTwoPhaseRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
 	}
 	taken, err := t.q.TakeFresh(ctx, t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: int64(maxPayload)})
 	return engine.Column(taken, freshRow), err

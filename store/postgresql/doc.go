@@ -3,8 +3,8 @@
 // # How it works
 //
 // Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests that read, rings,
-// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection. BEGIN travels with
-// the first statement of a transaction. COMMIT travels with the settlement of a claim. The round trips:
+// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection, those of claims
+// when it connects. BEGIN travels with the first statement of a transaction. COMMIT travels with the settlement of a claim. The round trips:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
 //	a group of cancels                       2   BEGIN+UPDATE RETURNING, COMMIT; 4 with lock and UPDATE, if some alarms are not

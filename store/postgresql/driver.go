@@ -62,6 +62,9 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 		if err == nil && p.pool == &d.reads {
 			cancelAtServer(c)
 		}
+		if err == nil && p.pool == &d.rings {
+			prepareOnConnect(c, d.prepareClaims)
+		}
 		if err == nil {
 			*p.pool, err = pgxpool.NewWithConfig(context.Background(), c)
 		}

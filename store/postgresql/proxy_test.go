@@ -59,23 +59,24 @@ func (p *proxy) serve(client net.Conn, address string) {
 		return
 	}
 	var both sync.WaitGroup
-	clientSpokeLast := false
+	clientSpokeLast, cut := false, false // guarded by mu
 	both.Go(func() {
 		defer func() { _ = client.Close() }()
-		p.copy(client, server, func([]byte) bool {
+		p.copy(client, server, func([]byte) (last, forward bool) {
 			clientSpokeLast = false
-			return false
+			return cut, !cut // the reply to the bytes that triggered the cut never arrives
 		})
 	})
-	p.copy(server, client, func(said []byte) bool {
+	p.copy(server, client, func(said []byte) (last, forward bool) {
 		if p.keepsCancels && bytes.HasPrefix(said, cancelRequest) {
-			return true
+			return true, false
 		}
 		if !clientSpokeLast {
 			p.trips++
 		}
 		clientSpokeLast = true
-		return p.cutAt != nil && bytes.Contains(said, p.cutAt)
+		cut = p.cutAt != nil && bytes.Contains(said, p.cutAt)
+		return cut, !cut || p.passOn
 	})
 	_ = client.Close()
 	if p.passOn {
@@ -85,19 +86,20 @@ func (p *proxy) serve(client net.Conn, address string) {
 	both.Wait()
 }
 
-// copy forwards bytes until the end of src, or until shouldCut returns true. It calls shouldCut under the lock.
-func (p *proxy) copy(dst io.Writer, src io.Reader, shouldCut func([]byte) bool) {
+// copy forwards bytes until the end of src. It calls decide under the lock: last ends the copying, forward says whether these bytes are
+// forwarded.
+func (p *proxy) copy(dst io.Writer, src io.Reader, decide func([]byte) (last, forward bool)) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := src.Read(buffer)
 		if n > 0 {
 			p.mu.Lock()
-			cut := shouldCut(buffer[:n])
+			last, forward := decide(buffer[:n])
 			p.mu.Unlock()
-			if !cut || p.passOn {
+			if forward {
 				_, _ = dst.Write(buffer[:n])
 			}
-			if cut {
+			if last {
 				return
 			}
 		}

@@ -106,6 +106,52 @@ func TestRoundTripsAreAsDocumented(t *testing.T) {
 	}
 }
 
+// A new connection needs no more round trips for a claim and its settlement than an old one: see prepareClaims.
+func TestNewConnectionsHavePreparedTheirClaims(t *testing.T) {
+	p := newProxy(t, migratedURL(t))
+	s := openChecked(t, p.url)
+	connect := func() {
+		conn, err := s.d.rings.Acquire(t.Context())
+		ok(t, err, "connect")
+		conn.Release()
+	}
+	for _, kind := range []store.ClaimRequest{{}, {Timeout: time.Second}, {AtMostOnce: true}} {
+		for outcome, fate := range map[string]clock.OutcomeKind{"confirmed": clock.Confirmed, "returned": clock.Returned} {
+			trips := map[bool]int{}
+			for _, isNew := range []bool{true, false} {
+				name := fmt.Sprint(kind.Kind(), outcome, isNew)
+				fresh, tried := setOp(name), setOp(name+" tried")
+				if kind.AtMostOnce {
+					fresh.Set.Delivery, tried.Set.Delivery = clock.AtMostOnce, clock.AtMostOnce
+				}
+				var ids []int64
+				for _, d := range write(t, s, []clock.Op{fresh, tried}, clock.Create, clock.Create) {
+					ids = append(ids, d.Alarm.ID)
+				}
+				tried.Set.RingAt--
+				write(t, s, []clock.Op{tried}, clock.Replace)
+				if isNew {
+					s.d.rings.Reset()
+				}
+				connect()
+				trips[isNew] = p.count(func() {
+					request := kind
+					request.IDs, request.Now, request.ClaimID, request.MaxBytes = ids, testNow, "c", 1<<20
+					c, err := s.Claim(t.Context(), request)
+					ok(t, err, "claim")
+					if len(c.Rings) != 2 {
+						t.Errorf("%d rings", len(c.Rings))
+					}
+					ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, fate)), "settle")
+				})
+			}
+			if trips[true] != trips[false] {
+				t.Errorf("kind %d, %s: %d round trips on a new connection, %d on an old one", kind.Kind(), outcome, trips[true], trips[false])
+			}
+		}
+	}
+}
+
 // TestCutCommitIsUnconfirmedAndRepeatable cuts the connection at COMMIT, before and after the server receives it. The outcome is unconfirmed,
 // and a repetition gives the right verdict.
 func TestCutCommitIsUnconfirmedAndRepeatable(t *testing.T) {
