@@ -38,9 +38,10 @@
 //     whichever loader read it.
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
-//  8. Memory is bounded by four limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows
-//     and BatchBytes, and the batches whose late replies the lanes allow to await, without their payloads; maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application
-//     may park one entry beyond maxParkedAll. The routes divide the last two limits equally.
+//  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
+//     BatchBytes; for each lane as many batches with late replies as its target allows (RabbitMQ: 4), without their payloads;
+//     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one
+//     entry beyond maxParkedAll. The routes divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
 //     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
 //     twice.
@@ -51,9 +52,10 @@
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
 //  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
-//     clock.AwaitTimeout, which its lateClaim moves on. A lane with many late deliveries does not open, so a slow target gets no more rings than
-//     it confirms. Late replies alone make no application suspect. An application is suspect if only its rings are late in a batch, or if the target
-//     shows that its queue is at fault (LateRings.Stuck).
+//     clock.AwaitTimeout. Its lateClaim moves this due time forward as long as it waits. A lane with many late deliveries does not open.
+//     So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone make no application suspect.
+//     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target shows that its queue is at fault
+//     (LateRings.Stuck).
 //  14. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
 //     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
 //     is away or slow may fill the heap, but keep no other target's alarms out of it.
@@ -79,8 +81,9 @@
 //
 // Absent: also a suspect or held application becomes absent when the target stops accepting it.
 //
-// A ring without a reply makes its application suspect, so the quarantine repeats it. Such repetitions take at most QuarantineWorkers of a
-// route's workers.
+// A ring whose outcome is Doubtful makes its application suspect, and the quarantine repeats the ring. An awaited ring does not. So
+// retries take at most QuarantineWorkers of a route's Workers + QuarantineWorkers, two fifths with the defaults, and far less while none
+// of them is confirmed.
 //
 // Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications with one
 // kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round
@@ -104,7 +107,8 @@
 //	no route for an           logged; the application is absent                 none: the router is wrong
 //	application
 //	a lane cannot be opened,  its worker gets no batch; counted, logged once,   the worker tries again after 100 ms to 5 s;
-//	or ends over and over     in Routes; without any lane its route cannot ring a lane that was of use opens again at once
+//	or ends over and over     in Routes; without any lane its route cannot ring a lane that was of use opens again at once, and
+//	                                                                            a lane full of late replies with the next one
 //	a lane ends in a claim    its rings are unsent or in doubt                  the next claim, once the lane is open
 //	no queue bound            returned: counted, backoff; then held             a probe
 //	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first confirmed ring
@@ -114,8 +118,8 @@
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	reply late, the lane can  awaited: written when it comes, up to lateLimit;  the late reply; if the process dies, any node
 //	wait                      no copy                                           after clock.AwaitTimeout
-//	no reply, the lane cannot in doubt: the same ring again, not counted        the next reply
-//	wait (quarantine, stream)
+//	no reply, and the lane    in doubt: the same ring again, not counted        the next reply
+//	does not wait
 //	a queue is at fault, its  suspect; its late rings are in doubt after some   as for a queue without a reply
 //	rings are late            seconds
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are

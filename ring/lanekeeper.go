@@ -2,6 +2,7 @@ package ring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -21,13 +22,14 @@ const (
 // Kinds of lane failures: values of the label reason of clockd_ring_lane_failures_total.
 const (
 	laneNotOpened = "open" // the lane could not be opened
+	laneFull      = "full" // the lane could not be opened, because it awaits many late replies
 	laneLost      = "lost" // the lane ended right after it was opened
 )
 
 // laneKeeper keeps the lane of one worker open, outside of claims. Only the worker's goroutine opens and uses the lane; any
 // goroutine may ask for its state.
 //
-//	                      not opened: backoff
+//	                      not opened: backoff, but none if full of late replies
 //	                    ┌──────────┐
 //	target usable       ▼          │       opened
 //	──────────────▶  opening ──────┴──────────────────▶ open
@@ -168,7 +170,12 @@ func gotReply(outcomes []clock.Outcome) bool {
 func (k *laneKeeper) noteNotOpened(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.countFailure(laneNotOpened, err)
+	if !errors.Is(err, ErrLaneFull) {
+		k.countFailure(laneNotOpened, err)
+		return
+	}
+	k.countFailure(laneFull, err)
+	k.nextOpen, k.failures = time.Time{}, 1 // it is not the lane's fault, and Open has waited
 }
 
 // noteLost notes that the open lane can no longer deliver, and why. A lane that got a reply, or stayed open for laneTrial, is opened

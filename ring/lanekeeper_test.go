@@ -114,6 +114,24 @@ func TestUsedLanesReopenAtOnce(t *testing.T) {
 	})
 }
 
+// A lane that awaits too many late replies opens as soon as one has come.
+func TestFullLanesOpenWithTheNextReply(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		time.Sleep(10 * time.Second)
+		n.target.update(func() { n.target.openFull = true })
+		n.target.breakLanes()
+		time.Sleep(time.Minute)
+		if r := n.route(); r.OpenLanes != 0 || !errors.Is(r.LaneFailure, ring.ErrLaneFull) || r.CannotRing == nil {
+			t.Errorf("%d lanes are open, %v, %v", r.OpenLanes, r.LaneFailure, r.CannotRing)
+		}
+		n.target.update(func() { n.target.openFull = false })
+		time.Sleep(200 * time.Millisecond)
+		if r := n.route(); r.OpenLanes != r.Lanes {
+			t.Errorf("%d of %d lanes are open", r.OpenLanes, r.Lanes)
+		}
+	})
+}
+
 // A quorum queue without its majority sends no confirms, and its lane gives up its connection each time. That is not the lane's fault,
 // so the lane opens again at once.
 func TestSilentQueueDoesNotDelayItsProbes(t *testing.T) {

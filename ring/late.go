@@ -29,7 +29,6 @@ const (
 // reply to these rings, after lateLimit, and soon after the process is told to stop: the rings are then in doubt, and due at once.
 type lateClaim struct {
 	loop     *Loop
-	crew     *crew
 	settler  store.Settler
 	late     LateRings
 	rings    []clock.Ring  // rings without a final outcome, as settler has them
@@ -62,7 +61,7 @@ func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
 		return
 	}
 	l := &lateClaim{
-		loop: w.loop, crew: w.crew, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settledAt.Add(clock.AwaitTimeout),
+		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settledAt.Add(clock.AwaitTimeout),
 		ends: d.settledAt.Add(lateLimit), written: d.writtenAt,
 	}
 	for i := range d.Rings {
@@ -97,7 +96,7 @@ func (l *lateClaim) step() {
 	if time.Now().After(l.ends) || l.late.Stuck() {
 		l.late.End()
 	}
-	if l.failed == nil && !l.extends() && !slices.ContainsFunc(l.outcomes(), isFinal) {
+	if l.failed == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
 		return
 	}
 	l.loop.lateWrites.Lock()
@@ -116,10 +115,10 @@ func (l *lateClaim) step() {
 
 func isFinal(o clock.Outcome) bool { return o.Kind != clock.Awaited }
 
-// extends reports whether the rings would soon be due again.
-func (l *lateClaim) extends() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout*2/3 }
+// dueSoon reports whether the rings are soon due again.
+func (l *lateClaim) dueSoon() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout*2/3 }
 
-// outcomes returns the outcomes of the rings without a final outcome.
+// outcomes returns what is known now of each ring that had no final outcome at the last settlement.
 func (l *lateClaim) outcomes() []clock.Outcome {
 	all := l.late.Outcomes()
 	outcomes := make([]clock.Outcome, len(l.indexes))
@@ -156,11 +155,11 @@ func (l *lateClaim) settle() error {
 
 // decide returns the settlement of the outcomes that are known now.
 func (l *lateClaim) decide(now clock.Instant) *lateSettlement {
-	s := &lateSettlement{result: result{batch: batch{crew: l.crew}}, now: now, begun: time.Now(), outcomes: l.outcomes(), extends: l.extends()}
+	s := &lateSettlement{now: now, begun: time.Now(), outcomes: l.outcomes(), extends: l.dueSoon()}
 	s.fates = s.decideFates(l.rings, s.outcomes, now, clock.LateFateOf)
 	for i := range s.fates {
 		if !isFinal(s.outcomes[i]) && !s.extends {
-			s.fates[i] = l.fates[i]
+			s.fates[i] = l.fates[i] // an unchanged fate writes nothing; see store.Settler
 		}
 	}
 	return s

@@ -90,6 +90,56 @@ func TestLateReturnCounts(t *testing.T) {
 	})
 }
 
+// An application that is in quarantine for failures with replies gets no copies either.
+func TestLateReplyInQuarantineMakesNoCopy(t *testing.T) {
+	inBubbleWithLateReplies(t, 0, func(t *testing.T, n *node) {
+		n.target.update(func() { n.target.nacked["full"] = true })
+		n.set("a", "full", time.Second)
+		time.Sleep(1500 * time.Millisecond)
+		if n.quarantined() != 1 {
+			t.Fatal("the application is not in quarantine")
+		}
+		n.target.update(func() { n.target.late = time.Minute })
+		var ids []int64
+		for i := range 100 {
+			ids = append(ids, n.set("a", fmt.Sprint(i), time.Duration(i)*100*time.Millisecond))
+		}
+		time.Sleep(50 * time.Second)
+		n.wantCopies(ids[:1], 1)
+		n.target.update(func() { n.target.late = 0 })
+		time.Sleep(30 * time.Second)
+		n.wantCopies(ids, 1)
+		n.wantStates("a", map[clock.State]int{clock.Rung: 101})
+	})
+}
+
+// Two applications are in quarantine for failures with replies. When the replies of one alone are late, the other does not wait for it in
+// each round.
+func TestLateRepliesInQuarantineDelayNoOther(t *testing.T) {
+	inBubbleWithLateReplies(t, 0, func(t *testing.T, n *node) {
+		n.target.update(func() {
+			for i := range 1000 {
+				n.target.nacked[fmt.Sprint(i)] = i%2 > 0
+			}
+		})
+		for _, application := range []string{"slow", "quick"} {
+			n.setMany(application, 2, time.Second)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if n.quarantined() != 2 {
+			t.Fatalf("%d applications are in quarantine", n.quarantined())
+		}
+		n.target.update(func() { n.target.late, n.target.lateOf = time.Minute, "slow" })
+		ids := n.setMany("slow", 1000, time.Second, changeContent)
+		n.setMany("quick", 1000, time.Second, changeContent)
+		time.Sleep(8 * time.Second)
+		if confirmed := n.states("quick")[clock.Rung]; confirmed < 500 {
+			t.Errorf("%d alarms of the other application have rung", confirmed)
+		}
+		n.wantCopies(ids[100:101], 1)
+	})
+}
+
 // A target that works but does not reply to some rings has a queue at fault: its rings are in doubt soon, and its application is suspect.
 func TestStuckRingsAreInDoubt(t *testing.T) {
 	inBubbleWithLateReplies(t, time.Hour, func(t *testing.T, n *node) {

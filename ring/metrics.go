@@ -52,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 			Name: "clockd_ring_open_lanes", Help: "Open lanes to the target: one per worker, including the workers of the quarantine.",
 		}),
 		laneFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_lane_failures_total", Help: "Lanes to the target that could not be opened (open), or ended right after they were opened (lost).",
+			Name: "clockd_ring_lane_failures_total", Help: "Lanes to the target that could not be opened (open), also because they await many late replies (full), or ended right after they were opened (lost).",
 		}, []string{"reason"}),
 		applications: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_ring_unwell_applications", Help: "Applications in quarantine, by health.",
@@ -70,7 +70,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 	for _, kind := range clock.OutcomeKinds() {
 		m.rings.WithLabelValues(kind.String())
 	}
-	for _, reason := range []string{laneNotOpened, laneLost} {
+	for _, reason := range []string{laneNotOpened, laneFull, laneLost} {
 		m.laneFailures.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,

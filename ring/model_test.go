@@ -471,6 +471,7 @@ type modelTarget struct {
 
 	openBlocks         bool // Open blocks
 	openFails          bool // Open fails
+	openFull           bool // Open waits for late replies, at most 3 s
 	breaksAtOpen       bool // a lane breaks as soon as it is open
 	breaksWithoutReply bool // a lane breaks when a ring has no reply
 	openLanes          map[*modelLane]bool
@@ -551,6 +552,14 @@ func (l *modelLane) Open(ctx context.Context, _ int) error {
 		time.Sleep(100 * time.Millisecond)
 		l.target.mu.Lock()
 	}
+	for begun := time.Now(); l.target.openFull && ctx.Err() == nil; {
+		if time.Since(begun) >= 3*time.Second {
+			return ring.ErrLaneFull
+		}
+		l.target.mu.Unlock()
+		time.Sleep(100 * time.Millisecond)
+		l.target.mu.Lock()
+	}
 	if l.target.openFails {
 		return errDown
 	}
@@ -595,6 +604,9 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 	for i := range rings {
 		if l.target.lateOf != "" && rings[i].Application != l.target.lateOf {
 			late.final[i].Kind = clock.Confirmed
+			if l.target.nacked[rings[i].BusinessID] {
+				late.final[i].Kind = clock.Nacked
+			}
 		}
 		l.target.rungs = append(l.target.rungs, rung{
 			id: rings[i].MessageID(), alarm: rings[i].AlarmID, application: rings[i].Application, at: l.target.clock.now(), ringAt: rings[i].RingAt,

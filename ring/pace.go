@@ -30,8 +30,8 @@ const (
 	// leastPacedRows is the least bound after slow batches. Smaller batches cost more for each ring, and are hardly quicker. Only failures
 	// of the database lead to a lower bound.
 	leastPacedRows = 16
-	// paceSteps is the number of easy batches after which the bound is full again, slowSteps the same for fair batches.
-	paceSteps, slowSteps = 16, 64
+	// easySteps is the number of easy batches after which the bound is full again, fairSteps the same for fair batches.
+	easySteps, fairSteps = 16, 64
 )
 
 func newPace(batchRows int) pace { return pace{full: batchRows, rows: batchRows} }
@@ -45,9 +45,9 @@ func (p *pace) note(load float64, decreasesBefore int) {
 	case load < 1 && p.rows < leastPacedRows:
 		p.rows = min(p.full, leastPacedRows, 2*p.rows)
 	case load <= easyLoad:
-		p.rows = min(p.full, p.rows+max(1, p.full/paceSteps))
+		p.rows = min(p.full, p.rows+max(1, p.full/easySteps))
 	case load <= fairLoad:
-		p.rows = min(p.full, p.rows+max(1, p.full/slowSteps))
+		p.rows = min(p.full, p.rows+max(1, p.full/fairSteps))
 	}
 }
 
@@ -63,8 +63,8 @@ func (p *pace) decrease(decreasesBefore, least int) {
 	}
 }
 
-// replyLoad returns the load of a batch that waited for its replies. If all replies came in time, the batch is not smaller next time, even if
-// the last one came late: it may be the reply to a slow application, which takes as long in a small batch.
+// replyLoad returns the load of a batch that waited for its replies. If every ring has a reply, the bound is not
+// lowered, however long the last reply took: one slow queue takes as long in a small batch.
 func replyLoad(took, limit time.Duration, outcomes []clock.Outcome) float64 {
 	load := loadOf(took, limit)
 	withoutReply := func(o clock.Outcome) bool { return o.Kind == clock.Awaited || o.Kind == clock.Doubtful }

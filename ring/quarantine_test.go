@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
 )
 
 // There are 50 silent applications. Another application fails in any way, recovers at any time, and then rings within two seconds of
@@ -105,6 +106,43 @@ func TestIdleQuarantinedApplicationsAreForgotten(t *testing.T) {
 
 // changeContent makes the set differ from an earlier set of the same key.
 func changeContent(s *clock.Set) { s.ContentType = "text/plain" }
+
+// Most alarms of some applications fail, and are due again after a second. Beside the flood of a healthy application, their retries take no
+// larger part of the rings than the quarantine has of the workers. It is much smaller here, because hardly any of them are confirmed.
+func TestRetriesTakeABoundedPartOfTheRings(t *testing.T) {
+	cfg := defaultNode()
+	cfg.ring.BatchRows = 50
+	inBubble(t, cfg, func(t *testing.T, n *node) {
+		n.target.slow(20 * time.Millisecond)
+		n.db.slow(2 * time.Millisecond)
+		n.target.update(func() {
+			for i := range 200 {
+				n.target.nacked[fmt.Sprint(i)] = i%10 > 0 // business ids of setMany
+			}
+		})
+		for i := range 5 {
+			n.setMany(fmt.Sprint("failing", i), 200, time.Second, func(s *clock.Set) {
+				s.Retry = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
+			})
+		}
+		time.Sleep(5 * time.Second) // the failing applications are in quarantine, and have a backlog
+		before := len(n.target.all())
+		for i := range 10000 {
+			n.set("healthy", fmt.Sprint("flood ", i), 0)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		retries, total, workers := 0, len(n.target.all())-before, ring.DefaultConfig().Workers
+		for _, r := range n.target.all()[before:] {
+			if r.application != "healthy" {
+				retries++
+			}
+		}
+		t.Logf("%d of %d rings were retries", retries, total)
+		if most := total * ring.QuarantineWorkers / (workers + ring.QuarantineWorkers); retries > most || retries == 0 || total < 5000 {
+			t.Errorf("%d retries of %d rings, at most %d are allowed", retries, total, most)
+		}
+	})
+}
 
 // Hundreds of applications without a queue delay no healthy application.
 func TestManyQuarantinedApplicationsDelayNoOther(t *testing.T) {

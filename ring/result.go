@@ -85,16 +85,21 @@ func (t *tally) add(o clock.Outcome) {
 	t.reason = o.Reason
 }
 
-// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, but every ring of at
-// least half of the applications in the batch was. Then the application's queue is slow, not the target.
+// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, but all rings of at
+// least half of the applications in the batch were. In a round of the quarantine, every other reply counts like a confirm. Then the
+// application's queue is slow, not the target.
 func (r *result) blameLate() {
-	whole := 0
+	whole := len(r.confirmedEarly) // these have no tally
 	for _, t := range r.tallies {
-		if t.awaited == 0 && t.failed == 0 && t.confirmed > 0 {
+		failed := t.failed
+		if r.quarantined != nil {
+			failed = t.silent
+		}
+		if t.awaited == 0 && failed == 0 && t.confirmed+t.failed > 0 {
 			whole++
 		}
 	}
-	if whole == 0 || 2*whole < len(r.tallies) {
+	if whole == 0 || 2*whole < len(r.tallies)+len(r.confirmedEarly) {
 		return
 	}
 	for _, t := range r.tallies {

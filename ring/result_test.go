@@ -41,3 +41,30 @@ func TestLateRingsAreBlamedOnSlowApplications(t *testing.T) {
 		}
 	}
 }
+
+// In a round of the quarantine every reply shows that the target is not slow, and applications that were confirmed early have no tally.
+func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
+	late, nacked, doubtful := tally{awaited: 3}, tally{failed: 3}, tally{failed: 3, silent: 3}
+	early := map[unique.Handle[string]]bool{unique.Make("early"): true}
+	for name, c := range map[string]struct {
+		others []tally
+		early  map[unique.Handle[string]]bool
+		blamed bool
+	}{
+		"alone":                           {nil, nil, false},
+		"beside a nacked application":     {[]tally{nacked}, nil, true},
+		"beside a silent application":     {[]tally{doubtful}, nil, false},
+		"beside one confirmed early":      {nil, early, true},
+		"most are late, one is confirmed": {[]tally{late, late, late}, early, false},
+	} {
+		own := late
+		r := result{batch: batch{quarantined: []*application{{}}}, tallies: map[unique.Handle[string]]*tally{unique.Make("own"): &own}, confirmedEarly: c.early}
+		for i := range c.others {
+			r.tallies[unique.Make(string(rune('a'+i)))] = &c.others[i]
+		}
+		r.blameLate()
+		if blamed := own.failed > 0; blamed != c.blamed {
+			t.Errorf("%s: blamed %t", name, blamed)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -22,11 +23,15 @@ type Target interface {
 	Lane() Lane
 }
 
+// ErrLaneFull is the reason why a lane does not open while as many of its deliveries have late replies as it may await.
+var ErrLaneFull = errors.New("too many deliveries wait for late replies")
+
 // Lane hands rings over to the target. One goroutine at a time may use it.
 type Lane interface {
 	// Open makes the lane ready for deliveries of up to size rings. It connects if the lane needs a connection and has none. It
 	// blocks until the lane is open, for at most the target's own dial timeout, or until ctx ends. The error is the reason why
-	// the lane is not open.
+	// the lane is not open. A lane that is full of late replies first waits for one of them, for at most the same timeout. Then it
+	// returns ErrLaneFull, and is opened again at once.
 	Open(ctx context.Context, size int) error
 	// Broken returns a channel that is closed when the lane must be opened again. The channel of a lane that was never opened is
 	// closed. Nil means that the lane never breaks.

@@ -141,7 +141,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		Suspended: suspendedSince,
 	}
 	var late LateRings
-	if r.quarantined == nil { // the quarantine finds out which queues do not reply: it neither awaits them nor becomes slower
+	if !r.silent { // silent applications are tried until they reply: nothing of them is awaited
 		limits.Await = func(rings LateRings) { late = rings }
 	}
 	d := &delivery{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}

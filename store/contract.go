@@ -146,12 +146,13 @@ type EndedAlarm struct {
 	Reason string
 }
 
-// Settler finishes one claim. The caller calls either Settle or Release. For a held claim it calls the method once. For a two-phase
-// claim it may call the method again after an error, until the claim ends.
+// Settler finishes one claim. The caller calls either Settle or Release. It settles a held claim once, and again only for awaited rings. A
+// two-phase claim it may settle or release again after an error, until the claim ends.
 type Settler interface {
 	// Settle writes the row and the attempts (FateAttempts) of each fate, and commits. fates has one fate for each ring, in the order of
-	// Claim.Rings, as clock.FateOf returns it. now is the database's time. After ErrUnavailable nothing was written; after ErrUnconfirmed that is unknown. Rows without a written outcome are due again: at once, or when a two-phase claim
-	// ends. Those of a Once claim stay rung and in doubt.
+	// Claim.Rings, as clock.FateOf returns it. now is the database's time. After ErrUnavailable nothing was written; after ErrUnconfirmed
+	// the outcomes may have been written. Rows without a written outcome are due again: at once, or when a two-phase claim ends. Those of a
+	// Once claim stay rung and in doubt.
 	//
 	// If some fates are clock.Awaited, the claim goes on for the rings with these fates alone, in their order. The caller may call Settle
 	// again, any number of times, with fates of clock.LateFateOf: an Awaited fate moves the time at which the ring is due again, and an equal

@@ -104,8 +104,8 @@
 //	queue full (reject-publish)      nacked                                         the application consumes
 //	quorum queue without majority    awaited, then stuck and in doubt: after        the cluster regains its majority
 //	                                 stuckAfter beside confirms of others, else
-//	                                 stuckAnyway; in the quarantine in doubt at
-//	                                 limits.ReplyBy, only its rings
+//	                                 stuckAnyway; while its application is silent
+//	                                 in doubt at limits.ReplyBy, only its rings
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again

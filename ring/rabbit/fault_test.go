@@ -10,10 +10,7 @@ import (
 )
 
 func TestMissingConfirmIsInDoubt(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL = via
+	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	queue := b.queue("shop", quorum)
 	l := laneOf(t, s)
@@ -21,7 +18,7 @@ func TestMissingConfirmIsInDoubt(t *testing.T) {
 	b.take(queue, 1)
 
 	p.stall(true)
-	batch, limits := rings("shop", 100), within(4*time.Second, 4500*time.Millisecond) // a busy machine may need long to write the rings
+	batch, limits := rings("shop", 100), shortLimits()
 	outcomes := openAndDeliver(t.Context(), l, batch, limits)
 	late := time.Since(limits.ReplyBy)
 	wantAll(t, outcomes, clock.Doubtful)
@@ -43,10 +40,7 @@ func TestMissingConfirmIsInDoubt(t *testing.T) {
 
 // The batch is larger than the socket's buffers, so the write itself stalls.
 func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL = via
+	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
@@ -83,10 +77,7 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 
 // A frame of the library, like a heartbeat, hangs in its write and holds the locks that a delivery needs.
 func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL = via
+	b, p, cfg := proxied(t)
 	cfg.WriteTimeout = 2 * hangGuard
 	s := startUsable(t, cfg)
 	b.queue("shop", nil)

@@ -40,18 +40,20 @@ func newLane(s *Session) *lane {
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
 var errNotOpen = errors.New("the lane to the broker is not open")
 
-// Open connects and opens the channel. It waits for a place if many deliveries are parked. All together takes at most DialTimeout; see
-// ring.Lane.
+// Open waits for a place if many deliveries are parked, at most DialTimeout. Then it connects and opens the channel, which together takes at
+// most DialTimeout; see ring.Lane.
 func (l *lane) Open(ctx context.Context, size int) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.DialTimeout)
-	defer cancel()
 	if l.link != nil && l.link.conn.IsClosed() {
 		l.abandon()
 	}
 	if l.link == nil {
-		if err := l.places.awaitFree(ctx); err != nil {
+		if err := l.places.awaitFree(ctx, l.s.cfg.DialTimeout); err != nil {
 			return err
 		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.DialTimeout)
+	defer cancel()
+	if l.link == nil {
 		link, err := l.s.dial(ctx, roleLane, &l.watchers)
 		if err != nil {
 			l.s.requestProbe()
@@ -319,7 +321,7 @@ func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	if l.unresolved() == 0 {
 		return
 	}
-	reason := l.doubtReason(ctx, replyCtx)
+	reason := l.noteDoubt(ctx, replyCtx)
 	if mayWait && ctx.Err() == nil && !l.link.conn.IsClosed() && l.link.wire.failure() == nil {
 		return
 	}
@@ -337,8 +339,8 @@ func (l *lane) drop(closed []*channel) {
 	}
 }
 
-// doubtReason returns the reason why rings on open channels have no confirm. It tells the session.
-func (l *lane) doubtReason(ctx, replyCtx context.Context) string {
+// noteDoubt returns the reason why rings on open channels have no confirm. It tells the session.
+func (l *lane) noteDoubt(ctx, replyCtx context.Context) string {
 	blocked := l.link.blocked.Load()
 	broken := l.link.wire.failure()
 	if broken == nil && l.link.conn.IsClosed() {
@@ -352,7 +354,7 @@ func (l *lane) doubtReason(ctx, replyCtx context.Context) string {
 	case blocked != nil:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		why := fmt.Sprintf("the broker takes no messages: %s", *blocked)
-		l.s.doubtUntilProbed(why) // the lane abandons its link; the control connection finds out when the block is over
+		l.s.doubtUntilProbed(why) // the control connection finds out when the block is over
 		return why
 	case ctx.Err() != nil:
 		return "stopped while waiting for the confirm"

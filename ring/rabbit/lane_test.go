@@ -325,10 +325,7 @@ func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 }
 
 func TestCancelledDeliveryIsInDoubt(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	b.url = via
-	cfg := b.config()
+	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	b.queue("shop", nil)
 	l := laneOf(t, s)
@@ -414,10 +411,7 @@ func TestDeliveryOpensNoLane(t *testing.T) {
 
 // Opening a lane may take longer than the time to write a ring. With a silent broker it ends after DialTimeout.
 func TestLaneOpensWithinItsOwnTimeout(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL = via
+	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)
 	p.stall(true)
@@ -482,10 +476,7 @@ func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
 // A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels would take longer
 // than the time to write.
 func TestManyQuarantinedApplicationsAreDeliveredInTime(t *testing.T) {
-	b := shared(t)
-	cfg := b.config()
-	p, via := proxyTo(t, b.url)
-	cfg.URL = via
+	_, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)
 	if err := l.Open(t.Context(), 300); err != nil {

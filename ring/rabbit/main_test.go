@@ -335,6 +335,9 @@ func within(write, reply time.Duration) ring.Limits {
 // ampleLimits returns limits that a delivery keeps even on a busy machine.
 func ampleLimits() ring.Limits { return within(20*time.Second, 30*time.Second) }
 
+// shortLimits returns limits that end soon without a confirm. A busy machine may need long to write the rings.
+func shortLimits() ring.Limits { return within(4*time.Second, 4500*time.Millisecond) }
+
 // count returns the number of outcomes of each kind.
 func count(outcomes []clock.Outcome) map[clock.OutcomeKind]int {
 	n := map[clock.OutcomeKind]int{}

@@ -20,22 +20,21 @@ const (
 	stuckAnyway = 10 * time.Second
 )
 
-// errTooManyLate is the reason why a lane with maxParked parked deliveries does not open.
-var errTooManyLate = fmt.Errorf("%d deliveries wait for confirms that are late", maxParked)
-
 // parkingPlaces counts a lane's parked deliveries.
 type parkingPlaces struct {
 	taken atomic.Int32
 	freed chan struct{} // capacity 1; signalled when a delivery is parked no longer
 }
 
-// awaitFree waits until a place is free.
-func (p *parkingPlaces) awaitFree(ctx context.Context) error {
+// awaitFree waits until a place is free. After the limit, or when ctx ends, it returns ring.ErrLaneFull.
+func (p *parkingPlaces) awaitFree(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for p.taken.Load() >= maxParked {
 		select {
 		case <-p.freed:
 		case <-ctx.Done():
-			return errTooManyLate
+			return ring.ErrLaneFull
 		}
 	}
 	return nil

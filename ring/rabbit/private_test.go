@@ -42,7 +42,7 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	setMemoryAlarm(t, true)
 
-	limits := within(4*time.Second, 4500*time.Millisecond) // a busy machine may need long to write the rings
+	limits := shortLimits()
 	batch := rings("shop", 50)
 	outcomes := openAndDeliver(t.Context(), l, batch, limits)
 	wantAll(t, outcomes, clock.Doubtful)

@@ -32,6 +32,15 @@ type proxy struct {
 	conns   map[net.Conn]bool
 }
 
+// proxied returns the shared broker, a proxy to it, and a configuration whose connections lead through the proxy.
+func proxied(tb testing.TB) (b *broker, p *proxy, cfg Config) {
+	tb.Helper()
+	b = shared(tb)
+	cfg = b.config()
+	p, cfg.URL = proxyTo(tb, b.url)
+	return b, p, cfg
+}
+
 // proxyTo starts a proxy to the broker of target. It returns the proxy and the URL that leads through it.
 func proxyTo(tb testing.TB, target string) (p *proxy, via string) {
 	tb.Helper()

@@ -113,10 +113,7 @@ func TestSwallowedProbeCausesAWarning(t *testing.T) {
 }
 
 func TestSessionComesBackAfterCuts(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL = via
+	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	b.queue("shop", nil)
 	l := laneOf(t, s)
@@ -134,10 +131,8 @@ func TestSessionComesBackAfterCuts(t *testing.T) {
 }
 
 func TestSilentBrokerIsNoticedByTheProbe(t *testing.T) {
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
-	cfg.URL, cfg.ProbeTimeout = via, time.Second
+	_, p, cfg := proxied(t)
+	cfg.ProbeTimeout = time.Second
 	s := startUsable(t, cfg)
 	p.stall(true)
 	if err := waitUnusable(t, s, 3*time.Second); !strings.Contains(err.Error(), "did not confirm a probe within 1s") {
