@@ -9,7 +9,7 @@ import (
 )
 
 // emptyCheck reads whether any row of the node is overdue, in one statement for all loaders. While none is, the loaders need no sweeps of
-// their own, so an idle node reads once a second. Loaders share it.
+// their own, so an idle node reads once a second. All loaders of a node share one emptyCheck.
 type emptyCheck struct {
 	source   store.Loader
 	shards   func() []int  // all shards of the loaders
@@ -31,8 +31,8 @@ type emptyResult struct {
 // loader alone.
 const turnWait = 250 * time.Millisecond
 
-// read returns a result that began after the time as of which the loader last looked. It reads only if no other loader has just read. empty
-// reports whether no row of the given shards is overdue; false if the loader has to look by itself.
+// read returns a result whose read began after lastLook, the time of the loader's last look. It reads only if no other loader has just read.
+// empty is true if the result shows no overdue row in the given shards. If it is false, the loader sweeps by itself.
 func (c *emptyCheck) read(ctx context.Context, lastLook time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
 	arrived := time.Now()
 	select {

@@ -156,7 +156,13 @@ func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 			rows := func() float64 {
 				return one.metric("clockd_preload_rows_total") + two.metric("clockd_preload_rows_total")
 			}
-			before := rows()
+			moves := func() (sum int) { // how often shards have changed hands; the new owner reads the shard's backlog
+				for _, epoch := range one.epochs() {
+					sum += epoch
+				}
+				return sum
+			}
+			before, movesBefore := rows(), moves()
 			const visits, count = 8, 200
 			one.set("shop", "beside", count, func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*20*time.Millisecond) })
 			for i := range visits {
@@ -168,11 +174,12 @@ func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 				stop()
 			}
 			eventually(t, "the others ring", func() bool { d, _ := got.byID(); return len(d) == count })
-			read := rows() - before
-			t.Logf("%d subscribers came and went: %v rows read beside a backlog of %d; the others rang up to %s late", visits, read, smallBacklog,
-				lateness(got.all())[count-1])
-			if read > smallBacklog {
-				t.Errorf("%d subscribers had %v rows read, beside a backlog of %d", visits, read, smallBacklog)
+			read, moved := rows()-before, moves()-movesBefore
+			t.Logf("%d subscribers came and went: %v rows read beside a backlog of %d; the others rang up to %s late; shards moved %d times",
+				visits, read, smallBacklog, lateness(got.all())[count-1], moved)
+			// on a busy machine a node may lose an ability, and its shards
+			if most := float64(smallBacklog + 2*moved*smallBacklog/clock.DefaultShards); read > most {
+				t.Errorf("%d subscribers had %v rows read, at most %v are allowed", visits, read, most)
 			}
 		})
 	}
