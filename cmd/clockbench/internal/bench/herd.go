@@ -40,7 +40,7 @@ func (r *run) herds(ctx context.Context, b *testbed, stage, what string) error {
 	var rounds herdRounds
 	for round := range r.cfg.Rounds {
 		r.progress.say("%s, round %d", what, round+1)
-		h, err := r.ringHerd(ctx, b, stage, fmt.Sprintf("herd%d", round), r.cfg.Herd)
+		h, err := r.ringHerd(ctx, b, stage, fmt.Sprintf("herd%d", round), r.cfg.Herd, nil)
 		if err != nil {
 			return err
 		}
@@ -72,12 +72,12 @@ func (rounds *herdRounds) add(h *herd) {
 }
 
 // ringHerd sets n alarms under a new series name and waits for their rings. If the alarms were due before all were set, it sets another
-// series, further ahead.
-func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n int) (h herd, err error) {
+// series, further ahead. It calls disturb once a tenth of the herd has rung, if all alarms were set before they were due; nil: nothing disturbs.
+func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n int, disturb func() error) (h herd, err error) {
 	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
 		due := b.now() + ahead.Milliseconds()
 		t := newTally(series(fmt.Sprintf("%s%d", name, try)), n, func(int) int64 { return due }, b.offset)
-		h, err = r.ringTally(ctx, b, t, due)
+		h, err = r.ringTally(ctx, b, t, due, disturb)
 		return err
 	})
 	if err == nil {
@@ -86,9 +86,29 @@ func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n in
 	return h, err
 }
 
+// whenRung calls do as soon as n alarms of the tally have rung. stop gives up waiting for them, waits for do, and returns its error.
+func whenRung(ctx context.Context, t *tally, n int, do func() error) (stop func() error) {
+	if do == nil {
+		return func() error { return nil }
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		err := t.waitRung(waiting, n)
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
 // ringTally sets the tally's alarms, all due at once, and takes their rings. If they were due before the last was set, it waits for all rings
 // and returns errSlow.
-func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64) (h herd, err error) {
+func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64, disturb func() error) (h herd, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
 		return h, err
@@ -101,6 +121,10 @@ func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64) (h
 	left := -b.since(due, time.Now())
 	r.progress.say("herd: %s alarms are set, due in %s", commas(int64(n)), left.Round(time.Millisecond))
 	service, consumer, servers := b.child.cpu(), ownTime(), b.serversTime()
+	if left > 0 {
+		stop := whenRung(ctx, t, max(n/10, 1), disturb)
+		defer func() { err = errors.Join(err, stop()) }()
+	}
 	if h.rings, err = t.wait(ctx, time.Now().Add(max(left, 0)), lostAfter); err != nil {
 		return h, err
 	}

@@ -14,7 +14,7 @@ func (r *run) memory(ctx context.Context, b *testbed) error {
 	if err := r.setFollowed(ctx, b, "warm up", "warm", max(n/10, 1), farAhead(b.now())); err != nil {
 		return err
 	}
-	h, err := r.ringHerd(ctx, b, stageMemory, "crowd", n)
+	h, err := r.ringHerd(ctx, b, stageMemory, "crowd", n, nil)
 	if err != nil {
 		return err
 	}

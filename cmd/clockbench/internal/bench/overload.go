@@ -21,7 +21,7 @@ func (o *overloadRounds) add(h *herd) {
 	o.rates = append(o.rates, h.rate())
 	o.efficiencies = append(o.efficiencies, rate(h.rings.Rung, h.servers))
 	o.last = append(o.last, h.took.Seconds())
-	o.copies = append(o.copies, float64(h.rings.Duplicates))
+	o.copies = append(o.copies, float64(h.rings.copies()))
 }
 
 // overload measures what happens when there is more work than the machine, the broker or the nodes can do. Each part has a testbed of its own.
@@ -46,7 +46,7 @@ func (r *run) herdsUnderLoad(ctx context.Context, b *testbed) error {
 	var free, loaded overloadRounds
 	for round := range r.cfg.Rounds {
 		r.progress.say("overload, round %d: the free machine", round+1)
-		h, err := r.ringHerd(ctx, b, stageOverload, fmt.Sprintf("free%d-", round), r.cfg.Herd)
+		h, err := r.ringHerd(ctx, b, stageOverload, fmt.Sprintf("free%d-", round), r.cfg.Herd, nil)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (r *run) ringOverloaded(ctx context.Context, b *testbed, round int) (h herd
 		err = errors.Join(err, b.load.stop())
 		b.load = nil
 	}()
-	return r.ringHerd(ctx, b, stageOverload, fmt.Sprintf("loaded%d-", round), r.cfg.Herd)
+	return r.ringHerd(ctx, b, stageOverload, fmt.Sprintf("loaded%d-", round), r.cfg.Herd, nil)
 }
 
 // addOverload adds the figures under load, beside the same figures of the free machine.

@@ -30,7 +30,7 @@ func (r *run) slowBroker(ctx context.Context, b *testbed) error {
 // silentBroker rings a herd. In its middle the broker sends nothing for a while.
 func (r *run) silentBroker(ctx context.Context, b *testbed) error {
 	r.progress.say("overload: the broker falls silent for %s in the middle of a herd", r.cfg.silence)
-	h, err := r.ringDisturbed(ctx, b, "silent", func() error {
+	h, err := r.ringHerd(ctx, b, stageOverload, "silent", r.cfg.Herd, func() error {
 		b.proxies.slowBroker.silence(r.cfg.silence)
 		return nil
 	})
@@ -85,31 +85,6 @@ func (r *run) lateConfirms(ctx context.Context, b *testbed) (err error) {
 
 // copiesFigure is the number of rings that came more than once.
 func copiesFigure(what string, rings Rings, most int) Figure {
-	copies := rings.Duplicates + rings.Again
+	copies := rings.copies()
 	return Figure{What: what + ", copies", Value: float64(copies)}.judged(fmt.Sprintf("<= %d", most), copies <= most)
-}
-
-// ringDisturbed is ringHerd, and calls disturb once a tenth of the herd has rung.
-func (r *run) ringDisturbed(ctx context.Context, b *testbed, name string, disturb func() error) (h herd, err error) {
-	n := r.cfg.Herd
-	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
-		due := b.now() + ahead.Milliseconds()
-		t := newTally(series(fmt.Sprintf("%s%d", name, try)), n, func(int) int64 { return due }, b.offset)
-		disturbed := make(chan error, 1)
-		waiting, cancel := context.WithCancel(ctx)
-		go func() {
-			err := t.waitRung(waiting, max(n/10, 1))
-			if err == nil {
-				err = disturb()
-			}
-			disturbed <- err
-		}()
-		h, err = r.ringTally(ctx, b, t, due)
-		cancel()
-		return errors.Join(err, <-disturbed)
-	})
-	if err == nil {
-		r.addRings(b, stageOverload, h.rings)
-	}
-	return h, err
 }

@@ -36,7 +36,7 @@ func (r *run) killOne(ctx context.Context, b *testbed) (err error) {
 	}()
 	r.progress.say("overload: one of %d nodes is killed in the middle of a herd", killedNodes)
 	victim, inFlight := b.nodes[killedNodes-1], 0
-	h, err := r.ringDisturbed(ctx, b, "killed", func() error {
+	h, err := r.ringHerd(ctx, b, stageOverload, "killed", r.cfg.Herd, func() error {
 		awaited, err := metric(ctx, victim.url, "clockd_ring_awaited")
 		inFlight = ringWorkers*ringRows + int(awaited)
 		victim.kill()

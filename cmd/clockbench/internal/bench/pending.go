@@ -108,7 +108,7 @@ func (p *pendingStage) ringAmongMany(ctx context.Context) error {
 // ringFast measures a herd among the many pending alarms, and lateness at half the herd's rate.
 func (p *pendingStage) ringFast(ctx context.Context) error {
 	n := p.run.cfg.Herd
-	h, err := p.run.ringHerd(ctx, p.testbed, stagePending, "herd", n)
+	h, err := p.run.ringHerd(ctx, p.testbed, stagePending, "herd", n, nil)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ func (ws *proxies) connect(ctx context.Context, databaseURL, amqpURL string) (er
 	return err
 }
 
-// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. slow slows the server down; nil: nothing does. If the bench cannot parse the traffic, it returns
-// no proxy and the URL itself.
+// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. slow slows the server down; nil: nothing
+// does. If the bench cannot parse the traffic, it returns no proxy and the URL itself.
 func proxied(ctx context.Context, raw string, slow *slowdown) (*countingProxy, string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

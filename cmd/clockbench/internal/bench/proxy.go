@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -131,8 +132,8 @@ func (w *countingProxy) untrack(conn net.Conn) {
 // proxyBuffer is the largest number of bytes that are forwarded at once.
 const proxyBuffer = 64 << 10
 
-// forward copies bytes until either side is closed. It counts bytes before it forwards them, so that they are counted before the reply.
-func forward(to, from net.Conn, c *framer, p *traffic) {
+// forward copies bytes until either side fails. It counts bytes before it forwards them, so that they are counted before the reply.
+func forward(to io.Writer, from net.Conn, c *framer, p *traffic) {
 	buffer := make([]byte, proxyBuffer)
 	for {
 		n, err := from.Read(buffer)

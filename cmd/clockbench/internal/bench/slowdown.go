@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"net"
@@ -68,7 +69,8 @@ type piece struct {
 	release time.Time
 }
 
-// forward copies bytes from a server, each piece when it may pass, until either side is closed or ctx ends. It counts them on arrival.
+// forward is forward for what a server sends: it writes each piece when it may pass. It returns when either side is closed, or ctx
+// ends.
 func (s *slowdown) forward(ctx context.Context, to, from net.Conn, c *framer, p *traffic) {
 	held := make(chan piece, heldPieces)
 	var writing sync.WaitGroup
@@ -78,22 +80,22 @@ func (s *slowdown) forward(ctx context.Context, to, from net.Conn, c *framer, p 
 				_ = sleep(ctx, releaseCheck)
 			}
 			if _, err := to.Write(next.bytes); err != nil {
-				_ = from.Close() // ends the loop below
+				_ = from.Close() // ends forward
 			}
 		}
 	})
-	buffer := make([]byte, proxyBuffer)
-	for {
-		n, err := from.Read(buffer)
-		p.bytes.Add(int64(n))
-		c.take(buffer[:n])
-		if n > 0 {
-			held <- piece{append([]byte(nil), buffer[:n]...), s.release()}
-		}
-		if err != nil {
-			break
-		}
-	}
+	forward(holder{s, held}, from, c, p)
 	close(held)
 	writing.Wait()
+}
+
+// holder is an io.Writer that holds back what is written to it.
+type holder struct {
+	slowdown *slowdown
+	held     chan<- piece
+}
+
+func (h holder) Write(b []byte) (int, error) {
+	h.held <- piece{bytes.Clone(b), h.slowdown.release()}
+	return len(b), nil
 }

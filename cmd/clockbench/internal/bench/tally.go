@@ -39,6 +39,9 @@ type Rings struct {
 	Foreign    int    `json:"foreign"`    // not of this series
 }
 
+// copies returns the number of rings that repeat an earlier one, under its message id or another one.
+func (r *Rings) copies() int { return r.Duplicates + r.Again }
+
 // ring is one received ring. The consumer owns the bytes.
 type ring struct {
 	messageID, businessID, payload []byte
