@@ -123,18 +123,20 @@ func withoutURL(err error) error {
 	return errors.New("it is not of the form postgres://user:password@host:port/database")
 }
 
-// sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table, and bounded waits.
+// sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table or take more than one process of the
+// server, and bounded waits.
 func sessionSettings() map[string]string {
 	return map[string]string{
-		"application_name":              "clockd",
-		"default_transaction_isolation": "read committed",
-		"enable_seqscan":                "off",
-		"enable_bitmapscan":             "off",
-		"enable_hashjoin":               "off",
-		"enable_mergejoin":              "off",
-		"jit":                           "off",
-		"statement_timeout":             millis(statementTimeout),
-		"tcp_user_timeout":              millis(vanishedClient),
+		"application_name":                "clockd",
+		"default_transaction_isolation":   "read committed",
+		"enable_seqscan":                  "off",
+		"enable_bitmapscan":               "off",
+		"enable_hashjoin":                 "off",
+		"enable_mergejoin":                "off",
+		"jit":                             "off",
+		"max_parallel_workers_per_gather": "0",
+		"statement_timeout":               millis(statementTimeout),
+		"tcp_user_timeout":                millis(vanishedClient),
 		// for a host that vanished in the middle of a pipeline, while the server waits for the rest: 4 s and 2 times 2 s
 		"tcp_keepalives_idle":     "4",
 		"tcp_keepalives_interval": "2",

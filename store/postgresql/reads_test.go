@@ -52,6 +52,19 @@ func TestCancelledReadEndsAtTheServer(t *testing.T) {
 	}
 }
 
+// TestStatementsTakeOneProcess checks that no session has statements with parallel workers. A list of 400,000 alarms would have two, and the
+// bound on the reads at the server would be three times as high.
+func TestStatementsTakeOneProcess(t *testing.T) {
+	s := migrated(t)
+	for _, pool := range s.d.pools() {
+		var workers string
+		ok(t, pool.QueryRow(t.Context(), "SHOW max_parallel_workers_per_gather").Scan(&workers), "read the setting")
+		if workers != "0" {
+			t.Errorf("%s: a statement may have %s parallel workers", pool.Config().ConnConfig.RuntimeParams["application_name"], workers)
+		}
+	}
+}
+
 // TestCancelledReadWaitsForItsServer cancels a read while no request to cancel reaches the server. The read returns after the server has ended
 // its statement, because a place that is given back before lets one more statement run at the server.
 func TestCancelledReadWaitsForItsServer(t *testing.T) {
