@@ -99,8 +99,8 @@ func (l *lateClaim) step() {
 	if l.failed == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
 		return
 	}
-	l.loop.lateWrites.Lock()
-	defer l.loop.lateWrites.Unlock()
+	l.loop.lateWrites <- struct{}{}
+	defer func() { <-l.loop.lateWrites }()
 	err := l.settle()
 	if err == nil {
 		return

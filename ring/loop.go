@@ -74,7 +74,7 @@ type Loop struct {
 	lateTallies   chan lateTallies  // tallies of late outcomes; unbuffered
 	stopping      <-chan struct{}   // closed when Run must end; set by Run
 	lateClaims    sync.WaitGroup    // a goroutine for each claim with late rings
-	lateWrites    sync.Mutex        // late claims write one at a time
+	lateWrites    chan struct{}     // capacity lateConnections: the late claims that write now
 
 	// owned by the goroutine of Run
 	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
@@ -98,6 +98,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
+		lateWrites: make(chan struct{}, lateConnections),
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
