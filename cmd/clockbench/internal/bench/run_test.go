@@ -238,7 +238,8 @@ func expectDistribution(t *testing.T, cfg *Config, report *Report) {
 }
 
 // expectCosts checks that the rings of a herd share statements and transactions, and that each ring is one message. On SQLite these are not
-// counted. Other costs show that counting works at all, because so small a herd may use less than the variation of an idle node.
+// counted. Other costs show that counting works at all, because so small a herd may use less than the variation of an idle node. The bytes of
+// the server's log say little here, because other tests write at the same time.
 func expectCosts(t *testing.T, report *Report, broker bool) {
 	t.Helper()
 	costOf := func(what string) Cost {
@@ -264,7 +265,7 @@ func expectCosts(t *testing.T, report *Report, broker bool) {
 		if _, counted := herd.value(col); !counted {
 			t.Errorf("%s of a ring are not counted", columnText(col))
 		}
-		if n, counted := set.value(col); !counted || n < 1 {
+		if n, counted := set.value(col); !counted || n < 1 && col != colLogBytes {
 			t.Errorf("%s of a set: %g", columnText(col), n)
 		}
 	}
