@@ -97,13 +97,13 @@ func (e *eventStream) comment() error {
 	return e.flush()
 }
 
-// errLate ends a stream that would write a ring after its time limit, for example after the process was suspended.
+// errLate is the result of a delivery whose time limit passed after some of its rings were written.
 var errLate = errors.New("the time to write the rings had passed")
 
 var errUnwritten = errors.New("the rings were not written to the end")
 
 // deliver writes the rings of a delivery and reports the result to Delivery.Done. The rings have rung when all are flushed.
-// They are in doubt after an error. If it is too late before the first byte, deliver writes none, and the stream goes on.
+// They are in doubt after an error. When their time limit has passed, deliver writes no further ring, and the stream goes on.
 func (e *eventStream) deliver(d *clock.Delivery) error {
 	err := errUnwritten // result if write panics
 	defer func() {
@@ -111,7 +111,7 @@ func (e *eventStream) deliver(d *clock.Delivery) error {
 		d.Done(err)
 	}()
 	err = e.write(d)
-	if errors.Is(err, clock.ErrUnsent) {
+	if errors.Is(err, clock.ErrUnsent) || errors.Is(err, errLate) {
 		return nil
 	}
 	return err

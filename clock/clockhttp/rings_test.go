@@ -208,4 +208,13 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, errLate) {
 		t.Errorf("partly written rings are settled with %v", err)
 	}
+	if got := event(t, in); !strings.Contains(got, "xxx") {
+		t.Errorf("the subscriber gets %.100q in place of the first large ring", got)
+	}
+	if err := deliver([]clock.Ring{testRing(clock.Text, "afterwards")}, nil); err != nil {
+		t.Error(err)
+	}
+	if got := event(t, in); !strings.Contains(got, "afterwards") {
+		t.Errorf("after partly written rings the subscriber gets %.100q", got)
+	}
 }
