@@ -32,7 +32,7 @@
 //	scheduled, in doubt    ─▶ rung, dead, scheduled, ringing
 //	                                      ack, bury, release, touch: an answer proves that the ring in doubt arrived
 //
-// In flight is not a stored state while a held claim keeps its transaction open. A two-phase claim (SQLite, stream) commits the
+// In flight is not a stored state while a held claim keeps its transaction open. A two-phase claim (SQLite) commits the
 // row as ringing, with rung_at empty and next_try_time at the claim's end.
 //
 // An answer names a ring by its message id. Two rings can be answered. The first is the latest ring while it waits for its

@@ -39,7 +39,8 @@
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
-//     BatchBytes; for each lane as many batches with late replies as its target allows (RabbitMQ: 4), without their payloads;
+//     BatchBytes; for each lane as many batches with late replies as its target allows (RabbitMQ: 4; the stream: a delivery for each
+//     subscriber), without their payloads;
 //     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one
 //     entry beyond maxParkedAll. The routes divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
@@ -55,7 +56,8 @@
 //     clock.AwaitTimeout. Its lateClaim moves this due time forward as long as it waits. A lane with many late deliveries does not open.
 //     So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone make no application suspect.
 //     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target shows that its queue is at fault
-//     (LateRings.Stuck).
+//     (LateRings.Stuck). On a route with SeparateReplies only the rings of slow applications are late, so they are awaited in every round, and
+//     make no application suspect.
 //  14. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
 //     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
 //     is away or slow may fill the heap, but keep no other target's alarms out of it.

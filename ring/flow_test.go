@@ -14,6 +14,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/stream"
 )
 
 // tester holds the methods that *testing.T and *rapid.T have in common.
@@ -28,7 +29,8 @@ type node struct {
 	t            tester
 	db           *modelDB
 	target       *modelTarget
-	second       *modelTarget // target of the second route; nil: all applications ring by the only route
+	second       *modelTarget   // target of the second route; nil: all applications ring by the only route
+	streams      *stream.Target // target of nodeConfig.subscribers
 	owner        *modelOwner
 	clock        modelClock
 	heap         *ring.Heap
@@ -45,7 +47,8 @@ type nodeConfig struct {
 	capacity      int
 	shards        []int
 	twoPhase      bool                          // claims of the first route are two-phase
-	second        func(application string) bool // reports whether the application rings by the second route, whose claims are two-phase; nil: one route
+	subscribers   bool                          // the only route leads to node.streams
+	second        func(application string) bool // reports whether the application rings by the second, two-phase route; nil: one route
 	secondAbility string                        // ability of the second route
 	hasNoRoute    func(application string) bool // reports whether the router returns nil for the application; nil: for none
 	targetDown    bool                          // the target is not usable at the start
@@ -65,7 +68,7 @@ func newNode(t tester, cfg nodeConfig) *node {
 	mc := modelClock{offset: 26*365*24*time.Hour + 123*time.Millisecond}
 	n := &node{
 		t: t, db: newModelDB(mc), target: newModelTarget(mc), clock: mc,
-		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {},
+		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {}, streams: stream.New(),
 	}
 	if cfg.targetDown {
 		n.target.down = errDown

@@ -12,6 +12,9 @@ type Route struct {
 	// HoldsClaims reports whether claims may hold their transaction during a delivery. Claims of the route are two-phase if it is
 	// false, or if the database does not hold claims.
 	HoldsClaims bool
+	// SeparateReplies reports that each application has its own way to reply, so the late reply of one delays no other. Then late rings are
+	// awaited in every round, and make no application suspect.
+	SeparateReplies bool
 	// Ability names what a node lacks while the route cannot ring. No other route has it. It is empty if the target needs no connection
 	// that all applications share.
 	Ability string

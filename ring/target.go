@@ -53,9 +53,12 @@ type Limits struct {
 	// OnConfirmed is called with the index of a confirmed ring, while Deliver still waits for other rings. The confirmation must be
 	// certain, and the call comes soon after it. Deliver calls it on its own goroutine. A lane may leave out calls. Nil: no calls.
 	OnConfirmed func(ring int)
+	// Shared is true for a batch of healthy applications. Then a lane that can tell a slow receiver of one application from a slow target
+	// need not wait for it until the limits.
+	Shared bool
 	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on its own
-	// goroutine, at the reply limit. The outcomes of these rings are then Awaited, and the lane must be opened again. A lane that cannot
-	// wait for late replies never calls it. Nil: no ring is awaited.
+	// goroutine, at the reply limit or earlier. The outcomes of these rings are then Awaited. The lane may have to be opened again (Broken). A
+	// lane that cannot wait for late replies never calls it. Nil: no ring is awaited.
 	Await func(late LateRings)
 	// Suspended returns the time for which the machine has been suspended since the claim began. WriteBy is that much earlier.
 	// Nil: suspensions do not count.

@@ -18,6 +18,9 @@ import (
 
 // routes returns the routes and the router of a configuration.
 func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
+	if cfg.subscribers {
+		return []*ring.Route{{Name: "stream", Target: n.streams, HoldsClaims: !cfg.twoPhase, SeparateReplies: true}}, nil
+	}
 	first := &ring.Route{Name: "first", Target: n.target, HoldsClaims: !cfg.twoPhase, Ability: "first"}
 	if cfg.second == nil {
 		if cfg.hasNoRoute == nil {

@@ -138,10 +138,10 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	}
 	limits := Limits{
 		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
-		Suspended: suspendedSince,
+		Suspended: suspendedSince, Shared: r.quarantined == nil,
 	}
 	var late LateRings
-	if !r.silent { // silent applications are tried until they reply: nothing of them is awaited
+	if !r.silent || w.crew.SeparateReplies { // other silent applications are tried until they reply: nothing of them is awaited
 		limits.Await = func(rings LateRings) { late = rings }
 	}
 	d := &delivery{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
@@ -232,7 +232,9 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
 	}
 	r.countOutcomes(d.Rings, d.outcomes)
-	r.blameLate()
+	if !w.crew.SeparateReplies {
+		r.blameLate()
+	}
 	w.loop.metrics.rung(d.Rings, d.outcomes, now)
 	settling := time.Now()
 	if unsent(d.outcomes) == len(d.outcomes) {

@@ -43,9 +43,10 @@ func rabbitRoute(s *rabbit.Session) *ring.Route {
 	return &ring.Route{Name: "rabbitmq", Target: s, HoldsClaims: true, Ability: lease.AbilityAMQP}
 }
 
-// streamRoute returns the route to the stream. Its claims are two-phase, because a subscriber may be slow. It has no ability, because
-// a subscriber serves one application only.
-func streamRoute(s *stream.Target) *ring.Route { return &ring.Route{Name: "stream", Target: s} }
+// streamRoute returns the route to the stream. It has no ability, because a subscriber serves one application only.
+func streamRoute(s *stream.Target) *ring.Route {
+	return &ring.Route{Name: "stream", Target: s, HoldsClaims: true, SeparateReplies: true}
+}
 
 // warnings returns the topology warnings of all RabbitMQ sessions.
 func (t *targets) warnings() (warnings []string) {

@@ -2,25 +2,27 @@
 // server-sent events of clockhttp. The Router of package ring decides by application between this target and others. Subscribers of
 // one application share its rings.
 //
-// Claims of the stream are two-phase. Claims that hold their transaction ring 1.3 to 1.6 times as many alarms a second on PostgreSQL. But
-// a claim ends when the slowest subscriber of its batch has reported. Subscribers that take 100 ms or longer then keep all workers
-// busy, and the rings of other applications wait. Two-phase claims have this wait as well, but they hold no transaction and no row lock
-// meanwhile. docs/lab/2026-11-22.md has the figures. Held claims may become useful once slow applications have workers of their own. Batches of their
-// own are not enough: 20 slow applications then take all workers.
+// Claims of the stream hold their transaction during the delivery, so a subscriber must not keep it open for long. A lane waits only
+// patience (100 ms) for the next report of an application's subscribers. Then it ends the delivery without them: rings that they have taken are
+// Awaited, and package ring settles them when the report comes; other rings of a shared batch are Untaken. From then on the
+// application's subscribers count as slow, and no lane waits for them, until a report comes in time again. docs/lab has the figures.
 //
 // # Invariants
 //
 //  1. A ring goes to one subscriber. It is confirmed when the subscriber reports that it was written and flushed, never when it
 //     is only queued.
-//  2. A ring that no subscriber has taken by the delivery's write limit is withdrawn: it is untaken, and counts as never tried. A
-//     ring that was taken and not reported by the reply limit is in doubt.
-//  3. The target does not accept an application without a subscriber: its alarms wait in the database, uncounted.
+//  2. A ring that no subscriber has taken by the delivery's write limit is withdrawn: it is untaken, and counts as never tried. In a batch
+//     of healthy applications it is withdrawn earlier if the subscribers are slow.
+//  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
+//     from the reply limit on.
+//  4. At most one delivery, of up to maxDelivery rings, is with each subscriber. So this also bounds the awaited rings.
+//  5. The target does not accept an application without a subscriber: its alarms wait in the database, uncounted.
 //
 // # Failures: effect and recovery
 //
 //	subscriber leaves              rings that it had not taken are unsent   they go to another subscriber, or wait
 //	subscriber leaves in a write   the rings are in doubt                   rung again under the same message id
 //	subscriber does not read       its write deadline ends the connection   the other subscribers take its share
-//	subscriber is slow             its deliveries keep workers busy, so     more workers (ring.Config.Workers) help
-//	                               rings of other applications are late
+//	subscriber is slow             its rings are awaited; rings that it     a report within patience
+//	                               has no time for ring in the quarantine
 package stream

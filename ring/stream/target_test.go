@@ -331,3 +331,171 @@ func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 		t.Errorf("took %d, confirmed %d, %d subscribers", took.Load(), confirmed.Load(), target.Subscribers())
 	}
 }
+
+// lateLimits returns the limits of a batch of healthy applications. It sets late to the rings that are awaited.
+func lateLimits(late *ring.LateRings) ring.Limits {
+	l := limits()
+	l.Shared, l.Await = true, func(rings ring.LateRings) { *late = rings }
+	return l
+}
+
+// wantTook checks how long something took that began at the given time.
+func wantTook(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took != want {
+		t.Errorf("took %s, want %s", took, want)
+	}
+}
+
+// TestSlowSubscriberIsNotWaitedFor delivers to a subscriber that reports after a second and to another one that reports at once. The first delivery
+// ends after patience, the next ones at once, until the slow subscriber has reported quickly.
+func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		slow, quick := target.Subscribe("slow"), target.Subscribe("quick")
+		defer slow.Close()
+		defer quick.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var took atomic.Int64
+		var readers sync.WaitGroup
+		pause := time.Second
+		readers.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case d := <-slow.Deliveries():
+					time.Sleep(pause)
+					d.Done(nil)
+				}
+			}
+		})
+		readers.Go(func() { readDeliveries(ctx, quick, &took, 0, nil) })
+		deliver := func(want time.Duration) ring.LateRings {
+			t.Helper()
+			synctest.Wait()
+			var late ring.LateRings
+			began := time.Now()
+			outcomes := target.Lane().Deliver(ctx, append(rings("slow", 5), rings("quick", 100)...), lateLimits(&late))
+			wantTook(t, began, want)
+			wantOutcomes(t, outcomes[5:], clock.Confirmed, 100)
+			if late == nil {
+				wantOutcomes(t, outcomes[:5], clock.Confirmed, 5)
+				return nil
+			}
+			wantOutcomes(t, outcomes[:5], clock.Awaited, 5)
+			return late
+		}
+		late := deliver(patience)
+		wantOutcomes(t, late.Outcomes(), clock.Awaited, 5)
+		time.Sleep(time.Second)
+		wantOutcomes(t, late.Outcomes(), clock.Confirmed, 105)
+		pause = patience / 2
+		late = deliver(0)
+		time.Sleep(pause)
+		synctest.Wait()
+		wantOutcomes(t, late.Outcomes(), clock.Confirmed, 105)
+		late.End()
+		if deliver(pause) != nil {
+			t.Error("rings of a subscriber that is quick again are awaited")
+		}
+		cancel()
+		readers.Wait()
+	})
+}
+
+// A busy subscriber that reports one delivery after the other is not slow, however many deliveries a batch has.
+func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		s := target.Subscribe("a")
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var took atomic.Int64
+		var readers sync.WaitGroup
+		readers.Go(func() { readDeliveries(ctx, s, &took, patience-time.Millisecond, nil) })
+		var late ring.LateRings
+		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), lateLimits(&late)), clock.Confirmed, 8*maxDelivery)
+		if late != nil {
+			t.Error("rings are awaited")
+		}
+		cancel()
+		readers.Wait()
+	})
+}
+
+// Rings that no subscriber has taken within patience are untaken in a shared batch. In a round of the quarantine there is time until the write
+// limit.
+func TestUntakenRingsAreGivenUpEarlyInASharedBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		s := target.Subscribe("a")
+		defer s.Close()
+		var late ring.LateRings
+		l := lateLimits(&late)
+		for _, want := range []time.Duration{patience, 0} { // the second time the outlet is known to be slow
+			began := time.Now()
+			wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
+			wantTook(t, began, want)
+		}
+		l = lateLimits(&late)
+		l.Shared = false
+		began := time.Now()
+		wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
+		wantTook(t, began, time.Second)
+		if late != nil {
+			t.Error("untaken rings are awaited")
+		}
+	})
+}
+
+// The outcomes of awaited rings follow the subscriber's reports, until the wait is ended.
+func TestAwaitedRingsFollowTheReport(t *testing.T) {
+	for _, c := range []struct {
+		report error
+		want   clock.OutcomeKind
+	}{{nil, clock.Confirmed}, {clock.ErrUnsent, clock.Unsent}, {errors.New("broken pipe"), clock.Doubtful}} {
+		for _, ended := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				target := New()
+				s := target.Subscribe("a")
+				defer s.Close()
+				taken := make(chan clock.Delivery, 1)
+				go func() { taken <- <-s.Deliveries() }()
+				var late ring.LateRings
+				wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), lateLimits(&late)), clock.Awaited, 5)
+				want := c.want
+				if ended {
+					late.End()
+					want = clock.Doubtful
+				}
+				(<-taken).Done(c.report)
+				wantOutcomes(t, late.Outcomes(), want, 5)
+				late.End()
+				wantOutcomes(t, late.Outcomes(), want, 5)
+				if late.Stuck() {
+					t.Error("a subscriber is never stuck: its write deadline ends its connection")
+				}
+			})
+		}
+	}
+}
+
+// When the process stops, nothing is awaited.
+func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		s := target.Subscribe("a")
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, func() {
+			<-s.Deliveries()
+			cancel()
+		})
+		var late ring.LateRings
+		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 3), lateLimits(&late)), clock.Doubtful, 3)
+		if late != nil {
+			t.Error("rings are awaited after the caller has left")
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+const (
+	// maxDelivery bounds the rings that one subscriber gets at once, so that several subscribers share a large batch.
+	maxDelivery = 64
+	// patience is the time for which a lane waits for the next report of an application's subscribers, before it calls them slow. It does
+	// not wait for slow subscribers at all, until they report more quickly. So they do not keep a worker and its transaction.
+	patience = 100 * time.Millisecond
+)
+
+// lane hands over one batch at a time.
+type lane struct{ target *Target }
+
+// Open does nothing, because a stream has nothing to connect.
+func (lane) Open(context.Context, int) error { return nil }
+
+// Broken returns nil: the lane never breaks.
+func (lane) Broken() <-chan struct{} { return nil }
+
+// Close does nothing, because a lane holds no resources.
+func (lane) Close() error { return nil }
+
+// Deliver splits the rings by application and hands each part to the application's free subscribers. It serves all applications
+// concurrently. A subscriber that is slow or does not read delays only its own application: its rings are Awaited (limits.Await) or, in a
+// shared batch, Untaken.
+func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	d := &delivery{outcomes: make([]clock.Outcome, len(rings))}
+	var applications sync.WaitGroup
+	for application, ringIndexes := range byApplication(rings) {
+		part := &handover{
+			limits: limits, rings: rings, outcomes: d.outcomes, outlet: l.target.outlet(application), began: time.Now(),
+			reports: make(chan report, len(ringIndexes)), // at most one report per ring, so a report never blocks
+		}
+		d.parts = append(d.parts, part)
+		applications.Go(func() {
+			part.handOver(ctx, ringIndexes)
+			part.await(ctx)
+		})
+	}
+	applications.Wait()
+	if limits.Await == nil || ctx.Err() != nil {
+		d.End()
+		return d.outcomes
+	}
+	outcomes := slices.Clone(d.outcomes)
+	if d.forgetReported(); len(d.parts) > 0 {
+		limits.Await(d)
+	}
+	return outcomes
+}
+
+// byApplication returns the indexes of each application's rings, in the order of rings.
+func byApplication(rings []clock.Ring) map[string][]int {
+	indexes := map[string][]int{}
+	for i := range rings {
+		indexes[rings[i].Application] = append(indexes[rings[i].Application], i)
+	}
+	return indexes
+}
+
+// handover is one application's part of a delivery.
+type handover struct {
+	limits     ring.Limits
+	rings      []clock.Ring
+	outcomes   []clock.Outcome // outcomes of the whole delivery; a handover writes only its own application's outcomes
+	outlet     *outlet         // nil: the application has no subscriber
+	began      time.Time
+	reports    chan report
+	unreported int // deliveries that a subscriber has taken and not yet reported
+}
+
+// report is a subscriber's result of one delivery.
+type report struct {
+	rings []int // indexes of the delivery's rings
+	err   error // nil: written and flushed
+}
+
+// handOver hands the rings to subscribers, delivery by delivery, until the write limit. In a shared batch it waits no longer than the
+// outlet's patience.
+func (h *handover) handOver(ctx context.Context, ringIndexes []int) {
+	if h.outlet == nil {
+		h.set(ringIndexes, clock.Unsent, "the application has no subscriber")
+		return
+	}
+	for len(ringIndexes) > 0 {
+		part := ringIndexes[:min(len(ringIndexes), maxDelivery)]
+		if kind, reason := h.offer(ctx, part); kind != clock.Awaited {
+			h.set(ringIndexes, kind, reason)
+			return
+		}
+		h.unreported++
+		h.set(part, clock.Awaited, "")
+		ringIndexes = ringIndexes[len(part):]
+	}
+}
+
+// offer waits until a subscriber takes the rings. The result is then Awaited, else the outcome of these and all further rings.
+func (h *handover) offer(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
+	const untaken = "no subscriber took the ring in time"
+	d := h.forSubscriber(ringIndexes)
+	for {
+		if h.limits.Late() { // a select may prefer a subscriber to the timer
+			return clock.Untaken, untaken
+		}
+		select {
+		case h.outlet.deliveries <- d: // a free subscriber takes the rings, even if the outlet is slow
+			return clock.Awaited, ""
+		default:
+		}
+		until := h.limits.WriteBy
+		if h.limits.Shared {
+			until = h.patientUntil(until)
+		}
+		wait := time.Until(until)
+		if wait <= 0 {
+			h.outlet.noteSlow()
+			return clock.Untaken, untaken
+		}
+		select {
+		case h.outlet.deliveries <- d:
+			return clock.Awaited, ""
+		case r := <-h.reports:
+			h.noteReport(r)
+		case <-h.outlet.closed:
+			return clock.Unsent, "the last subscriber left"
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return clock.Unsent, "stopping"
+		}
+	}
+}
+
+// patientUntil returns the end of the outlet's patience, but no time after limit.
+func (h *handover) patientUntil(limit time.Time) time.Time {
+	if until := h.outlet.patientUntil(h.began); until.Before(limit) {
+		return until
+	}
+	return limit
+}
+
+func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
+	rings := make([]clock.Ring, len(ringIndexes))
+	for i, ringIndex := range ringIndexes {
+		rings[i] = h.rings[ringIndex]
+	}
+	offered, outlet := time.Now(), h.outlet
+	return clock.Delivery{Rings: rings, Late: h.limits.Late, Done: func(err error) {
+		outlet.noteReport(offered)
+		h.reports <- report{rings: ringIndexes, err: err}
+	}}
+}
+
+// await waits until all taken deliveries are reported, at most until the reply limit. If late rings may be awaited, it waits no longer than the
+// outlet's patience.
+func (h *handover) await(ctx context.Context) {
+	for h.unreported > 0 {
+		until := h.limits.ReplyBy
+		if h.limits.Await != nil {
+			until = h.patientUntil(until)
+		}
+		wait := time.Until(until)
+		if wait <= 0 {
+			h.outlet.noteSlow()
+			return
+		}
+		select {
+		case r := <-h.reports:
+			h.noteReport(r)
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *handover) noteReport(r report) {
+	h.unreported--
+	switch {
+	case errors.Is(r.err, clock.ErrUnsent):
+		h.set(r.rings, clock.Unsent, "the subscriber's turn came too late")
+	case r.err != nil:
+		h.set(r.rings, clock.Doubtful, "the subscriber's connection failed: "+r.err.Error())
+	default:
+		h.set(r.rings, clock.Confirmed, "")
+	}
+}
+
+func (h *handover) set(ringIndexes []int, kind clock.OutcomeKind, reason string) {
+	for _, i := range ringIndexes {
+		h.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
+	}
+}

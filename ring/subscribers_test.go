@@ -1,0 +1,129 @@
+package ring_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// subscriberNode is a node that rings to subscribers of the stream.
+type subscriberNode struct {
+	*node
+	stopReading context.CancelFunc
+	ctx         context.Context
+	readers     sync.WaitGroup
+
+	mu    sync.Mutex
+	taken map[int64][]clock.Instant // times at which the subscribers took each alarm
+}
+
+// withSubscribers runs a test in a bubble, with claims of both kinds.
+func withSubscribers(t *testing.T, test func(t *testing.T, n *subscriberNode)) {
+	t.Helper()
+	for name, twoPhase := range map[string]bool{"held": false, "two-phase": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := defaultNode()
+			cfg.twoPhase, cfg.subscribers = twoPhase, true
+			inBubble(t, cfg, func(t *testing.T, n *node) {
+				s := &subscriberNode{node: n, taken: map[int64][]clock.Instant{}}
+				s.ctx, s.stopReading = context.WithCancel(t.Context())
+				test(t, s)
+				n.stop()
+				s.stopReading()
+				s.readers.Wait()
+			})
+		})
+	}
+}
+
+// subscribe adds a subscriber that reports each delivery after the time that takes returns.
+func (n *subscriberNode) subscribe(application string, takes func() time.Duration) {
+	s := n.streams.Subscribe(application)
+	n.readers.Go(func() {
+		defer s.Close()
+		for {
+			select {
+			case d := <-s.Deliveries():
+				n.note(d.Rings)
+				time.Sleep(takes())
+				d.Done(nil)
+			case <-n.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (n *subscriberNode) note(rings []clock.Ring) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range rings {
+		n.taken[rings[i].AlarmID] = append(n.taken[rings[i].AlarmID], n.clock.now())
+	}
+}
+
+// wantTakenOnce checks that each alarm was taken once, and at most that late.
+func (n *subscriberNode) wantTakenOnce(ids []int64, late time.Duration) {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, id := range ids {
+		a := n.db.get(id)
+		if len(n.taken[id]) != 1 {
+			n.t.Fatalf("alarm %s was taken %d times", a.Key, len(n.taken[id]))
+		}
+		if was := n.taken[id][0].Sub(a.RingAt); was < 0 || was > late {
+			n.t.Fatalf("alarm %s was taken %s late, want at most %s", a.Key, was, late)
+		}
+		if a.State != clock.Rung || a.InDoubt {
+			n.t.Fatalf("alarm %s is %s, in doubt %t", a.Key, a.State, a.InDoubt)
+		}
+	}
+}
+
+func at(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// Subscribers that take up to two seconds for each delivery make no ring of another application late, and none of theirs is doubled.
+func TestSlowSubscribersDelayNoOther(t *testing.T) {
+	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
+		var quick, slow []int64
+		for i := range 20 {
+			application, rnd := fmt.Sprint("slow", i), rand.New(rand.NewPCG(1, uint64(i)))
+			n.subscribe(application, func() time.Duration {
+				return 100*time.Millisecond + time.Duration(rnd.Int64N(int64(1900*time.Millisecond)))
+			})
+			slow = append(slow, n.setEvery(application, 20, time.Second+time.Duration(i)*time.Millisecond)...)
+		}
+		for i := range 10 {
+			application := fmt.Sprint("quick", i)
+			n.subscribe(application, at(time.Millisecond))
+			quick = append(quick, n.setEvery(application, 400, 50*time.Millisecond)...)
+		}
+		time.Sleep(time.Minute)
+		n.wantTakenOnce(quick, 100*time.Millisecond)
+		n.wantTakenOnce(slow, 3*time.Second) // they have few free moments
+	})
+}
+
+// A subscriber that is slow but free when its next alarm is due leaves its application healthy, although only its rings are late in each batch.
+func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
+	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
+		var ids []int64
+		for application, takes := range map[string]time.Duration{"slow": time.Second, "a": 0, "b": 0, "c": 0} {
+			n.subscribe(application, at(takes))
+			ids = append(ids, n.setEvery(application, 10, 2*time.Second)...)
+		}
+		for range 25 {
+			time.Sleep(time.Second)
+			if n.quarantined() != 0 {
+				t.Fatal("an application is in quarantine")
+			}
+		}
+		n.wantTakenOnce(ids, 0)
+	})
+}
