@@ -21,8 +21,8 @@ func inBubbleWithLateReplies(t *testing.T, late time.Duration, test func(t *test
 				n.target.update(func() { n.target.late = late })
 				test(t, n)
 				n.stop()
-				if n.target.parked != 0 {
-					t.Errorf("%d deliveries are still awaited", n.target.parked)
+				if n.target.lateDeliveries != 0 {
+					t.Errorf("%d deliveries are still awaited", n.target.lateDeliveries)
 				}
 			})
 		})

@@ -457,17 +457,17 @@ type modelTarget struct {
 	stuck   bool          // late rings are stuck
 	lateOf  string        // the only application whose replies are late; "": all of them
 
-	mu        sync.Mutex
-	down      error
-	absent    map[string]bool
-	outcomes  map[string]clock.OutcomeKind // outcomes by application; the others are confirmed
-	refused   map[string]bool              // business ids that the target refuses, with all later rings of the batch
-	nacked    map[string]bool              // business ids that the target nacks
-	rungs     []rung
-	closed    int
-	lanes     int
-	openCalls int // calls of Open
-	parked    int // deliveries whose late replies are awaited
+	mu             sync.Mutex
+	down           error
+	absent         map[string]bool
+	outcomes       map[string]clock.OutcomeKind // outcomes by application; the others are confirmed
+	refused        map[string]bool              // business ids that the target refuses, with all later rings of the batch
+	nacked         map[string]bool              // business ids that the target nacks
+	rungs          []rung
+	closed         int
+	lanes          int
+	openCalls      int // calls of Open
+	lateDeliveries int // deliveries whose late replies are awaited
 
 	openBlocks         bool // Open blocks
 	openFails          bool // Open fails
@@ -613,7 +613,7 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 			kind: clock.Awaited, atMostOnce: rings[i].Delivery == clock.AtMostOnce,
 		})
 	}
-	l.target.parked++
+	l.target.lateDeliveries++
 	l.target.mu.Unlock()
 	time.Sleep(time.Until(limits.ReplyBy))
 	l.target.mu.Lock()
@@ -672,7 +672,7 @@ func (l *modelLate) End() {
 		return
 	}
 	l.ended = true
-	l.target.parked--
+	l.target.lateDeliveries--
 	for i := range l.final {
 		if l.final[i].Kind == 0 {
 			l.final[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "no late reply"}

@@ -226,27 +226,27 @@ func (q *quarantine) changeHealth(a *application, h health) {
 func (q *quarantine) applyResult(r result) { q.applyTallies(r.tallies, r.quarantined != nil) }
 
 func (q *quarantine) applyTallies(tallies map[unique.Handle[string]]*tally, quarantineRound bool) {
-	now := time.Now()
+	localNow := time.Now()
 	for name, f := range tallies {
-		q.applyTally(name, *f, now, quarantineRound)
+		q.applyTally(name, *f, localNow, quarantineRound)
 	}
 }
 
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
-func (q *quarantine) applyTally(name unique.Handle[string], t tally, now time.Time, quarantineRound bool) {
+func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow time.Time, quarantineRound bool) {
 	a := q.applications[name]
 	if a == nil {
 		if t.failed == 0 {
 			return
 		}
-		if a = q.add(name, suspect, now); a == nil {
+		if a = q.add(name, suspect, localNow); a == nil {
 			return
 		}
 		q.logEvent(slog.LevelWarn, "application put in quarantine", "application", name.Value(), "reason", t.reason)
 	}
-	a.lastActive = now
+	a.lastActive = localNow
 	before, reason := a.health, a.reason
-	recovered := a.noteTally(t, now, q.cfg.Probe, quarantineRound)
+	recovered := a.noteTally(t, localNow, q.cfg.Probe, quarantineRound)
 	switch {
 	case recovered && a.batchRows < q.cfg.BatchRows && before == suspect && len(a.parked) > 0:
 		a.batchRows = min(2*a.batchRows, q.cfg.BatchRows)

@@ -49,9 +49,10 @@
 //  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery. It writes all other
 //     frames at once (handshake, heartbeat, close). A frame of the library that arrives during a delivery leaves with the delivery, between
 //     two messages. Frames stay whole, and no message follows the close of its channel.
-//  6. A channel with an unresolved ring is never used for another ring. Its link is parked: the delivery waits for late confirms, returns and
-//     faults there (parked.go), and the lane opens another link. A lane has at most maxParked parked links. If the caller does not wait, or ends
-//     the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never reads them.
+//  6. A channel with an unresolved ring is never used for another ring. Its link is set aside with the delivery, which waits for late confirms,
+//     returns and faults there (latedelivery.go), and the lane opens another link. A lane has at most maxLate late deliveries. If the caller
+//     does not wait, or ends the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never reads
+//     them.
 //  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that began after the
 //     doubt.
 //  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
@@ -93,7 +94,7 @@
 //	broker stopped, network cut      awaited from limits.ReplyBy until the link     probe or heartbeat fails, Run dials
 //	                                 ends, then in doubt; unusable when a probe     again
 //	                                 has no confirm in ProbeTimeout
-//	broker slow                      awaited from limits.ReplyBy, on a parked link  late confirms
+//	broker slow                      awaited from limits.ReplyBy, on the old link   late confirms
 //	memory or disk alarm             awaited from limits.ReplyBy, unusable at once  the probe, blocked as well, is
 //	                                                                                confirmed after the alarm
 //	write stalls                     the wire breaks at limits.WriteBy: rings       the lane is opened again

@@ -8,10 +8,10 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// flow knows when the broker last confirmed rings of which application, over all lanes. It notes confirms only while a parked delivery needs
+// flow knows when the broker last confirmed rings of which application, over all lanes. It notes confirms only while a late delivery needs
 // them. Any goroutine may call its methods.
 type flow struct {
-	parked atomic.Int32 // parked deliveries
+	late atomic.Int32 // late deliveries
 
 	mu         sync.Mutex
 	confirmed  map[string]time.Time // last confirm, by application
@@ -20,12 +20,12 @@ type flow struct {
 	othersTime time.Time            // time of the latest confirm of any other application
 }
 
-// begin is called for each parked delivery.
-func (f *flow) begin() { f.parked.Add(1) }
+// begin is called for each late delivery.
+func (f *flow) begin() { f.late.Add(1) }
 
-// end is called once for each call of begin. Without a parked delivery the flow forgets everything.
+// end is called once for each call of begin. Without a late delivery the flow forgets everything.
 func (f *flow) end() {
-	if f.parked.Add(-1) > 0 {
+	if f.late.Add(-1) > 0 {
 		return
 	}
 	f.mu.Lock()
@@ -36,7 +36,7 @@ func (f *flow) end() {
 // note notes the confirmed rings of a delivery. known[i] reports whether ring i was confirmed earlier. An empty known means
 // that none was.
 func (f *flow) note(d *delivery, known []bool) {
-	if f.parked.Load() == 0 {
+	if f.late.Load() == 0 {
 		return
 	}
 	now := time.Now()

@@ -19,12 +19,12 @@ const minReturns = 1024
 
 // lane owns one connection with one channel. Open opens both; Deliver opens neither. One goroutine uses a lane.
 type lane struct {
-	delivery // the delivery under way. Its link is nil if the lane was not opened yet, or if its link was abandoned or parked
+	delivery // the delivery under way. Its link is nil if the lane was not opened yet, or if its link was abandoned or set aside
 
 	encoder  *messageEncoder
-	ch       *channel      // the lane's own channel on link; nil: not open
-	sides    []*channel    // side channels on link, for deliveries with a channel for each application
-	places   parkingPlaces // of parked deliveries, each with a connection
+	ch       *channel   // the lane's own channel on link; nil: not open
+	sides    []*channel // side channels on link, for deliveries with a channel for each application
+	places   latePlaces // of late deliveries, each with a connection
 	watchers sync.WaitGroup
 }
 
@@ -34,13 +34,13 @@ var errStopped = errors.New("stopped before the ring was sent")
 var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session) *lane {
-	return &lane{delivery: delivery{s: s}, places: parkingPlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
+	return &lane{delivery: delivery{s: s}, places: latePlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
 }
 
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
 var errNotOpen = errors.New("the lane to the broker is not open")
 
-// Open waits for a place if many deliveries are parked, at most DialTimeout. Then it connects and opens the channel, which together takes at
+// Open waits for a place if many deliveries are late, at most DialTimeout. Then it connects and opens the channel, which together takes at
 // most DialTimeout; see ring.Lane.
 func (l *lane) Open(ctx context.Context, size int) error {
 	if l.link != nil && l.link.conn.IsClosed() {
@@ -102,7 +102,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	l.s.flow.note(&l.delivery, nil)
 	outcomes := l.outcomes()
 	if l.unresolved() > 0 {
-		limits.Await(l.park())
+		limits.Await(l.setAside())
 		return outcomes
 	}
 	l.rings = nil
@@ -309,8 +309,8 @@ func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 }
 
 // resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring stays in doubt. With mayWait
-// it leaves rings unresolved whose confirm may still come: then the lane must be parked. ctx is the caller's context; replyCtx ends at the
-// reply limit.
+// it leaves rings unresolved whose confirm may still come: then the delivery must be set aside. ctx is the caller's context; replyCtx ends at
+// the reply limit.
 func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	l.resolveReturned()
 	if l.unresolved() == 0 {
@@ -371,7 +371,7 @@ func (l *lane) abandon() {
 	l.link, l.ch, l.sides = nil, nil, nil
 }
 
-// Close closes the connection and waits for its goroutines, and for the end of parked deliveries. Without those it takes at most closeTimeout
+// Close closes the connection and waits for its goroutines, and for the end of late deliveries. Without those it takes at most closeTimeout
 // and a little more.
 func (l *lane) Close() error {
 	if l.link != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// parkRings opens the lane, and delivers the rings while the proxy is stalled. It returns the parked delivery. The proxy stays stalled.
-func parkRings(t *testing.T, l *lane, p *proxy, batch []clock.Ring) ring.LateRings {
+// delayRings opens the lane, and delivers the rings while the proxy is stalled. It returns the late delivery. The proxy stays stalled.
+func delayRings(t *testing.T, l *lane, p *proxy, batch []clock.Ring) ring.LateRings {
 	t.Helper()
 	waitUsable(t, l.s, hangGuard)
 	if err := l.Open(t.Context(), len(batch)); err != nil {
@@ -46,15 +46,15 @@ func lateOutcomes(t *testing.T, late ring.LateRings) (outcomes []clock.Outcome) 
 	return outcomes
 }
 
-// Confirms and returns that come after the reply limit are the outcomes of parked rings. The lane goes on meanwhile, on another connection.
-func TestParkedRingsGetLateOutcomes(t *testing.T) {
+// Confirms and returns that come after the reply limit are the outcomes of late rings. The lane goes on meanwhile, on another connection.
+func TestLateRingsGetTheirOutcomes(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	queue := b.queue("shop", quorum)
 	l := laneOf(t, s)
 	batch := append(rings("shop", 50), rings("nobody", 2)...)
-	late := parkRings(t, l, p, batch)
+	late := delayRings(t, l, p, batch)
 	p.stall(false)
 	more := rings("shop", 5)
 	wantAll(t, openAndDeliver(t.Context(), l, more, ampleLimits()), clock.Confirmed)
@@ -67,7 +67,7 @@ func TestParkedRingsGetLateOutcomes(t *testing.T) {
 	late.End()
 	late.End()
 	if n := l.places.taken.Load(); n != 0 {
-		t.Errorf("%d deliveries are still parked", n)
+		t.Errorf("%d deliveries are still late", n)
 	}
 	arrived := b.arrived(queue)
 	for _, r := range append(batch[:50:50], more...) {
@@ -77,31 +77,31 @@ func TestParkedRingsGetLateOutcomes(t *testing.T) {
 	}
 }
 
-func TestParkedRingsAreInDoubtWithoutConnection(t *testing.T) {
+func TestLateRingsAreInDoubtWithoutConnection(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	l := laneOf(t, startUsable(t, cfg))
 	b.queue("shop", nil)
-	late := parkRings(t, l, p, rings("shop", 5))
+	late := delayRings(t, l, p, rings("shop", 5))
 	p.stall(false)
 	p.cut()
 	eventually(t, hangGuard, "the rings have outcomes", func() bool { return count(late.Outcomes())[clock.Awaited] == 0 })
 	l = laneOf(t, startUsable(t, cfg)) // the first session may notice the cut only during a delivery
-	ended := parkRings(t, l, p, rings("shop", 5))
+	ended := delayRings(t, l, p, rings("shop", 5))
 	ended.End()
 	wantAll(t, ended.Outcomes(), clock.Doubtful)
 }
 
 // A delivery is stuck when one of its applications is silent while others are not, or when it alone gets no confirm for long.
-func TestParkedDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
+func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)
 	b.queue("shop", nil)
-	late, isParked := parkRings(t, l, p, rings("shop", 5)).(*parked)
-	if !isParked {
-		t.Fatal("not parked")
+	late, isLate := delayRings(t, l, p, rings("shop", 5)).(*lateDelivery)
+	if !isLate {
+		t.Fatal("not a late delivery")
 	}
 	expect := func(when string, want bool) {
 		t.Helper()
@@ -146,28 +146,28 @@ func TestParkedDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 	p.stall(false)
 }
 
-// A lane with many parked deliveries does not open until one has ended.
-func TestLaneWithManyParkedDeliveriesDoesNotOpen(t *testing.T) {
+// A lane with many late deliveries does not open until one has ended.
+func TestLaneWithManyLateDeliveriesDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	l := laneOf(t, startUsable(t, cfg))
 	b.queue("shop", nil)
-	var parked []ring.LateRings
-	for range maxParked {
-		parked = append(parked, parkRings(t, l, p, rings("shop", 2)))
+	var deliveries []ring.LateRings
+	for range maxLate {
+		deliveries = append(deliveries, delayRings(t, l, p, rings("shop", 2)))
 		p.stall(false)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := l.Open(ctx, 2); !errors.Is(err, ring.ErrLaneFull) {
-		t.Errorf("opened with %d parked deliveries: %v", maxParked, err)
+		t.Errorf("opened with %d late deliveries: %v", maxLate, err)
 	}
-	for _, late := range parked {
+	for _, late := range deliveries {
 		lateOutcomes(t, late)
 	}
 	opened := make(chan error, 1)
 	go func() { opened <- l.Open(t.Context(), 2) }()
-	parked[1].End()
+	deliveries[1].End()
 	if err := <-opened; err != nil {
 		t.Errorf("with a free place: %v", err)
 	}
@@ -193,15 +193,15 @@ func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
 					s.until(connectionClose)
 				}
 			})
-			var parked ring.LateRings
-			outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&parked))
+			var awaited ring.LateRings
+			outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&awaited))
 			close(late)
 			wantAll(t, outcomes, clock.Awaited)
-			if got := spell(lateOutcomes(t, parked)); got != test.want {
+			if got := spell(lateOutcomes(t, awaited)); got != test.want {
 				t.Errorf("outcomes %s, want %s", got, test.want)
 			}
-			parked.End()
-			if got := spell(parked.Outcomes()); got != test.want {
+			awaited.End()
+			if got := spell(awaited.Outcomes()); got != test.want {
 				t.Errorf("outcomes %s after the end, want %s", got, test.want)
 			}
 		})
@@ -219,14 +219,14 @@ func TestOnlyRingsWithoutConfirmAreAwaited(t *testing.T) {
 		s.sendFrames(join(each(basicNack, 1), upTo(basicAck, 6)))
 		s.until(connectionClose)
 	})
-	var parked ring.LateRings
-	outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&parked))
+	var awaited ring.LateRings
+	outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&awaited))
 	close(late)
 	if got := spell(outcomes); got != "acanaa" {
 		t.Errorf("outcomes %s at the reply limit", got)
 	}
-	if got := spell(lateOutcomes(t, parked)); got != "nccncc" {
+	if got := spell(lateOutcomes(t, awaited)); got != "nccncc" {
 		t.Errorf("late outcomes %s", got)
 	}
-	parked.End()
+	awaited.End()
 }
