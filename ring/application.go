@@ -166,7 +166,7 @@ func (t *tally) failureKind() failureKind {
 }
 
 // noteTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch. It
-// reports whether all rings of a quarantine round were confirmed.
+// reports whether a round of the quarantine had a confirmed ring and no failed one; awaited rings do not count.
 func (a *application) noteTally(t tally, now time.Time, probe time.Duration, quarantineRound bool) bool {
 	if t.failed == 0 {
 		return t.confirmed > 0 && quarantineRound

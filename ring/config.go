@@ -14,7 +14,7 @@ type Config struct {
 	BatchRows    int           // most alarms in a batch; default 300
 	BatchBytes   int           // most payload bytes in a batch; default 4 MiB
 	WriteTimeout time.Duration // time from the claim's begin after which no byte of a ring is written; default 1s
-	ReplyTimeout time.Duration // time from the claim's begin after which a ring without a reply is in doubt; default 2s
+	ReplyTimeout time.Duration // time from the claim's begin for which a delivery waits for replies, at most; default 2s
 	ClaimTimeout time.Duration // time after which a two-phase claim ends; default clock.ClaimTimeout
 	Probe        time.Duration // time between two probes of a held application, at most 1s; default 1s
 }

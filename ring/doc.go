@@ -39,8 +39,8 @@
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
-//     BatchBytes; for each lane as many batches with late replies as its target allows (RabbitMQ: 4; the stream: a delivery for each
-//     subscriber), without their payloads;
+//     BatchBytes; for each lane as many batches with late replies as RabbitMQ allows (4), without their payloads; for each subscriber of
+//     a stream one batch with late replies, with the payloads of the rings that the subscriber has;
 //     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one
 //     entry beyond maxParkedAll. The routes divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
@@ -53,7 +53,7 @@
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
 //  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
-//     clock.AwaitTimeout. Its lateClaim moves this due time forward as long as it waits. A lane with many late deliveries does not open.
+//     clock.AwaitTimeout, or never if it rings at most once. Its lateClaim postpones this due time as long as it waits. A lane with many late deliveries does not open.
 //     So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone make no application suspect.
 //     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target shows that its queue is at fault
 //     (LateRings.Stuck). On a route with SeparateReplies only the rings of slow applications are late, so they are awaited in every round, and
@@ -65,10 +65,10 @@
 //
 // # An application's health
 //
-//	          returned, nacked, refused, in doubt         3 undelivered rounds in a row
+//	      returned, nacked, refused, in doubt, untaken    3 undelivered rounds in a row
 //	healthy ─────────────────────────────────────▶ suspect ─────────────────────────────▶ held
 //	   ▲  ▲                                           │                                     │
-//	   │  └──────── a whole batch confirmed ──────────┘         a probe was confirmed       │
+//	   │  └──── a round with confirms and no failure ─┘         a probe was confirmed       │
 //	   └────────────────────────────────────────────────────────────────────────────────────┘
 //	absent: the target does not accept the application (a stream without subscribers); healthy once it does
 //
@@ -76,10 +76,10 @@
 // wait for them. While no ring is confirmed (a full queue that nacks), rounds become rarer, down to one batch a second. After
 // refusals the batches are small; they grow to full size again while more entries wait.
 //
-// Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or had no
-// reply (a quorum queue without its majority), and none was confirmed. One alarm a second is tried. The others stay in the
-// database, unclaimed and uncounted, and are due at once when a probe is confirmed. So no try is counted in vain, and rings
-// without a reply are not published over and over.
+// Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or are in doubt
+// (a quorum queue without its majority), and none was confirmed. Untaken rings do not count, so a slow subscriber never makes its application
+// held. One alarm a second is tried. The others stay in the database, unclaimed and uncounted, and are due at once when a probe is
+// confirmed. So no try is counted in vain, and rings without a reply are not published over and over.
 //
 // Absent: also a suspect or held application becomes absent when the target stops accepting it.
 //
@@ -91,7 +91,7 @@
 // kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round
 // of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left
 // for the other applications. An application whose rings are all confirmed is healthy at once, while its round still waits for
-// the others. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
+// the others, if the lane reports confirms early (Limits.OnConfirmed). A late confirm does not end the quarantine. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
 // lanes a route, and as many database connections while rounds are under way.
 //
 // An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with

@@ -24,7 +24,7 @@ const (
 )
 
 // lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
-// known, and moves the time at which the other rings are due again. So no ring is published a second time while its reply may come. If the
+// known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come. If the
 // process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
 // reply to these rings, after lateLimit, and soon after the process is told to stop: the rings are then in doubt, and due at once.
 type lateClaim struct {
@@ -54,7 +54,8 @@ type lateSettlement struct {
 // lateTallies are the tallies of late outcomes, by application.
 type lateTallies map[unique.Handle[string]]*tally
 
-// awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, the rows are due again anyway.
+// awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
+// awaited: rows of at-least-once alarms are due again by themselves, and those of at-most-once alarms stay rung and in doubt.
 func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
 	if r.err != nil {
 		late.End()

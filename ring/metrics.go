@@ -64,7 +64,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 			Name: "clockd_ring_awaited", Help: "Rings whose reply is late and still awaited. They are not published again meanwhile.",
 		}),
 		lateReplies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_late_replies_total", Help: "Rings whose reply was late, by outcome. Each confirmed one was a copy avoided.",
+			Name: "clockd_ring_late_replies_total", Help: "Awaited rings that have an outcome, by outcome. Each confirmed one needed no copy.",
 		}, []string{"outcome"}),
 	}
 	for _, kind := range clock.OutcomeKinds() {

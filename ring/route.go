@@ -12,8 +12,8 @@ type Route struct {
 	// HoldsClaims reports whether claims may hold their transaction during a delivery. Claims of the route are two-phase if it is
 	// false, or if the database does not hold claims.
 	HoldsClaims bool
-	// SeparateReplies reports that each application has its own way to reply, so the late reply of one delays no other. Then late rings are
-	// awaited in every round, and make no application suspect.
+	// SeparateReplies reports whether each application has its own way to reply. Then a late reply says nothing about the target or a queue:
+	// late rings are awaited in every round, and no application is suspect for them (blameLate).
 	SeparateReplies bool
 	// Ability names what a node lacks while the route cannot ring. No other route has it. It is empty if the target needs no connection
 	// that all applications share.

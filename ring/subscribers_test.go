@@ -41,7 +41,7 @@ func withSubscribers(t *testing.T, test func(t *testing.T, n *subscriberNode)) {
 	}
 }
 
-// subscribe adds a subscriber that reports each delivery after the time that takes returns.
+// subscribe adds a subscriber that waits takes() before each report.
 func (n *subscriberNode) subscribe(application string, takes func() time.Duration) {
 	s := n.streams.Subscribe(application)
 	n.readers.Go(func() {
@@ -67,8 +67,8 @@ func (n *subscriberNode) note(rings []clock.Ring) {
 	}
 }
 
-// wantTakenOnce checks that each alarm was taken once, and at most that late.
-func (n *subscriberNode) wantTakenOnce(ids []int64, late time.Duration) {
+// wantTakenOnce checks that each alarm was taken once, with at most that lateness.
+func (n *subscriberNode) wantTakenOnce(ids []int64, most time.Duration) {
 	n.t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,8 +77,8 @@ func (n *subscriberNode) wantTakenOnce(ids []int64, late time.Duration) {
 		if len(n.taken[id]) != 1 {
 			n.t.Fatalf("alarm %s was taken %d times", a.Key, len(n.taken[id]))
 		}
-		if was := n.taken[id][0].Sub(a.RingAt); was < 0 || was > late {
-			n.t.Fatalf("alarm %s was taken %s late, want at most %s", a.Key, was, late)
+		if was := n.taken[id][0].Sub(a.RingAt); was < 0 || was > most {
+			n.t.Fatalf("alarm %s was taken %s late, want at most %s", a.Key, was, most)
 		}
 		if a.State != clock.Rung || a.InDoubt {
 			n.t.Fatalf("alarm %s is %s, in doubt %t", a.Key, a.State, a.InDoubt)
@@ -86,9 +86,9 @@ func (n *subscriberNode) wantTakenOnce(ids []int64, late time.Duration) {
 	}
 }
 
-func at(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+func always(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// Subscribers that take up to two seconds for each delivery make no ring of another application late, and none of theirs is doubled.
+// Subscribers that take up to two seconds for each delivery make no ring of another application late, and no ring of theirs is copied.
 func TestSlowSubscribersDelayNoOther(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		var quick, slow []int64
@@ -101,7 +101,7 @@ func TestSlowSubscribersDelayNoOther(t *testing.T) {
 		}
 		for i := range 10 {
 			application := fmt.Sprint("quick", i)
-			n.subscribe(application, at(time.Millisecond))
+			n.subscribe(application, always(time.Millisecond))
 			quick = append(quick, n.setEvery(application, 400, 50*time.Millisecond)...)
 		}
 		time.Sleep(time.Minute)
@@ -115,7 +115,7 @@ func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
 	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
 		var ids []int64
 		for application, takes := range map[string]time.Duration{"slow": time.Second, "a": 0, "b": 0, "c": 0} {
-			n.subscribe(application, at(takes))
+			n.subscribe(application, always(takes))
 			ids = append(ids, n.setEvery(application, 10, 2*time.Second)...)
 		}
 		for range 25 {

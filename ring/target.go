@@ -39,7 +39,7 @@ type Lane interface {
 	// Deliver hands over all rings and waits for their outcomes, at most until limits.ReplyBy plus some milliseconds. It returns
 	// one outcome per ring, in order. It leaves nothing behind that could hand over a ring later: no byte of a ring is written
 	// after limits.WriteBy. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
-	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy the rest may be Awaited instead (limits.Await). Deliver does
+	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy or earlier, the rest may be Awaited instead (limits.Await). Deliver does
 	// not open the lane: rings of a lane that is not open are Unsent.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
 	// Close frees the lane's resources. No method may be called after it.
@@ -49,15 +49,15 @@ type Lane interface {
 // Limits bound one delivery, on the monotonic clock. WriteBy is before ReplyBy.
 type Limits struct {
 	WriteBy time.Time // time after which no byte of a ring is written
-	ReplyBy time.Time // time after which a ring without a reply is in doubt
+	ReplyBy time.Time // time until which Deliver waits for replies; rings without one are then Awaited or Doubtful
 	// OnConfirmed is called with the index of a confirmed ring, while Deliver still waits for other rings. The confirmation must be
-	// certain, and the call comes soon after it. Deliver calls it on its own goroutine. A lane may leave out calls. Nil: no calls.
+	// certain, and the call comes soon after it, on the goroutine that called Deliver. A lane may leave out calls. Nil: no calls.
 	OnConfirmed func(ring int)
 	// Shared is true for a batch of healthy applications. Then a lane that can tell a slow receiver of one application from a slow target
-	// need not wait for it until the limits.
+	// may end the delivery without that receiver, before WriteBy.
 	Shared bool
-	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on its own
-	// goroutine, at the reply limit or earlier. The outcomes of these rings are then Awaited. The lane may have to be opened again (Broken). A
+	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on
+	// the goroutine of its caller, at the reply limit or earlier. The outcomes of these rings are then Awaited. The lane may have to be opened again (Broken). A
 	// lane that cannot wait for late replies never calls it. Nil: no ring is awaited.
 	Await func(late LateRings)
 	// Suspended returns the time for which the machine has been suspended since the claim began. WriteBy is that much earlier.
@@ -71,7 +71,8 @@ type LateRings interface {
 	// Outcomes returns the outcomes of all rings of the delivery, in order, as far as they are known now. The others are Awaited. The first
 	// outcome of a ring that is not Awaited is final.
 	Outcomes() []clock.Outcome
-	// Stuck reports whether the target shows that a queue of these rings is at fault, so that no reply is to be expected.
+	// Stuck reports whether the target shows that a queue of these rings is at fault, so that no reply is to be expected. The caller then
+	// ends the wait for the whole delivery.
 	Stuck() bool
 	// End ends the wait. Afterwards Outcomes has no Awaited ring: rings without a reply are Doubtful.
 	End()

@@ -141,7 +141,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		Suspended: suspendedSince, Shared: r.quarantined == nil,
 	}
 	var late LateRings
-	if !r.silent || w.crew.SeparateReplies { // other silent applications are tried until they reply: nothing of them is awaited
+	if !r.silent || w.crew.SeparateReplies { // in a silent round of other routes nothing is awaited: the rings are tried again
 		limits.Await = func(rings LateRings) { late = rings }
 	}
 	d := &delivery{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}

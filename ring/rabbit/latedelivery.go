@@ -15,7 +15,7 @@ const (
 	maxLate = 4
 	// stuckAfter is the time for which an application must be silent, while others are not, until its late deliveries are stuck.
 	stuckAfter = 2 * time.Second
-	// stuckAnyway is the time after which a late delivery without any confirm is stuck, if the broker has confirmed probes at the begin and
+	// stuckAnyway is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the begin and
 	// at the end of that time.
 	stuckAnyway = 10 * time.Second
 )
@@ -47,7 +47,7 @@ type lateDelivery struct {
 	places     *latePlaces
 	since      time.Time // time at which it was set aside
 	progress   time.Time // last time at which an outcome became known; at first the time at which it was set aside
-	probedFrom time.Time // since when probes that began after progress are known to be confirmed; zero: not known yet
+	probedFrom time.Time // when Stuck first saw a confirmed probe that began after progress; zero: not yet
 	ended      bool
 }
 

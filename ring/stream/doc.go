@@ -2,10 +2,16 @@
 // server-sent events of clockhttp. The Router of package ring decides by application between this target and others. Subscribers of
 // one application share its rings.
 //
-// Claims of the stream hold their transaction during the delivery, so a subscriber must not keep it open for long. A lane waits only
+// Claims of the stream may hold their transaction during the delivery, so a subscriber must not keep it open for long. A lane waits only
 // patience (100 ms) for the next report of an application's subscribers. Then it ends the delivery without them: rings that they have taken are
 // Awaited, and package ring settles them when the report comes; other rings of a shared batch are Untaken. From then on the
-// application's subscribers count as slow, and no lane waits for them, until a report comes in time again. docs/lab has the figures.
+// application's outlet is slow, and a shared batch does not wait for it, until a report comes in time again. docs/lab/2026-11-23.md has the
+// figures (Slow subscribers).
+//
+// The time to a report is that of the write to the subscriber's connection. Buffers of the network hide a subscriber that is a little slow.
+//
+// Untaken rings make an application suspect: its alarms ring in rounds of the quarantine, which wait for a free subscriber. It is healthy again
+// after a round with confirmed rings and no failed ones, or after 10 s without an alarm.
 //
 // # Invariants
 //
@@ -20,8 +26,10 @@
 //
 // # Failures: effect and recovery
 //
-//	subscriber leaves              rings that it had not taken are unsent   they go to another subscriber, or wait
+//	last subscriber leaves         rings that it had not taken are unsent   they wait for the next subscriber
 //	subscriber leaves in a write   the rings are in doubt                   rung again under the same message id
+//	a write outlasts the write     the rings are in doubt, the stream       rung again under the same message id
+//	limit                          goes on
 //	subscriber does not read       its write deadline ends the connection   the other subscribers take its share
 //	subscriber is slow             its rings are awaited; rings that it     a report within patience
 //	                               has no time for ring in the quarantine

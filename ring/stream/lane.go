@@ -14,8 +14,9 @@ import (
 const (
 	// maxDelivery bounds the rings that one subscriber gets at once, so that several subscribers share a large batch.
 	maxDelivery = 64
-	// patience is the time for which a lane waits for the next report of an application's subscribers, before it calls them slow. It does
-	// not wait for slow subscribers at all, until they report more quickly. So they do not keep a worker and its transaction.
+	// patience is the longest time without a report for which a lane waits for an application's subscribers. Each report begins it anew, up to
+	// the write and reply limits. After it the outlet is slow, and a shared batch does not wait for a slow outlet. A round of the quarantine
+	// still waits until the write limit for a subscriber to take the rings, but not for its report.
 	patience = 100 * time.Millisecond
 )
 
@@ -80,9 +81,9 @@ type handover struct {
 	unreported int // deliveries that a subscriber has taken and not yet reported
 }
 
-// report is a subscriber's result of one delivery.
+// report is a subscriber's result of the rings that it has taken at once.
 type report struct {
-	rings []int // indexes of the delivery's rings
+	rings []int // indexes of these rings in handover.rings
 	err   error // nil: written and flushed
 }
 
@@ -94,14 +95,14 @@ func (h *handover) handOver(ctx context.Context, ringIndexes []int) {
 		return
 	}
 	for len(ringIndexes) > 0 {
-		part := ringIndexes[:min(len(ringIndexes), maxDelivery)]
-		if kind, reason := h.offer(ctx, part); kind != clock.Awaited {
+		next := ringIndexes[:min(len(ringIndexes), maxDelivery)]
+		if kind, reason := h.offer(ctx, next); kind != clock.Awaited {
 			h.set(ringIndexes, kind, reason)
 			return
 		}
 		h.unreported++
-		h.set(part, clock.Awaited, "")
-		ringIndexes = ringIndexes[len(part):]
+		h.set(next, clock.Awaited, "")
+		ringIndexes = ringIndexes[len(next):]
 	}
 }
 
@@ -190,7 +191,7 @@ func (h *handover) noteReport(r report) {
 	case errors.Is(r.err, clock.ErrUnsent):
 		h.set(r.rings, clock.Unsent, "the subscriber's turn came too late")
 	case r.err != nil:
-		h.set(r.rings, clock.Doubtful, "the subscriber's connection failed: "+r.err.Error())
+		h.set(r.rings, clock.Doubtful, "the rings were not all written: "+r.err.Error())
 	default:
 		h.set(r.rings, clock.Confirmed, "")
 	}

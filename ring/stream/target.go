@@ -30,7 +30,7 @@ type outlet struct {
 
 	mu       sync.Mutex
 	reported time.Time // time of the last report of any subscriber; zero: none
-	slow     bool      // the last report came later than patience after the one before it, or after its delivery
+	slow     bool      // the last wait ended without a report, or the last report came later than patience after its offer and after the report before
 }
 
 // noteReport notes that a subscriber has reported a delivery that was offered at the given time.
@@ -42,7 +42,7 @@ func (o *outlet) noteReport(offered time.Time) {
 	o.reported = now
 }
 
-// noteSlow notes that no subscriber has reported for patience.
+// noteSlow notes that a wait for the subscribers ended without a report.
 func (o *outlet) noteSlow() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -481,7 +481,7 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	}
 }
 
-// When the process stops, nothing is awaited.
+// A delivery whose context has ended awaits nothing.
 func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
