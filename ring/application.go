@@ -175,9 +175,12 @@ func (a *application) noteTally(t tally, now time.Time, probe time.Duration, qua
 	if t.refused > 1 {
 		a.batchRows = max(1, t.refused/2)
 	}
-	a.undeliveredRounds, a.unconfirmedRounds = a.undeliveredRounds+1, a.unconfirmedRounds+1
-	if t.undelivered == 0 || t.confirmed > 0 {
+	a.unconfirmedRounds++
+	switch {
+	case t.confirmed > 0 || t.undelivered == 0 && t.silent == 0:
 		a.undeliveredRounds = 0
+	case t.undelivered > 0:
+		a.undeliveredRounds++
 	}
 	if t.refused > 0 || t.confirmed > 0 {
 		a.unconfirmedRounds = 0

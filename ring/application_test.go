@@ -91,6 +91,9 @@ func TestHealthAfterRounds(t *testing.T) {
 		{"a confirmation in a shared round restarts the count", []round{
 			r(false, suspect, ok, returned), r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned),
 		}},
+		{"an untaken ring leaves the count as it is", []round{
+			r(false, suspect, doubt), r(own, suspect, untaken), r(own, suspect, doubt), r(own, suspect, untaken), r(own, held, doubt),
+		}},
 		{"a nack restarts the count", []round{
 			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, nacked), r(own, suspect, returned),
 		}},

@@ -40,9 +40,9 @@
 //     of its capacity in rows.
 //  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
 //     BatchBytes; for each lane as many batches with late replies as RabbitMQ allows (4), without their payloads; for each subscriber of
-//     a stream one batch with late replies, with the payloads of the rings that the subscriber has;
-//     maxQuarantined applications (about 1 KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one
-//     entry beyond maxParkedAll. The routes divide the last two limits equally.
+//     a stream one batch with late replies, with the payloads of the rings that the subscriber has; maxQuarantined applications (about 1
+//     KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one entry beyond maxParkedAll. The routes
+//     divide the last two limits equally.
 //  9. Alarms that ring at most once have a claim of their own. It commits them as rung and in doubt before the first byte is
 //     written. Only the ring's own outcome, or the fact that it was not sent, changes that state. Such a ring is never published
 //     twice.
@@ -53,8 +53,9 @@
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
 //  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
-//     clock.AwaitTimeout, or never if it rings at most once. Its lateClaim postpones this due time as long as it waits. A lane with many late deliveries does not open.
-//     So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone make no application suspect.
+//     clock.AwaitTimeout, or never if it rings at most once. Its lateClaim postpones this due time as long as it waits. A lane with many late
+//     deliveries does not open. So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone
+//     make no application suspect.
 //     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target shows that its queue is at fault
 //     (LateRings.Stuck). On a route with SeparateReplies only the rings of slow applications are late, so they are awaited in every round, and
 //     make no application suspect.
@@ -87,12 +88,13 @@
 // retries take at most QuarantineWorkers of a route's Workers + QuarantineWorkers, two fifths with the defaults, and far less while none
 // of them is confirmed.
 //
-// Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications with one
-// kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round
-// of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left
-// for the other applications. An application whose rings are all confirmed is healthy at once, while its round still waits for
-// the others, if the lane reports confirms early (Limits.OnConfirmed). A late confirm does not end the quarantine. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
-// lanes a route, and as many database connections while rounds are under way.
+// Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications with one kind of
+// failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round of silent
+// applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left for the other
+// applications. An application whose rings are all confirmed is healthy at once, while its round still waits for the others, if the lane
+// reports confirms early (Limits.OnConfirmed). A late confirm ends the quarantine on routes with SeparateReplies alone. An application
+// that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers lanes a route, and as many database
+// connections while rounds are under way.
 //
 // An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with
 // the healthy applications. When the quarantine has maxQuarantined applications, further failing ones ring with the healthy

@@ -17,6 +17,8 @@ const (
 	lateLimit = 10 * time.Minute
 	// lateStopLimit is the longest wait for late replies after the process was told to stop.
 	lateStopLimit = 2 * time.Second
+	// lateStopGrace is the time for the last settlements after that. Together with the time of a delivery this bounds the stop.
+	lateStopGrace = time.Second
 	// lateSettleLimit bounds one settlement of late rings.
 	lateSettleLimit = clock.IdleInTransaction
 	// lateConnections is the number of database connections that all late claims together use.
@@ -37,6 +39,7 @@ type lateClaim struct {
 	written  clock.Instant // database time of the last settlement
 	dueAgain time.Time     // local time at which the rows of these rings are due again
 	ends     time.Time     // local time at which the wait ends
+	separate bool          // the route has SeparateReplies
 	stopping bool
 	failed   *lateSettlement // a settlement that failed and is repeated; nil: none
 }
@@ -51,8 +54,11 @@ type lateSettlement struct {
 	extends  bool // the rings without a final outcome are due again later
 }
 
-// lateTallies are the tallies of late outcomes, by application.
-type lateTallies map[unique.Handle[string]]*tally
+// lateTallies are the tallies of late outcomes.
+type lateTallies struct {
+	byApplication map[unique.Handle[string]]*tally
+	separate      bool // they are of a route with SeparateReplies: a late confirm proves as much as another one
+}
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
 // awaited: rows of at-least-once alarms are due again by themselves, and those of at-most-once alarms stay rung and in doubt.
@@ -63,7 +69,7 @@ func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
 	}
 	l := &lateClaim{
 		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settledAt.Add(clock.AwaitTimeout),
-		ends: d.settledAt.Add(lateLimit), written: d.writtenAt,
+		ends: d.settledAt.Add(lateLimit), written: d.writtenAt, separate: w.crew.SeparateReplies,
 	}
 	for i := range d.Rings {
 		l.indexes = append(l.indexes, i)
@@ -91,8 +97,7 @@ func (l *lateClaim) run() {
 	}
 }
 
-// step settles the outcomes that are known now, if there are any, or if the rings would soon be due again. All late claims share one database
-// connection.
+// step settles the outcomes that are known now, if there are any, or if the rings would soon be due again.
 func (l *lateClaim) step() {
 	if time.Now().After(l.ends) || l.late.Stuck() {
 		l.late.End()
@@ -100,7 +105,9 @@ func (l *lateClaim) step() {
 	if l.failed == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
 		return
 	}
-	l.loop.lateWrites <- struct{}{}
+	if !l.begin() {
+		return
+	}
 	defer func() { <-l.loop.lateWrites }()
 	err := l.settle()
 	if err == nil {
@@ -109,9 +116,33 @@ func (l *lateClaim) step() {
 	l.loop.metrics.databaseErrors.Inc()
 	if l.stopping || time.Now().After(l.dueAgain) { // the rows are due again by themselves
 		l.loop.log.Warn("could not write late outcomes of rings", "count", len(l.rings), "err", err)
-		l.loop.metrics.awaited.Sub(float64(len(l.rings)))
-		l.rings = nil
+		l.forget()
 	}
+}
+
+// begin waits until the claim may write: all late claims share one database connection. It reports false if the process is told to stop
+// meanwhile, or if the time for the stop is over.
+func (l *lateClaim) begin() bool {
+	stop := l.loop.stopping
+	if l.stopping {
+		stop = nil
+	}
+	select {
+	case l.loop.lateWrites <- struct{}{}:
+		return true
+	case <-stop:
+		return false
+	case <-l.loop.lateContext.Done():
+		l.loop.log.Warn("no time was left to write late outcomes of rings", "count", len(l.rings))
+		l.forget()
+		return false
+	}
+}
+
+// forget ends the claim without a settlement. The rows are due again by themselves.
+func (l *lateClaim) forget() {
+	l.loop.metrics.awaited.Sub(float64(len(l.rings)))
+	l.rings = nil
 }
 
 func isFinal(o clock.Outcome) bool { return o.Kind != clock.Awaited }
@@ -139,11 +170,7 @@ func (l *lateClaim) settle() error {
 		}
 		s = l.decide(max(now, l.written+1))
 	}
-	limit := lateSettleLimit
-	if l.stopping {
-		limit = min(limit, time.Until(l.ends)+time.Second)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(l.loop.lateContext, lateSettleLimit)
 	defer cancel()
 	if err := l.settler.Settle(ctx, s.now, s.fates); err != nil {
 		l.failed = s
@@ -175,7 +202,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
 	l.loop.metrics.lateReplied(s.outcomes)
 	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
-	l.report(s.tallies)
+	l.report(lateTallies{byApplication: s.tallies, separate: l.separate})
 	before := len(l.rings)
 	l.fates, l.written = s.fates, s.now
 	l.keepAwaited()
@@ -184,7 +211,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 
 // report sends the tallies to the loop, unless the loop stops.
 func (l *lateClaim) report(t lateTallies) {
-	if len(t) == 0 {
+	if len(t.byApplication) == 0 {
 		return
 	}
 	select {

@@ -75,6 +75,7 @@ type Loop struct {
 	stopping      <-chan struct{}   // closed when Run must end; set by Run
 	lateClaims    sync.WaitGroup    // a goroutine for each claim with late rings
 	lateWrites    chan struct{}     // capacity lateConnections: the late claims that write now
+	lateContext   context.Context   //nolint:containedctx // ends some seconds after stopping, and the late claims with it; set by Run
 
 	// owned by the goroutine of Run
 	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
@@ -116,6 +117,10 @@ const maxSleep = time.Second
 // Run rings until ctx ends. It returns when the batches under way are settled, and late rings too.
 func (l *Loop) Run(ctx context.Context) error {
 	l.stopping = ctx.Done()
+	lateContext, endLate := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLate()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.cfg.ReplyTimeout+lateStopLimit+lateStopGrace, endLate) })()
+	l.lateContext = lateContext
 	var workers sync.WaitGroup
 	defer l.lateClaims.Wait() // after the workers, which begin them
 	defer workers.Wait()      // for the batches under way; results has room for all of them
@@ -136,7 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case c := <-l.earlyConfirms:
 			l.quarantine.applyTally(c.application, tally{confirmed: c.rings}, time.Now(), true)
 		case t := <-l.lateTallies:
-			l.quarantine.applyTallies(t, false)
+			l.quarantine.applyTallies(t.byApplication, t.separate)
 		case e := <-l.events:
 			l.laneChanged(e)
 		case <-l.heap.Wake():

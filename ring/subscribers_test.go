@@ -2,6 +2,7 @@ package ring_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -43,15 +44,22 @@ func withSubscribers(t *testing.T, test func(t *testing.T, n *subscriberNode)) {
 
 // subscribe adds a subscriber that waits takes() before each report.
 func (n *subscriberNode) subscribe(application string, takes func() time.Duration) {
+	n.subscribeWith(application, func(d clock.Delivery) {
+		n.note(d.Rings)
+		time.Sleep(takes())
+		d.Done(len(d.Rings), nil)
+	})
+}
+
+// subscribeWith adds a subscriber that handles each delivery with handle.
+func (n *subscriberNode) subscribeWith(application string, handle func(d clock.Delivery)) {
 	s := n.streams.Subscribe(application)
 	n.readers.Go(func() {
 		defer s.Close()
 		for {
 			select {
 			case d := <-s.Deliveries():
-				n.note(d.Rings)
-				time.Sleep(takes())
-				d.Done(nil)
+				handle(d)
 			case <-n.ctx.Done():
 				return
 			}
@@ -125,5 +133,95 @@ func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
 			}
 		}
 		n.wantTakenOnce(ids, 0)
+	})
+}
+
+// A subscriber that reports steadily, just quickly enough not to be slow, holds up other applications for at most 250 ms, whatever its backlog.
+func TestSteadySubscriberWithBacklogDelaysOthersLittle(t *testing.T) {
+	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
+		n.subscribe("steady", always(90*time.Millisecond))
+		n.subscribe("quick", always(time.Millisecond))
+		steady, quick := n.setMany("steady", 5000, 2*time.Second), n.setEvery("quick", 600, 20*time.Millisecond)
+		time.Sleep(20 * time.Second)
+		n.wantTakenOnce(quick, 250*time.Millisecond)
+		n.wantTakenOnce(steady, 12*time.Second) // one subscriber alone needs 7 s
+	})
+}
+
+// Subscribers that take nothing delay no application whose subscriber is slow, although all of them ring in the quarantine.
+func TestStuckSubscribersDelayNoSlowOne(t *testing.T) {
+	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
+		for i := range 20 {
+			stuck := fmt.Sprint("stuck", i)
+			n.subscribe(stuck, always(5*time.Second))
+			n.setEvery(stuck, 100, 100*time.Millisecond)
+		}
+		n.subscribe("slow", always(120*time.Millisecond))
+		ids := n.setEvery("slow", 1000, 10*time.Millisecond)
+		time.Sleep(15 * time.Second)
+		n.wantTakenOnce(ids, time.Second)
+		time.Sleep(time.Minute)
+	})
+}
+
+// A slow subscriber whose first deliveries failed is not held for that: a report proves as much when it is late.
+func TestSlowSubscriberRecoversAfterFailures(t *testing.T) {
+	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
+		failures := 0
+		n.subscribeWith("a", func(d clock.Delivery) {
+			time.Sleep(150 * time.Millisecond)
+			if failures++; failures <= 3 {
+				d.Done(0, errors.New("cut"))
+				return
+			}
+			n.note(d.Rings)
+			d.Done(len(d.Rings), nil)
+		})
+		ids := n.setEvery("a", 600, 50*time.Millisecond)
+		time.Sleep(40 * time.Second)
+		n.wantTakenOnce(ids, 3*time.Second)
+		if n.quarantined() != 0 {
+			t.Error("the application is still in quarantine")
+		}
+	})
+}
+
+// A subscriber on a slow link writes what it can within the time limit. It gets the other rings later, and no copies.
+func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
+	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
+		n.subscribeWith("a", func(d clock.Delivery) {
+			for i := range d.Rings {
+				if d.Late() {
+					d.Done(i, clock.ErrUnsent)
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+				n.note(d.Rings[i : i+1])
+			}
+			d.Done(len(d.Rings), nil)
+		})
+		ids := n.setMany("a", 300, time.Second)
+		time.Sleep(time.Minute)
+		n.wantTakenOnce(ids, 20*time.Second)
+	})
+}
+
+// A node with many late deliveries stops in time although the database does not reply.
+func TestNodeWithLateDeliveriesStopsWhileTheDatabaseHangs(t *testing.T) {
+	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
+		for i := range 20 {
+			application := fmt.Sprint("slow", i)
+			n.subscribe(application, always(1500*time.Millisecond))
+			n.set(application, "1", time.Second+time.Duration(i)*20*time.Millisecond)
+		}
+		time.Sleep(2300 * time.Millisecond)
+		n.db.slow(time.Minute)
+		time.Sleep(1500 * time.Millisecond)
+		began := time.Now()
+		n.stop()
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		n.db.slow(0)
 	})
 }

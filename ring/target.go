@@ -56,9 +56,9 @@ type Limits struct {
 	// Shared is true for a batch of healthy applications. Then a lane that can tell a slow receiver of one application from a slow target
 	// may end the delivery without that receiver, before WriteBy.
 	Shared bool
-	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on
-	// the goroutine of its caller, at the reply limit or earlier. The outcomes of these rings are then Awaited. The lane may have to be opened again (Broken). A
-	// lane that cannot wait for late replies never calls it. Nil: no ring is awaited.
+	// Await takes over the rings whose replies are late, when the target may still reply to them. Deliver calls it at most once, on the
+	// goroutine of its caller, at the reply limit or earlier. The outcomes of these rings are then Awaited. The lane may have to be opened
+	// again (Broken). A lane that cannot wait for late replies never calls it. Nil: no ring is awaited.
 	Await func(late LateRings)
 	// Suspended returns the time for which the machine has been suspended since the claim began. WriteBy is that much earlier.
 	// Nil: suspensions do not count.

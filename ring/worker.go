@@ -231,7 +231,9 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 	if err != nil {
 		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
 	}
-	r.countOutcomes(d.Rings, d.outcomes)
+	if r.quarantined != nil || !allConfirmed(d.outcomes) { // of a shared batch, only failures matter
+		r.countOutcomes(d.Rings, d.outcomes)
+	}
 	if !w.crew.SeparateReplies {
 		r.blameLate()
 	}

@@ -94,64 +94,75 @@ func (e *eventStream) begin(r *echo.Response) {
 // comment sends a comment line. It shows both sides whether the connection still works.
 func (e *eventStream) comment() error {
 	e.buffer = append(e.buffer, ": clockd\n\n"...)
+	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // only test recorders do not support it
 	return e.flush()
 }
 
-// errLate is the result of a delivery whose time limit passed after some of its rings were written.
-var errLate = errors.New("the time to write the rings had passed")
-
 var errUnwritten = errors.New("the rings were not written to the end")
 
-// deliver writes the rings of a delivery and reports the result to Delivery.Done. The rings have rung when all are flushed.
-// They are in doubt after an error. When their time limit has passed, deliver writes no further ring, and the stream goes on.
+// deliver writes the rings of a delivery and reports the result to Delivery.Done. Each ring has rung when it is flushed. When the time limit of
+// the rings has passed, deliver writes no further one, and the stream goes on. Any other error ends the stream.
 func (e *eventStream) deliver(d *clock.Delivery) error {
-	err := errUnwritten // result if write panics
+	written, err := 0, errUnwritten // result if write panics
 	defer func() {
 		e.buffer = nil // a waiting subscriber holds no memory
-		d.Done(err)
+		d.Done(written, err)
 	}()
-	err = e.write(d)
-	if errors.Is(err, clock.ErrUnsent) || errors.Is(err, errLate) {
+	defer e.endWritesWith(d.Context)()
+	written, err = e.write(d)
+	if errors.Is(err, clock.ErrUnsent) {
 		return nil
 	}
 	return err
 }
 
-// write writes and flushes all rings of a delivery.
-func (e *eventStream) write(d *clock.Delivery) error {
-	flushed := false
-	for i := range d.Rings {
-		e.buffer = appendEvent(e.buffer, &d.Rings[i])
-		if len(e.buffer) < eventBytes {
-			continue
-		}
-		if err := e.flushRings(d, flushed); err != nil {
-			return err
-		}
-		flushed = true
+// endWritesWith makes a write fail when ctx ends, until the returned function is called. A nil ctx never ends.
+func (e *eventStream) endWritesWith(ctx context.Context) func() {
+	if ctx == nil {
+		return func() {}
 	}
-	return e.flushRings(d, flushed)
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = e.conn.SetWriteDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() {
+			<-ended // else it could end a later write
+		}
+	}
 }
 
-// flushRings writes the buffered rings, unless it is too late for them. flushed says whether earlier rings of the delivery are
-// already written.
-func (e *eventStream) flushRings(d *clock.Delivery, flushed bool) error {
-	if d.Late == nil || !d.Late() {
-		return e.flush()
+// write writes and flushes the rings of a delivery. It returns how many rings are flushed.
+func (e *eventStream) write(d *clock.Delivery) (written int, err error) {
+	for i := range d.Rings {
+		e.buffer = appendEvent(e.buffer, &d.Rings[i])
+		if len(e.buffer) < eventBytes && i < len(d.Rings)-1 {
+			continue
+		}
+		if err := e.flushRings(d); err != nil {
+			return written, err
+		}
+		written = i + 1
 	}
-	e.buffer = e.buffer[:0]
-	if flushed {
-		return errLate
+	return written, nil
+}
+
+// flushRings writes the buffered rings, unless it is too late for them.
+func (e *eventStream) flushRings(d *clock.Delivery) error {
+	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // before the check, so that the end of Context moves it
+	if d.Late != nil && d.Late() || d.Context != nil && d.Context.Err() != nil {
+		e.buffer = e.buffer[:0]
+		return clock.ErrUnsent
 	}
-	return clock.ErrUnsent
+	return e.flush()
 }
 
 // eventBytes is the size of buffered events at which they are written.
 const eventBytes = 64 << 10
 
-// flush writes the buffer to the connection.
+// flush writes the buffer to the connection, until the write deadline.
 func (e *eventStream) flush() error {
-	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // only test recorders do not support it
 	size := int64(cap(e.buffer))
 	e.memory.force(responses, size) // not take: rings must not wait for responses that other clients do not read
 	defer e.memory.give(responses, size)

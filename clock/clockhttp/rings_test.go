@@ -78,7 +78,7 @@ func TestRingsAreEvents(t *testing.T) {
 		t.Errorf("the first event is %q", e)
 	}
 	done := make(chan error, 1)
-	f.deliveries <- clock.Delivery{Done: func(err error) { done <- err }, Rings: []clock.Ring{
+	f.deliveries <- clock.Delivery{Done: func(_ int, err error) { done <- err }, Rings: []clock.Ring{
 		testRing(clock.JSON, "{\"a\":\r\n [1,\n2],\"b\":\"x\\n\"}"), testRing(clock.Text, "line\nbreak\r"), testRing(clock.Binary, "\xff\x00"), testRing(clock.NoPayload, ""),
 	}}
 	if err := <-done; err != nil {
@@ -134,7 +134,7 @@ func TestUnreadDeliveryIsInDoubt(t *testing.T) {
 		rings[i] = testRing(clock.Text, strings.Repeat("x", 60_000))
 	}
 	done := make(chan error, 2)
-	f.deliveries <- clock.Delivery{Rings: rings, Done: func(err error) { done <- err }}
+	f.deliveries <- clock.Delivery{Rings: rings, Done: func(_ int, err error) { done <- err }}
 	if err := <-done; err == nil {
 		t.Error("60 MB were flushed to a client that reads nothing")
 	}
@@ -149,7 +149,7 @@ func TestBrokenWriterLeavesADeliveryInDoubt(t *testing.T) {
 	e := &eventStream{conn: http.NewResponseController(brokenWriter{}), w: brokenWriter{}, timeout: time.Second, memory: newBudget(DefaultConfig())}
 	func() {
 		defer func() { _ = recover() }()
-		_ = e.deliver(&clock.Delivery{Rings: []clock.Ring{testRing(99, "")}, Done: func(err error) { got = err }})
+		_ = e.deliver(&clock.Delivery{Rings: []clock.Ring{testRing(99, "")}, Done: func(_ int, err error) { got = err }})
 	}()
 	if !errors.Is(got, errUnwritten) {
 		t.Errorf("settled with %v", got)
@@ -189,9 +189,10 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	h := start(t, withStreams(source))
 	in, _ := h.subscribe()
 	event(t, in) // the first comment
+	written := 0
 	deliver := func(rings []clock.Ring, late func() bool) error {
 		done := make(chan error, 1)
-		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(err error) { done <- err }}
+		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(n int, err error) { written = n; done <- err }}
 		return <-done
 	}
 	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, clock.ErrUnsent) {
@@ -205,8 +206,8 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	}
 	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
 	asked := 0
-	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, errLate) {
-		t.Errorf("partly written rings are settled with %v", err)
+	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, clock.ErrUnsent) || written != 1 {
+		t.Errorf("partly written rings are settled with %v, %d are written", err, written)
 	}
 	if got := event(t, in); !strings.Contains(got, "xxx") {
 		t.Errorf("the subscriber gets %.100q in place of the first large ring", got)
@@ -216,5 +217,55 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	}
 	if got := event(t, in); !strings.Contains(got, "afterwards") {
 		t.Errorf("after partly written rings the subscriber gets %.100q", got)
+	}
+}
+
+// TestEndOfDeliveryEndsItsWrite delivers more than the connection of a subscriber that does not read can take. When the delivery's context ends, the
+// blocked write fails, and the stream ends with it. The rings that were flushed before count as written.
+func TestEndOfDeliveryEndsItsWrite(t *testing.T) {
+	source := newFakeStreams()
+	h := start(t, withStreams(source))
+	in, _ := h.subscribe()
+	event(t, in) // the first comment
+	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
+	rings := make([]clock.Ring, 1000)
+	for i := range rings {
+		rings[i] = large
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	type result struct {
+		written int
+		err     error
+	}
+	done := make(chan result, 1)
+	source.deliveries <- clock.Delivery{Rings: rings, Context: ctx, Done: func(written int, err error) { done <- result{written, err} }}
+	event(t, in)
+	cancel()
+	got := <-done
+	if got.err == nil || errors.Is(got.err, clock.ErrUnsent) && got.written == 0 || got.written >= len(rings) {
+		t.Errorf("%d rings are written, %v", got.written, got.err)
+	}
+}
+
+// The end of a delivery's context between two writes ends no later write.
+func TestEndOfDeliveryEndsNoLaterWrite(t *testing.T) {
+	source := newFakeStreams()
+	h := start(t, withStreams(source))
+	in, _ := h.subscribe()
+	event(t, in) // the first comment
+	for i := range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		d := clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Context: ctx, Done: func(_ int, err error) { cancel(); done <- err }}
+		if i%2 > 0 {
+			cancel()
+		}
+		source.deliveries <- d
+		if err := <-done; i%2 > 0 && !errors.Is(err, clock.ErrUnsent) || i%2 == 0 && err != nil {
+			t.Fatalf("delivery %d: %v", i, err)
+		}
+		if i%2 == 0 {
+			event(t, in)
+		}
 	}
 }

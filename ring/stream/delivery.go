@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"slices"
 
 	"github.com/clockd/clockd/clock"
@@ -12,6 +13,14 @@ import (
 type delivery struct {
 	parts    []*handover
 	outcomes []clock.Outcome
+	ctx      context.Context //nolint:containedctx // subscribers end their writes with it
+	cancel   func()          // ends ctx
+}
+
+func newDelivery(rings int) *delivery {
+	d := &delivery{outcomes: make([]clock.Outcome, rings)}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
 var _ ring.LateRings = (*delivery)(nil)
@@ -33,8 +42,9 @@ func (d *delivery) Outcomes() []clock.Outcome {
 // Stuck returns false. A subscriber that does not read is cut off by its write deadline, and that is a report.
 func (d *delivery) Stuck() bool { return false }
 
-// End makes rings without a report doubtful; see ring.LateRings.
+// End makes rings without a report doubtful, and ends the writes of their subscribers; see ring.LateRings.
 func (d *delivery) End() {
+	d.cancel()
 	for i := range d.Outcomes() {
 		if o := &d.outcomes[i]; o.Kind == clock.Awaited {
 			*o = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber did not report whether the ring was written"}

@@ -18,6 +18,11 @@ const (
 	// the write and reply limits. After it the outlet is slow, and a shared batch does not wait for a slow outlet. A round of the quarantine
 	// still waits until the write limit for a subscriber to take the rings, but not for its report.
 	patience = 100 * time.Millisecond
+	// maxPatience is the longest time for which a lane waits for an application's subscribers, however steadily they report.
+	maxPatience = 250 * time.Millisecond
+	// maxDeliveryBytes bounds the payloads that one subscriber gets at once, but for a larger single one. They are kept in memory until it
+	// has reported.
+	maxDeliveryBytes = 256 << 10
 )
 
 // lane hands over one batch at a time.
@@ -36,11 +41,11 @@ func (lane) Close() error { return nil }
 // concurrently. A subscriber that is slow or does not read delays only its own application: its rings are Awaited (limits.Await) or, in a
 // shared batch, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	d := &delivery{outcomes: make([]clock.Outcome, len(rings))}
+	d := newDelivery(len(rings))
 	var applications sync.WaitGroup
 	for application, ringIndexes := range byApplication(rings) {
 		part := &handover{
-			limits: limits, rings: rings, outcomes: d.outcomes, outlet: l.target.outlet(application), began: time.Now(),
+			limits: limits, rings: rings, delivery: d, outlet: l.target.outlet(application), began: time.Now(),
 			reports: make(chan report, len(ringIndexes)), // at most one report per ring, so a report never blocks
 		}
 		d.parts = append(d.parts, part)
@@ -55,9 +60,11 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 		return d.outcomes
 	}
 	outcomes := slices.Clone(d.outcomes)
-	if d.forgetReported(); len(d.parts) > 0 {
-		limits.Await(d)
+	if d.forgetReported(); len(d.parts) == 0 {
+		d.cancel()
+		return outcomes
 	}
+	limits.Await(d)
 	return outcomes
 }
 
@@ -74,8 +81,8 @@ func byApplication(rings []clock.Ring) map[string][]int {
 type handover struct {
 	limits     ring.Limits
 	rings      []clock.Ring
-	outcomes   []clock.Outcome // outcomes of the whole delivery; a handover writes only its own application's outcomes
-	outlet     *outlet         // nil: the application has no subscriber
+	delivery   *delivery // the whole delivery; a handover writes only its own application's outcomes
+	outlet     *outlet   // nil: the application has no subscriber
 	began      time.Time
 	reports    chan report
 	unreported int // deliveries that a subscriber has taken and not yet reported
@@ -83,19 +90,19 @@ type handover struct {
 
 // report is a subscriber's result of the rings that it has taken at once.
 type report struct {
-	rings []int // indexes of these rings in handover.rings
-	err   error // nil: written and flushed
+	rings   []int // indexes of these rings in handover.rings
+	written int   // as in clock.Delivery.Done
+	err     error // as in clock.Delivery.Done
 }
 
-// handOver hands the rings to subscribers, delivery by delivery, until the write limit. In a shared batch it waits no longer than the
-// outlet's patience.
+// handOver hands the rings to subscribers, part by part, until the write limit or the end of the outlet's patience.
 func (h *handover) handOver(ctx context.Context, ringIndexes []int) {
 	if h.outlet == nil {
 		h.set(ringIndexes, clock.Unsent, "the application has no subscriber")
 		return
 	}
 	for len(ringIndexes) > 0 {
-		next := ringIndexes[:min(len(ringIndexes), maxDelivery)]
+		next := ringIndexes[:h.nextPart(ringIndexes)]
 		if kind, reason := h.offer(ctx, next); kind != clock.Awaited {
 			h.set(ringIndexes, kind, reason)
 			return
@@ -104,6 +111,17 @@ func (h *handover) handOver(ctx context.Context, ringIndexes []int) {
 		h.set(next, clock.Awaited, "")
 		ringIndexes = ringIndexes[len(next):]
 	}
+}
+
+// nextPart returns how many of the rings a subscriber gets at once.
+func (h *handover) nextPart(ringIndexes []int) int {
+	bytes := 0
+	for n, i := range ringIndexes {
+		if bytes += len(h.rings[i].Payload); n > 0 && bytes > maxDeliveryBytes || n == maxDelivery {
+			return n
+		}
+	}
+	return len(ringIndexes)
 }
 
 // offer waits until a subscriber takes the rings. The result is then Awaited, else the outcome of these and all further rings.
@@ -119,11 +137,7 @@ func (h *handover) offer(ctx context.Context, ringIndexes []int) (kind clock.Out
 			return clock.Awaited, ""
 		default:
 		}
-		until := h.limits.WriteBy
-		if h.limits.Shared {
-			until = h.patientUntil(until)
-		}
-		wait := time.Until(until)
+		wait := time.Until(h.patientUntil(h.limits.WriteBy))
 		if wait <= 0 {
 			h.outlet.noteSlow()
 			return clock.Untaken, untaken
@@ -144,7 +158,7 @@ func (h *handover) offer(ctx context.Context, ringIndexes []int) (kind clock.Out
 
 // patientUntil returns the end of the outlet's patience, but no time after limit.
 func (h *handover) patientUntil(limit time.Time) time.Time {
-	if until := h.outlet.patientUntil(h.began); until.Before(limit) {
+	if until := h.outlet.patientUntil(h.began, h.limits.Shared); until.Before(limit) {
 		return until
 	}
 	return limit
@@ -156,9 +170,9 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 		rings[i] = h.rings[ringIndex]
 	}
 	offered, outlet := time.Now(), h.outlet
-	return clock.Delivery{Rings: rings, Late: h.limits.Late, Done: func(err error) {
+	return clock.Delivery{Rings: rings, Late: h.limits.Late, Context: h.delivery.ctx, Done: func(written int, err error) {
 		outlet.noteReport(offered)
-		h.reports <- report{rings: ringIndexes, err: err}
+		h.reports <- report{rings: ringIndexes, written: written, err: err}
 	}}
 }
 
@@ -187,18 +201,17 @@ func (h *handover) await(ctx context.Context) {
 
 func (h *handover) noteReport(r report) {
 	h.unreported--
-	switch {
+	h.set(r.rings[:r.written], clock.Confirmed, "")
+	switch rest := r.rings[r.written:]; {
 	case errors.Is(r.err, clock.ErrUnsent):
-		h.set(r.rings, clock.Unsent, "the subscriber's turn came too late")
+		h.set(rest, clock.Unsent, "the subscriber's turn came too late")
 	case r.err != nil:
-		h.set(r.rings, clock.Doubtful, "the rings were not all written: "+r.err.Error())
-	default:
-		h.set(r.rings, clock.Confirmed, "")
+		h.set(rest, clock.Doubtful, "the rings were not all written: "+r.err.Error())
 	}
 }
 
 func (h *handover) set(ringIndexes []int, kind clock.OutcomeKind, reason string) {
 	for _, i := range ringIndexes {
-		h.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
+		h.delivery.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
 	}
 }

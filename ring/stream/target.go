@@ -50,13 +50,17 @@ func (o *outlet) noteSlow() {
 }
 
 // patientUntil returns the time until which a delivery that began at the given time waits for the next report.
-func (o *outlet) patientUntil(began time.Time) time.Time {
+func (o *outlet) patientUntil(began time.Time, shared bool) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.slow {
+	if o.slow && shared {
 		return began
 	}
-	return later(began, o.reported).Add(patience)
+	until, end := later(began, o.reported).Add(patience), began.Add(maxPatience)
+	if until.After(end) {
+		return end
+	}
+	return until
 }
 
 func later(a, b time.Time) time.Time {

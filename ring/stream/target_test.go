@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,11 @@ func readDeliveries(ctx context.Context, s clock.Subscription, took *atomic.Int6
 		case d := <-s.Deliveries():
 			time.Sleep(pause)
 			took.Add(int64(len(d.Rings)))
-			d.Done(err)
+			if err != nil {
+				d.Done(0, err)
+				continue
+			}
+			d.Done(len(d.Rings), nil)
 		}
 	}
 }
@@ -101,7 +106,7 @@ func TestLoneSubscriberGetsRingsInOrder(t *testing.T) {
 				for i := range d.Rings {
 					got = append(got, d.Rings[i].AlarmID)
 				}
-				d.Done(nil)
+				d.Done(len(d.Rings), nil)
 			}
 		})
 		target.Lane().Deliver(t.Context(), rings("a", 3*maxDelivery), limits())
@@ -170,14 +175,14 @@ func testStalledSubscriber(t *testing.T) {
 			case d := <-busy.Deliveries():
 				took.Add(int64(len(d.Rings)))
 				last = time.Since(began)
-				d.Done(nil)
+				d.Done(len(d.Rings), nil)
 			}
 		}
 	})
 	outcomes := target.Lane().Deliver(ctx, append(rings("lazy", 100), rings("busy", 200)...), limits())
 	wantOutcomes(t, outcomes[:100], clock.Untaken, 100)
 	wantOutcomes(t, outcomes[100:], clock.Confirmed, 200)
-	if last != 0 || time.Since(began) != time.Second {
+	if last != 0 || time.Since(began) != patience {
 		t.Errorf("the other application waited %s, the delivery took %s", last, time.Since(began))
 	}
 	cancel()
@@ -206,16 +211,16 @@ func TestLastSubscriberGoneMakesRestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
-		time.AfterFunc(100*time.Millisecond, func() {
+		time.AfterFunc(patience/2, func() {
 			d := <-s.Deliveries()
 			s.Close()
-			d.Done(errors.New("broken pipe"))
+			d.Done(0, errors.New("broken pipe"))
 		})
 		began := time.Now()
 		outcomes := target.Lane().Deliver(t.Context(), rings("a", maxDelivery+10), limits())
 		wantOutcomes(t, outcomes, clock.Doubtful, maxDelivery)
 		wantOutcomes(t, outcomes, clock.Unsent, 10)
-		if took := time.Since(began); took != 100*time.Millisecond {
+		if took := time.Since(began); took != patience/2 {
 			t.Errorf("took %s", took)
 		}
 	})
@@ -237,7 +242,7 @@ func TestUnreportedRingsAreInDoubt(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 		reader.Wait()
-		(<-taken).Done(nil)
+		(<-taken).Done(5, nil)
 		wantOutcomes(t, outcomes, clock.Doubtful, 5)
 	})
 }
@@ -295,7 +300,7 @@ func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 					select {
 					case d := <-s.Deliveries():
 						took.Add(int64(len(d.Rings)))
-						d.Done(nil)
+						d.Done(len(d.Rings), nil)
 					case <-ctx.Done():
 					}
 				}
@@ -366,7 +371,7 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 					return
 				case d := <-slow.Deliveries():
 					time.Sleep(pause)
-					d.Done(nil)
+					d.Done(len(d.Rings), nil)
 				}
 			}
 		})
@@ -404,57 +409,138 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A busy subscriber that reports one delivery after the other is not slow, however many deliveries a batch has.
+// A subscriber that reports one delivery after the other is waited for, but no longer than maxPatience.
 func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		target := New()
-		s := target.Subscribe("a")
-		defer s.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		var took atomic.Int64
-		var readers sync.WaitGroup
-		readers.Go(func() { readDeliveries(ctx, s, &took, patience-time.Millisecond, nil) })
-		var late ring.LateRings
-		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), lateLimits(&late)), clock.Confirmed, 8*maxDelivery)
-		if late != nil {
-			t.Error("rings are awaited")
-		}
-		cancel()
-		readers.Wait()
-	})
+	for pause, want := range map[time.Duration]map[clock.OutcomeKind]int{
+		maxPatience / 10:                 {clock.Confirmed: 8 * maxDelivery},
+		maxPatience/3 + time.Millisecond: {clock.Confirmed: 2 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 5 * maxDelivery},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			target := New()
+			s := target.Subscribe("a")
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			var took atomic.Int64
+			var readers sync.WaitGroup
+			readers.Go(func() { readDeliveries(ctx, s, &took, pause, nil) })
+			var late ring.LateRings
+			began := time.Now()
+			if got := count(target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), lateLimits(&late))); !maps.Equal(got, want) {
+				t.Errorf("a report every %s: %v, want %v", pause, got, want)
+			}
+			if took := time.Since(began); took > maxPatience {
+				t.Errorf("a report every %s: took %s", pause, took)
+			}
+			cancel()
+			readers.Wait()
+		})
+	}
 }
 
-// Rings that no subscriber has taken within patience are untaken in a shared batch. In a round of the quarantine there is time until the write
-// limit.
-func TestUntakenRingsAreGivenUpEarlyInASharedBatch(t *testing.T) {
+// Rings that no subscriber has taken within patience are untaken. A shared batch does not wait for a slow outlet at all.
+func TestUntakenRingsAreGivenUpSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
 		s := target.Subscribe("a")
 		defer s.Close()
 		var late ring.LateRings
 		l := lateLimits(&late)
-		for _, want := range []time.Duration{patience, 0} { // the second time the outlet is known to be slow
+		deliver := func(want time.Duration) {
+			t.Helper()
 			began := time.Now()
 			wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
 			wantTook(t, began, want)
 		}
-		l = lateLimits(&late)
+		deliver(patience)
+		deliver(0)
 		l.Shared = false
-		began := time.Now()
-		wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
-		wantTook(t, began, time.Second)
+		deliver(patience)
 		if late != nil {
 			t.Error("untaken rings are awaited")
 		}
 	})
 }
 
+// A report says which rings were written. Those are confirmed, whatever became of the others.
+func TestWrittenRingsAreConfirmed(t *testing.T) {
+	for report, want := range map[error]clock.OutcomeKind{clock.ErrUnsent: clock.Unsent, errors.New("broken pipe"): clock.Doubtful} {
+		synctest.Test(t, func(t *testing.T) {
+			target := New()
+			s := target.Subscribe("a")
+			defer s.Close()
+			var reader sync.WaitGroup
+			reader.Go(func() { (<-s.Deliveries()).Done(2, report) })
+			outcomes := target.Lane().Deliver(t.Context(), rings("a", 5), limits())
+			wantOutcomes(t, outcomes[:2], clock.Confirmed, 2)
+			wantOutcomes(t, outcomes[2:], want, 3)
+			reader.Wait()
+		})
+	}
+}
+
+// A subscriber gets few large rings at once, and one that is larger than the bound.
+func TestLargeRingsComeInSmallDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		s := target.Subscribe("a")
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var sizes []int
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case d := <-s.Deliveries():
+					sizes = append(sizes, len(d.Rings))
+					d.Done(len(d.Rings), nil)
+				}
+			}
+		})
+		batch := rings("a", 12)
+		for i := range batch {
+			batch[i].Payload = make([]byte, maxDeliveryBytes/4)
+		}
+		batch[4].Payload = make([]byte, 2*maxDeliveryBytes)
+		wantOutcomes(t, target.Lane().Deliver(ctx, batch, limits()), clock.Confirmed, 12)
+		cancel()
+		reader.Wait()
+		if want := []int{4, 1, 4, 3}; !slices.Equal(sizes, want) {
+			t.Errorf("deliveries of %v rings, want %v", sizes, want)
+		}
+	})
+}
+
+// The end of the wait for late rings ends the writes of their subscribers.
+func TestEndOfAwaitedRingsEndsTheirWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		s := target.Subscribe("a")
+		defer s.Close()
+		taken := make(chan clock.Delivery, 1)
+		go func() { taken <- <-s.Deliveries() }()
+		var late ring.LateRings
+		target.Lane().Deliver(t.Context(), rings("a", 5), lateLimits(&late))
+		d := <-taken
+		if d.Context.Err() != nil {
+			t.Error("the writes end while the rings are awaited")
+		}
+		late.End()
+		if d.Context.Err() == nil {
+			t.Error("the writes go on after the end of the wait")
+		}
+		d.Done(0, d.Context.Err())
+	})
+}
+
 // The outcomes of awaited rings follow the subscriber's reports, until the wait is ended.
 func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	for _, c := range []struct {
-		report error
-		want   clock.OutcomeKind
-	}{{nil, clock.Confirmed}, {clock.ErrUnsent, clock.Unsent}, {errors.New("broken pipe"), clock.Doubtful}} {
+		written int
+		report  error
+		want    clock.OutcomeKind
+	}{{5, nil, clock.Confirmed}, {0, clock.ErrUnsent, clock.Unsent}, {0, errors.New("broken pipe"), clock.Doubtful}} {
 		for _, ended := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				target := New()
@@ -469,7 +555,7 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 					late.End()
 					want = clock.Doubtful
 				}
-				(<-taken).Done(c.report)
+				(<-taken).Done(c.written, c.report)
 				wantOutcomes(t, late.Outcomes(), want, 5)
 				late.End()
 				wantOutcomes(t, late.Outcomes(), want, 5)
