@@ -92,9 +92,9 @@
 // failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round of silent
 // applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left for the other
 // applications. An application whose rings are all confirmed is healthy at once, while its round still waits for the others, if the lane
-// reports confirms early (Limits.OnConfirmed). A late confirm ends the quarantine on routes with SeparateReplies alone. An application
-// that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers lanes a route, and as many database
-// connections while rounds are under way.
+// reports confirms early (Limits.OnConfirmed). A late confirm does not end the quarantine, but on a route with SeparateReplies it frees
+// a held application. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
+// lanes a route, and as many database connections while rounds are under way.
 //
 // An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with
 // the healthy applications. When the quarantine has maxQuarantined applications, further failing ones ring with the healthy

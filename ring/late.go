@@ -57,7 +57,7 @@ type lateSettlement struct {
 // lateTallies are the tallies of late outcomes.
 type lateTallies struct {
 	byApplication map[unique.Handle[string]]*tally
-	separate      bool // they are of a route with SeparateReplies: a late confirm proves as much as another one
+	separate      bool // they are of a route with SeparateReplies
 }
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
@@ -121,7 +121,7 @@ func (l *lateClaim) step() {
 }
 
 // begin waits until the claim may write: all late claims share one database connection. It reports false if the process is told to stop
-// meanwhile, or if the time for the stop is over.
+// meanwhile, and ends the claim if the rings are due again or the time for the stop is over.
 func (l *lateClaim) begin() bool {
 	stop := l.loop.stopping
 	if l.stopping {
@@ -132,11 +132,13 @@ func (l *lateClaim) begin() bool {
 		return true
 	case <-stop:
 		return false
+	case <-time.After(max(time.Millisecond, time.Until(l.dueAgain))):
 	case <-l.loop.lateContext.Done():
-		l.loop.log.Warn("no time was left to write late outcomes of rings", "count", len(l.rings))
-		l.forget()
-		return false
 	}
+	l.late.End() // no subscriber writes a ring that may ring again
+	l.loop.log.Warn("no time was left to write late outcomes of rings", "count", len(l.rings))
+	l.forget()
+	return false
 }
 
 // forget ends the claim without a settlement. The rows are due again by themselves.

@@ -141,7 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case c := <-l.earlyConfirms:
 			l.quarantine.applyTally(c.application, tally{confirmed: c.rings}, time.Now(), true)
 		case t := <-l.lateTallies:
-			l.quarantine.applyTallies(t.byApplication, t.separate)
+			l.quarantine.applyLate(t)
 		case e := <-l.events:
 			l.laneChanged(e)
 		case <-l.heap.Wake():

@@ -232,6 +232,23 @@ func (q *quarantine) applyTallies(tallies map[unique.Handle[string]]*tally, quar
 	}
 }
 
+// applyLate updates the health of the applications of late outcomes. On a route with SeparateReplies a late confirm frees a held application, and
+// ends the pause of a suspect one. The latter stays in quarantine, so that a backlog for its slow receiver does not take the shared workers.
+func (q *quarantine) applyLate(t lateTallies) {
+	localNow := time.Now()
+	for name, f := range t.byApplication {
+		a := q.applications[name]
+		if a == nil || !t.separate || f.failed > 0 || f.confirmed == 0 {
+			q.applyTally(name, *f, localNow, false)
+			continue
+		}
+		a.lastActive, a.nextTry, a.undeliveredRounds, a.unconfirmedRounds = localNow, localNow, 0, 0
+		if a.health == held {
+			q.readmit(a)
+		}
+	}
+}
+
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
 func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow time.Time, quarantineRound bool) {
 	a := q.applications[name]

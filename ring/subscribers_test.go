@@ -136,14 +136,14 @@ func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
 	})
 }
 
-// A subscriber that reports steadily, just quickly enough not to be slow, holds up other applications for at most 250 ms, whatever its backlog.
+// A subscriber that reports steadily, just quickly enough not to be slow, holds up other applications for at most 100 ms, whatever its backlog.
 func TestSteadySubscriberWithBacklogDelaysOthersLittle(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		n.subscribe("steady", always(90*time.Millisecond))
 		n.subscribe("quick", always(time.Millisecond))
 		steady, quick := n.setMany("steady", 5000, 2*time.Second), n.setEvery("quick", 600, 20*time.Millisecond)
 		time.Sleep(20 * time.Second)
-		n.wantTakenOnce(quick, 250*time.Millisecond)
+		n.wantTakenOnce(quick, 150*time.Millisecond)
 		n.wantTakenOnce(steady, 12*time.Second) // one subscriber alone needs 7 s
 	})
 }
@@ -179,9 +179,9 @@ func TestSlowSubscriberRecoversAfterFailures(t *testing.T) {
 		})
 		ids := n.setEvery("a", 600, 50*time.Millisecond)
 		time.Sleep(40 * time.Second)
-		n.wantTakenOnce(ids, 3*time.Second)
-		if n.quarantined() != 0 {
-			t.Error("the application is still in quarantine")
+		n.wantTakenOnce(ids, 8*time.Second) // a probe, and the backlog since then
+		if applications, _ := n.loop.Quarantined(); len(applications) > 0 && applications[0].Health != "suspect" {
+			t.Errorf("the application is %s", applications[0].Health)
 		}
 	})
 }

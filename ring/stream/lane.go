@@ -14,11 +14,10 @@ import (
 const (
 	// maxDelivery bounds the rings that one subscriber gets at once, so that several subscribers share a large batch.
 	maxDelivery = 64
-	// patience is the longest time without a report for which a lane waits for an application's subscribers. Each report begins it anew, up to
-	// the write and reply limits. After it the outlet is slow, and a shared batch does not wait for a slow outlet. A round of the quarantine
-	// still waits until the write limit for a subscriber to take the rings, but not for its report.
+	// patience is the time for which a shared batch waits for an application's subscribers. After it the outlet is slow, and shared batches do
+	// not wait for it at all, until a report comes within patience again.
 	patience = 100 * time.Millisecond
-	// maxPatience is the longest time for which a lane waits for an application's subscribers, however steadily they report.
+	// maxPatience is the longest time for which a round of the quarantine waits for them. It ends earlier after patience without a report.
 	maxPatience = 250 * time.Millisecond
 	// maxDeliveryBytes bounds the payloads that one subscriber gets at once, but for a larger single one. They are kept in memory until it
 	// has reported.

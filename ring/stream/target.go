@@ -49,18 +49,20 @@ func (o *outlet) noteSlow() {
 	o.slow = true
 }
 
-// patientUntil returns the time until which a delivery that began at the given time waits for the next report.
+// patientUntil returns the time until which a delivery that began at the given time waits for the next report. shared is ring.Limits.Shared.
 func (o *outlet) patientUntil(began time.Time, shared bool) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.slow && shared {
+	switch until, end := later(began, o.reported).Add(patience), began.Add(maxPatience); {
+	case shared && o.slow:
 		return began
-	}
-	until, end := later(began, o.reported).Add(patience), began.Add(maxPatience)
-	if until.After(end) {
+	case shared:
+		return began.Add(patience)
+	case until.After(end):
 		return end
+	default:
+		return until
 	}
-	return until
 }
 
 func later(a, b time.Time) time.Time {

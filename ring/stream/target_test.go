@@ -409,11 +409,18 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A subscriber that reports one delivery after the other is waited for, but no longer than maxPatience.
+// A shared batch waits for patience, however steadily a subscriber reports. A round of the quarantine waits for patience after each report, up to
+// maxPatience.
 func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
-	for pause, want := range map[time.Duration]map[clock.OutcomeKind]int{
-		maxPatience / 10:                 {clock.Confirmed: 8 * maxDelivery},
-		maxPatience/3 + time.Millisecond: {clock.Confirmed: 2 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 5 * maxDelivery},
+	for _, c := range []struct {
+		shared bool
+		pause  time.Duration
+		want   map[clock.OutcomeKind]int
+	}{
+		{true, patience / 10, map[clock.OutcomeKind]int{clock.Confirmed: 8 * maxDelivery}},
+		{true, 2 * patience / 5, map[clock.OutcomeKind]int{clock.Confirmed: 2 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 5 * maxDelivery}},
+		{false, maxPatience / 10, map[clock.OutcomeKind]int{clock.Confirmed: 8 * maxDelivery}},
+		{false, maxPatience / 3, map[clock.OutcomeKind]int{clock.Confirmed: 3 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 4 * maxDelivery}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			target := New()
@@ -422,14 +429,12 @@ func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var took atomic.Int64
 			var readers sync.WaitGroup
-			readers.Go(func() { readDeliveries(ctx, s, &took, pause, nil) })
+			readers.Go(func() { readDeliveries(ctx, s, &took, c.pause, nil) })
 			var late ring.LateRings
-			began := time.Now()
-			if got := count(target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), lateLimits(&late))); !maps.Equal(got, want) {
-				t.Errorf("a report every %s: %v, want %v", pause, got, want)
-			}
-			if took := time.Since(began); took > maxPatience {
-				t.Errorf("a report every %s: took %s", pause, took)
+			l := lateLimits(&late)
+			l.Shared = c.shared
+			if got := count(target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), l)); !maps.Equal(got, c.want) {
+				t.Errorf("shared %t, a report every %s: %v, want %v", c.shared, c.pause, got, c.want)
 			}
 			cancel()
 			readers.Wait()
