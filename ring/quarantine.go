@@ -223,12 +223,10 @@ func (q *quarantine) changeHealth(a *application, h health) {
 }
 
 // applyResult updates the health of the applications that r has tallies of.
-func (q *quarantine) applyResult(r result) { q.applyTallies(r.tallies, r.quarantined != nil) }
-
-func (q *quarantine) applyTallies(tallies map[unique.Handle[string]]*tally, quarantineRound bool) {
+func (q *quarantine) applyResult(r result) {
 	localNow := time.Now()
-	for name, f := range tallies {
-		q.applyTally(name, *f, localNow, quarantineRound)
+	for name, f := range r.tallies {
+		q.applyTally(name, *f, localNow, r.quarantined != nil)
 	}
 }
 

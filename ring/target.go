@@ -39,8 +39,8 @@ type Lane interface {
 	// Deliver hands over all rings and waits for their outcomes, at most until limits.ReplyBy plus some milliseconds. It returns
 	// one outcome per ring, in order. It leaves nothing behind that could hand over a ring later: no byte of a ring is written
 	// after limits.WriteBy. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
-	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy or earlier, the rest may be Awaited instead (limits.Await). Deliver does
-	// not open the lane: rings of a lane that is not open are Unsent.
+	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy or earlier, the rest may be Awaited instead
+	// (limits.Await). Deliver does not open the lane: rings of a lane that is not open are Unsent.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
 	// Close frees the lane's resources. No method may be called after it.
 	Close() error
