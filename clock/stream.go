@@ -1,12 +1,6 @@
 package clock
 
-import (
-	"context"
-	"errors"
-)
-
-// ErrUnsent is the error for Delivery.Done when no byte of a ring, or of the rings after the written ones, was written.
-var ErrUnsent = errors.New("nothing was written")
+import "context"
 
 // Delivery is a batch of rings for one subscriber of a stream.
 type Delivery struct {
@@ -16,9 +10,10 @@ type Delivery struct {
 	// Context ends when no further byte of the rings may be written, because their alarms may be changed from then on. A write that blocks
 	// must end then. Nil: it never ends.
 	Context context.Context //nolint:containedctx // it lasts as long as the delivery
-	// Done must be called once. written is the number of rings that were written and flushed, from the first on. err is nil if these are all
-	// rings, and ErrUnsent if no byte of the others was written. After any other error the others are in doubt.
-	Done func(written int, err error)
+	// Done must be called once. written and begun count rings from the first on: 0 <= written <= begun <= len(Rings). The first written rings
+	// were written in whole and flushed. The rings from written to begun are in doubt. Of the rings from begun on, no byte went to the operating
+	// system, and none can go any more: they may ring again. err says why rings were not written; nil if all were.
+	Done func(written, begun int, err error)
 }
 
 // Subscription is one subscriber's share of an application's rings.

@@ -47,7 +47,7 @@ func (n *subscriberNode) subscribe(application string, takes func() time.Duratio
 	n.subscribeWith(application, func(d clock.Delivery) {
 		n.note(d.Rings)
 		time.Sleep(takes())
-		d.Done(len(d.Rings), nil)
+		d.Done(len(d.Rings), len(d.Rings), nil)
 	})
 }
 
@@ -171,11 +171,11 @@ func TestSlowSubscriberRecoversAfterFailures(t *testing.T) {
 		n.subscribeWith("a", func(d clock.Delivery) {
 			time.Sleep(150 * time.Millisecond)
 			if failures++; failures <= 3 {
-				d.Done(0, errors.New("cut"))
+				d.Done(0, len(d.Rings), errors.New("cut"))
 				return
 			}
 			n.note(d.Rings)
-			d.Done(len(d.Rings), nil)
+			d.Done(len(d.Rings), len(d.Rings), nil)
 		})
 		ids := n.setEvery("a", 600, 50*time.Millisecond)
 		time.Sleep(40 * time.Second)
@@ -192,18 +192,63 @@ func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
 		n.subscribeWith("a", func(d clock.Delivery) {
 			for i := range d.Rings {
 				if d.Late() {
-					d.Done(i, clock.ErrUnsent)
+					d.Done(i, i, errors.New("too late"))
 					return
 				}
 				time.Sleep(50 * time.Millisecond)
 				n.note(d.Rings[i : i+1])
 			}
-			d.Done(len(d.Rings), nil)
+			d.Done(len(d.Rings), len(d.Rings), nil)
 		})
 		ids := n.setMany("a", 300, time.Second)
 		time.Sleep(time.Minute)
 		n.wantTakenOnce(ids, 20*time.Second)
 	})
+}
+
+// A subscriber is cut in the middle of a delivery, in time or late. The rings of which it wrote no byte ring again, also those that ring at most
+// once. A ring that was begun is repeated, but not if it rings at most once.
+func TestCutSubscriberLeavesOnlyBegunRingsInDoubt(t *testing.T) {
+	const count, written, begun = 20, 3, 5
+	for name, takes := range map[string]time.Duration{"in time": time.Millisecond, "late": time.Second} {
+		for _, mode := range []clock.DeliveryMode{clock.AtLeastOnce, clock.AtMostOnce} {
+			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
+				withSubscribers(t, func(t *testing.T, n *subscriberNode) {
+					cut, broken := false, map[int64]bool{} // alarms whose first ring was begun and not written
+					n.subscribeWith("a", func(d clock.Delivery) {
+						if !cut {
+							cut = true
+							n.note(d.Rings[:begun])
+							for _, r := range d.Rings[written:begun] {
+								broken[r.AlarmID] = true
+							}
+							time.Sleep(takes)
+							d.Done(written, begun, errors.New("cut"))
+							return
+						}
+						n.note(d.Rings)
+						d.Done(len(d.Rings), len(d.Rings), nil)
+					})
+					ids := n.setMany("a", count, time.Second, func(s *clock.Set) { s.Delivery = mode })
+					time.Sleep(3 * time.Minute)
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					for _, id := range ids {
+						copies, doubtful := 1, broken[id] && mode == clock.AtMostOnce
+						if broken[id] && mode == clock.AtLeastOnce {
+							copies = 2
+						}
+						if a := n.db.get(id); len(n.taken[id]) != copies || a.State != clock.Rung || a.InDoubt != doubtful {
+							t.Errorf("alarm %d, broken %t, was taken %d times; it is %s, in doubt %t", id, broken[id], len(n.taken[id]), a.State, a.InDoubt)
+						}
+					}
+					if len(broken) != begun-written {
+						t.Errorf("%d rings were broken", len(broken))
+					}
+				})
+			})
+		}
+	}
 }
 
 // A node with many late deliveries stops in time although the database does not reply.

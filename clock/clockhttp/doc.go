@@ -26,6 +26,8 @@
 //     result for each line unless its body ends abnormally.
 //  9. No page of another site can change alarms or take rings (guard). A browser names the page's site in Origin or
 //     Sec-Fetch-Site, and the server's name in Host. Probes and scrapers may use any server name.
+//  10. A ring of a stream counts as begun before its flush hands it to net/http, which may still write buffered bytes after an error. So of a
+//     ring that is reported as not begun, no byte is ever written. A stream that breaks leaves at most the rings of one flush in doubt.
 //
 // # Failures, effects and remedies
 //
@@ -42,7 +44,7 @@
 //	                                longer, 503 unconfirmed or unavailable at the end
 //	client leaves during a write    a write that waits long in the queue of writes is dropped              no action needed
 //	response to an answer is lost   a repeated answer gets 409 stale_ring with the alarm and its answer    the client compares
-//	subscriber breaks               its delivery is in doubt (Delivery.Done with an error)                 the same ring again
+//	subscriber breaks               the rings of the last flush are in doubt, later ones are unsent        the same ring again
 //	subscriber's host vanishes      within 20 s the kernel ends the connection (findVanished)              the client reconnects
 //	node stops                      requests get their responses; streams finish the items they hold       the client reconnects
 //	handler panics                  500, logged with its stack; a stream is cut                            a person

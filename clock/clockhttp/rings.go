@@ -98,19 +98,29 @@ func (e *eventStream) comment() error {
 	return e.flush()
 }
 
-var errUnwritten = errors.New("the rings were not written to the end")
+var (
+	errUnwritten = errors.New("the rings were not written to the end")
+	errTooLate   = errors.New("the time to write the ring was over")
+)
+
+// progress counts rings of a delivery, from the first on.
+type progress struct {
+	written int // rings that were flushed
+	begun   int // rings of which a byte was handed to net/http; it may flush them even after an error
+}
 
 // deliver writes the rings of a delivery and reports the result to Delivery.Done. Each ring has rung when it is flushed. When the time limit of
 // the rings has passed, deliver writes no further one, and the stream goes on. Any other error ends the stream.
 func (e *eventStream) deliver(d *clock.Delivery) error {
-	written, err := 0, errUnwritten // result if write panics
+	var p progress
+	err := errUnwritten // result if write panics
 	defer func() {
 		e.buffer = nil // a waiting subscriber holds no memory
-		d.Done(written, err)
+		d.Done(p.written, p.begun, err)
 	}()
 	defer e.endWritesWith(d.Context)()
-	written, err = e.write(d)
-	if errors.Is(err, clock.ErrUnsent) {
+	err = e.write(d, &p)
+	if errors.Is(err, errTooLate) {
 		return nil
 	}
 	return err
@@ -133,29 +143,33 @@ func (e *eventStream) endWritesWith(ctx context.Context) func() {
 	}
 }
 
-// write writes and flushes the rings of a delivery. It returns how many rings are flushed.
-func (e *eventStream) write(d *clock.Delivery) (written int, err error) {
+// write writes the rings of a delivery, and counts them in p. Each flush has one or more rings.
+func (e *eventStream) write(d *clock.Delivery, p *progress) error {
 	for i := range d.Rings {
 		e.buffer = appendEvent(e.buffer, &d.Rings[i])
 		if len(e.buffer) < eventBytes && i < len(d.Rings)-1 {
 			continue
 		}
-		if err := e.flushRings(d); err != nil {
-			return written, err
+		if err := e.flushRings(d, p, i+1); err != nil {
+			return err
 		}
-		written = i + 1
 	}
-	return written, nil
+	return nil
 }
 
-// flushRings writes the buffered rings, unless it is too late for them.
-func (e *eventStream) flushRings(d *clock.Delivery) error {
+// flushRings writes the buffered rings, unless it is too late for them. They end before the ring with index end.
+func (e *eventStream) flushRings(d *clock.Delivery, p *progress, end int) error {
 	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // before the check, so that the end of Context moves it
 	if d.Late != nil && d.Late() || d.Context != nil && d.Context.Err() != nil {
 		e.buffer = e.buffer[:0]
-		return clock.ErrUnsent
+		return errTooLate
 	}
-	return e.flush()
+	p.begun = end // before the flush, which may panic
+	if err := e.flush(); err != nil {
+		return err
+	}
+	p.written = end
+	return nil
 }
 
 // eventBytes is the size of buffered events at which they are written.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -78,7 +77,7 @@ func TestRingsAreEvents(t *testing.T) {
 		t.Errorf("the first event is %q", e)
 	}
 	done := make(chan error, 1)
-	f.deliveries <- clock.Delivery{Done: func(_ int, err error) { done <- err }, Rings: []clock.Ring{
+	f.deliveries <- clock.Delivery{Done: func(_, _ int, err error) { done <- err }, Rings: []clock.Ring{
 		testRing(clock.JSON, "{\"a\":\r\n [1,\n2],\"b\":\"x\\n\"}"), testRing(clock.Text, "line\nbreak\r"), testRing(clock.Binary, "\xff\x00"), testRing(clock.NoPayload, ""),
 	}}
 	if err := <-done; err != nil {
@@ -122,44 +121,84 @@ func TestSilentStreamHasAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestUnreadDeliveryIsInDoubt has a subscriber that is connected but reads nothing.
-func TestUnreadDeliveryIsInDoubt(t *testing.T) {
+// TestUnreadFlushIsInDoubt has a subscriber that is connected but reads nothing until its stream is cut. Only the rings of the last flush are in
+// doubt. The subscriber gets no ring that was not begun.
+func TestUnreadFlushIsInDoubt(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f), func(su *setup) { su.cfg.WriteTimeout = 200 * time.Millisecond })
 	conn := h.dial()
-	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", ringsURL)
-	rings := make([]clock.Ring, 1000)
+	const perFlush = 3
+	rings := make([]clock.Ring, 2000)
 	for i := range rings {
-		rings[i] = testRing(clock.Text, strings.Repeat("x", 60_000))
+		rings[i] = testRing(clock.Text, strings.Repeat("x", 30_000))
+		rings[i].AlarmID = int64(i)
 	}
-	done := make(chan error, 2)
-	f.deliveries <- clock.Delivery{Rings: rings, Done: func(_ int, err error) { done <- err }}
-	if err := <-done; err == nil {
-		t.Error("60 MB were flushed to a client that reads nothing")
+	done := make(chan progress, 2)
+	f.deliveries <- clock.Delivery{Rings: rings, Done: func(written, begun int, err error) {
+		if err == nil {
+			t.Error("60 MB were flushed to a client that reads nothing")
+		}
+		done <- progress{written, begun}
+	}}
+	got := <-done
+	if doubtful := got.begun - got.written; doubtful < 1 || doubtful > perFlush {
+		t.Errorf("%d rings are in doubt, want at most the %d of one flush", doubtful, perFlush)
 	}
 	<-f.closed
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		var id int
+		if _, err := fmt.Sscanf(lines.Text(), "id: %d.", &id); err == nil && id >= got.begun {
+			t.Errorf("the subscriber got ring %d, and only %d are begun", id, got.begun)
+		}
+	}
 	if len(done) > 0 {
 		t.Error("settled twice")
 	}
 }
 
-func TestBrokenWriterLeavesADeliveryInDoubt(t *testing.T) {
-	var got error
-	e := &eventStream{conn: http.NewResponseController(brokenWriter{}), w: brokenWriter{}, timeout: time.Second, memory: newBudget(DefaultConfig())}
-	func() {
-		defer func() { _ = recover() }()
-		_ = e.deliver(&clock.Delivery{Rings: []clock.Ring{testRing(99, "")}, Done: func(_ int, err error) { got = err }})
-	}()
-	if !errors.Is(got, errUnwritten) {
-		t.Errorf("settled with %v", got)
+// A panic during a flush leaves its rings in doubt, a panic before it leaves all rings unsent.
+func TestBrokenWriterLeavesItsFlushInDoubt(t *testing.T) {
+	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
+	for name, c := range map[string]struct {
+		broken http.ResponseWriter
+		late   func() bool
+		want   progress
+	}{
+		"first flush": {&brokenWriter{}, nil, progress{0, 1}}, "second flush": {&brokenWriter{writes: 1}, nil, progress{1, 2}},
+		"before a flush": {&brokenWriter{}, func() bool { panic("a bug") }, progress{0, 0}},
+	} {
+		rings := []clock.Ring{large, large, large}
+		var reason error
+		var got progress
+		e := &eventStream{conn: http.NewResponseController(c.broken), w: c.broken, timeout: time.Second, memory: newBudget(DefaultConfig())}
+		func() {
+			defer func() { _ = recover() }()
+			_ = e.deliver(&clock.Delivery{Rings: rings, Late: c.late, Done: func(written, begun int, err error) {
+				got, reason = progress{written, begun}, err
+			}})
+		}()
+		if !errors.Is(reason, errUnwritten) || got != c.want {
+			t.Errorf("%s: settled with %+v, %v; want %+v", name, got, reason, c.want)
+		}
 	}
 }
 
-// brokenWriter panics in Write.
-type brokenWriter struct{ http.ResponseWriter }
+// brokenWriter panics in Write after some writes.
+type brokenWriter struct {
+	http.ResponseWriter
+	writes int
+}
 
-func (brokenWriter) Write([]byte) (int, error) { panic("a bug") }
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.writes--; w.writes < 0 {
+		panic("a bug")
+	}
+	return len(p), nil
+}
+
+// FlushError does nothing.
+func (w *brokenWriter) FlushError() error { return nil }
 
 func TestRingsEndWhenTheNodeStops(t *testing.T) {
 	f := newFakeStreams()
@@ -189,14 +228,14 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	h := start(t, withStreams(source))
 	in, _ := h.subscribe()
 	event(t, in) // the first comment
-	written := 0
+	written, begun := 0, 0
 	deliver := func(rings []clock.Ring, late func() bool) error {
 		done := make(chan error, 1)
-		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(n int, err error) { written = n; done <- err }}
+		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
 		return <-done
 	}
-	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, clock.ErrUnsent) {
-		t.Errorf("late rings are settled with %v", err)
+	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, errTooLate) || begun > 0 {
+		t.Errorf("late rings are settled with %v, %d are begun", err, begun)
 	}
 	if err := deliver([]clock.Ring{testRing(clock.Text, "in time")}, func() bool { return false }); err != nil {
 		t.Error(err)
@@ -206,8 +245,8 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	}
 	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
 	asked := 0
-	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, clock.ErrUnsent) || written != 1 {
-		t.Errorf("partly written rings are settled with %v, %d are written", err, written)
+	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, errTooLate) || written != 1 || begun != 1 {
+		t.Errorf("partly written rings are settled with %v, %d are written, %d are begun", err, written, begun)
 	}
 	if got := event(t, in); !strings.Contains(got, "xxx") {
 		t.Errorf("the subscriber gets %.100q in place of the first large ring", got)
@@ -234,16 +273,18 @@ func TestEndOfDeliveryEndsItsWrite(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	type result struct {
-		written int
-		err     error
+		progress
+		err error
 	}
 	done := make(chan result, 1)
-	source.deliveries <- clock.Delivery{Rings: rings, Context: ctx, Done: func(written int, err error) { done <- result{written, err} }}
+	source.deliveries <- clock.Delivery{Rings: rings, Context: ctx, Done: func(written, begun int, err error) {
+		done <- result{progress{written, begun}, err}
+	}}
 	event(t, in)
 	cancel()
 	got := <-done
-	if got.err == nil || errors.Is(got.err, clock.ErrUnsent) && got.written == 0 || got.written >= len(rings) {
-		t.Errorf("%d rings are written, %v", got.written, got.err)
+	if got.err == nil || got.begun >= len(rings) || got.begun > got.written+1 {
+		t.Errorf("%d rings are written and %d begun, %v; each flush has one ring", got.written, got.begun, got.err)
 	}
 }
 
@@ -256,12 +297,12 @@ func TestEndOfDeliveryEndsNoLaterWrite(t *testing.T) {
 	for i := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		d := clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Context: ctx, Done: func(_ int, err error) { cancel(); done <- err }}
+		d := clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Context: ctx, Done: func(_, _ int, err error) { cancel(); done <- err }}
 		if i%2 > 0 {
 			cancel()
 		}
 		source.deliveries <- d
-		if err := <-done; i%2 > 0 && !errors.Is(err, clock.ErrUnsent) || i%2 == 0 && err != nil {
+		if err := <-done; i%2 > 0 && !errors.Is(err, errTooLate) || i%2 == 0 && err != nil {
 			t.Fatalf("delivery %d: %v", i, err)
 		}
 		if i%2 == 0 {

@@ -48,7 +48,7 @@ func TestVanishedSubscriberIsFound(t *testing.T) {
 			}
 			vanish(t, conn)
 			for range rings {
-				source.deliveries <- clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Done: func(int, error) {}}
+				source.deliveries <- clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Done: func(int, int, error) {}}
 			}
 			begun := time.Now()
 			select {

@@ -129,7 +129,7 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			for i := range count {
 				p.must(http.StatusCreated, http.MethodPut, alarmPath("live-stuck", fmt.Sprint(i)), map[string]any{"delay": "1s", "text": strings.Repeat("x", 60_000)})
 			}
-			p.subscribeWithoutReading("live-stuck") // after the sets: the server soon closes the stream of a subscriber that does not read
+			p.subscribeWithoutReading("live-stuck", 4<<10) // after the sets: the server soon closes the stream of a subscriber that does not read
 			eventually(t, "rings of the stuck subscriber are awaited", func() bool { return p.metric("clockd_ring_awaited") > 0 })
 			for i := range 5 {
 				set(fmt.Sprint("third", i))
@@ -150,16 +150,70 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 	}
 }
 
-// subscribeWithoutReading opens the application's stream and reads nothing.
-func (p *process) subscribeWithoutReading(application string) {
+// A subscriber that does not read is cut while a flush of rings is blocked. Each flush has one ring here. Only that ring is in doubt, and does not
+// ring again, because it rings at most once. The rings of the delivery that were not begun ring to the next subscriber.
+func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			p := startOn(t, e.open(t), nil)
+			const count = 80
+			// The receive buffers differ by about a ring of 64 KiB, so the blocked ring is not the last of its delivery in each round.
+			for _, readBuffer := range []int{4 << 10, 36 << 10, 68 << 10, 100 << 10} {
+				application := fmt.Sprint("shop", readBuffer)
+				for i := range count {
+					p.must(http.StatusCreated, http.MethodPut, alarmPath(application, fmt.Sprint(i)),
+						map[string]any{"delay": 0, "delivery": "at_most_once", "text": strings.Repeat("x", 65_500)})
+				}
+				cut := p.subscribeWithoutReading(application, readBuffer)
+				looks := 0
+				eventually(t, "a flush is blocked: rings of the subscriber are awaited for a second", func() bool {
+					if looks++; p.metric("clockd_ring_awaited") == 0 {
+						looks = 0
+					}
+					return looks == 10
+				})
+				cut()
+				eventually(t, "the cut is noticed", func() bool { return p.metric("clockd_ring_awaited") == 0 })
+				again := p.listen(application)
+				eventually(t, "nothing is under way", func() bool {
+					return p.inState(application, "rung") == count && p.metric("clockd_ring_heap_") == 0 && p.metric("clockd_ring_awaited") == 0
+				})
+				distinct, copies := again.byID()
+				doubtful := 0
+				for i := range count {
+					id := fmt.Sprint(i)
+					if p.must(http.StatusOK, http.MethodGet, alarmPath(application, id), nil).InDoubt {
+						if doubtful++; distinct[id] > 0 {
+							t.Errorf("the ring of alarm %s is in doubt, and rang again", id)
+						}
+					}
+					if copies[id] > 1 {
+						t.Errorf("alarm %s rang %d times", id, copies[id])
+					}
+				}
+				if doubtful != 1 || len(distinct) == 0 {
+					t.Errorf("%d rings are in doubt, want the one that was begun; %d rang after the reconnect", doubtful, len(distinct))
+				}
+			}
+		})
+	}
+}
+
+// subscribeWithoutReading opens the application's stream and reads nothing. cut resets the connection.
+func (p *process) subscribeWithoutReading(application string, readBuffer int) (cut func()) {
 	p.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	_ = conn.(*net.TCPConn).SetReadBuffer(readBuffer)
 	if _, err := fmt.Fprintf(conn, "GET /v1/applications/%s/rings HTTP/1.1\r\nHost: localhost\r\n\r\n", application); err != nil {
 		p.t.Fatal(err)
+	}
+	return func() {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
 	}
 }

@@ -17,11 +17,13 @@
 // # Invariants
 //
 //  1. A ring goes to one subscriber. It is confirmed when the subscriber reports that it was written and flushed, never when it
-//     is only queued.
+//     is only queued. A ring of which the subscriber reports that it was not begun is unsent: it rings again, also if it rings at most once. A
+//     ring between these is in doubt.
 //  2. A ring that no subscriber has taken by the delivery's write limit is withdrawn: it is untaken, and counts as never tried. In a batch
 //     of healthy applications it is withdrawn at once if the subscribers are slow, otherwise after patience.
 //  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
-//     from the reply limit on.
+//     from the reply limit on. The end of the wait also ends the writes of its rings, and takes the reports that have come until then. A later
+//     report changes nothing: a ring that was not begun then stays in doubt.
 //  4. At most one delivery is with each subscriber, of up to maxDelivery rings and about maxDeliveryBytes of payload. This bounds the awaited rings
 //     and their memory.
 //  5. The target does not accept an application without a subscriber: its alarms wait in the database, uncounted.
@@ -29,7 +31,8 @@
 // # Failures: effect and recovery
 //
 //	last subscriber leaves         rings that it had not taken are unsent   they wait for the next subscriber
-//	subscriber leaves in a write   the rings not flushed are in doubt       rung again under the same message id
+//	subscriber leaves in a write   the begun rings are in doubt             rung again under the same message id, unless at most once
+//	                               the rings not begun are unsent           they wait for a subscriber
 //	the claim is lost (database)   the write of its rings ends, and the     rung again under the same message id
 //	                               stream with it
 //	a write outlasts the write     its rings are confirmed when flushed,    a later delivery

@@ -2,7 +2,7 @@ package stream
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -89,9 +89,9 @@ type handover struct {
 
 // report is a subscriber's result of the rings that it has taken at once.
 type report struct {
-	rings   []int // indexes of these rings in handover.rings
-	written int   // as in clock.Delivery.Done
-	err     error // as in clock.Delivery.Done
+	rings          []int // indexes of these rings in handover.rings
+	written, begun int   // as in clock.Delivery.Done
+	err            error // as in clock.Delivery.Done
 }
 
 // handOver hands the rings to subscribers, part by part, until the write limit or the end of the outlet's patience.
@@ -169,9 +169,9 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 		rings[i] = h.rings[ringIndex]
 	}
 	offered, outlet := time.Now(), h.outlet
-	return clock.Delivery{Rings: rings, Late: h.limits.Late, Context: h.delivery.ctx, Done: func(written int, err error) {
+	return clock.Delivery{Rings: rings, Late: h.limits.Late, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
 		outlet.noteReport(offered)
-		h.reports <- report{rings: ringIndexes, written: written, err: err}
+		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}
 }
 
@@ -201,12 +201,8 @@ func (h *handover) await(ctx context.Context) {
 func (h *handover) noteReport(r report) {
 	h.unreported--
 	h.set(r.rings[:r.written], clock.Confirmed, "")
-	switch rest := r.rings[r.written:]; {
-	case errors.Is(r.err, clock.ErrUnsent):
-		h.set(rest, clock.Unsent, "the subscriber's turn came too late")
-	case r.err != nil:
-		h.set(rest, clock.Doubtful, "the rings were not all written: "+r.err.Error())
-	}
+	h.set(r.rings[r.written:r.begun], clock.Doubtful, fmt.Sprintf("the ring was not written in whole: %v", r.err))
+	h.set(r.rings[r.begun:], clock.Unsent, fmt.Sprintf("no byte of the ring was written: %v", r.err))
 }
 
 func (h *handover) set(ringIndexes []int, kind clock.OutcomeKind, reason string) {

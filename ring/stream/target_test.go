@@ -43,10 +43,10 @@ func readDeliveries(ctx context.Context, s clock.Subscription, took *atomic.Int6
 			time.Sleep(pause)
 			took.Add(int64(len(d.Rings)))
 			if err != nil {
-				d.Done(0, err)
+				d.Done(0, len(d.Rings), err)
 				continue
 			}
-			d.Done(len(d.Rings), nil)
+			d.Done(len(d.Rings), len(d.Rings), nil)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestLoneSubscriberGetsRingsInOrder(t *testing.T) {
 				for i := range d.Rings {
 					got = append(got, d.Rings[i].AlarmID)
 				}
-				d.Done(len(d.Rings), nil)
+				d.Done(len(d.Rings), len(d.Rings), nil)
 			}
 		})
 		target.Lane().Deliver(t.Context(), rings("a", 3*maxDelivery), limits())
@@ -175,7 +175,7 @@ func testStalledSubscriber(t *testing.T) {
 			case d := <-busy.Deliveries():
 				took.Add(int64(len(d.Rings)))
 				last = time.Since(began)
-				d.Done(len(d.Rings), nil)
+				d.Done(len(d.Rings), len(d.Rings), nil)
 			}
 		}
 	})
@@ -214,7 +214,7 @@ func TestLastSubscriberGoneMakesRestUnsent(t *testing.T) {
 		time.AfterFunc(patience/2, func() {
 			d := <-s.Deliveries()
 			s.Close()
-			d.Done(0, errors.New("broken pipe"))
+			d.Done(0, len(d.Rings), errors.New("broken pipe"))
 		})
 		began := time.Now()
 		outcomes := target.Lane().Deliver(t.Context(), rings("a", maxDelivery+10), limits())
@@ -242,7 +242,7 @@ func TestUnreportedRingsAreInDoubt(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 		reader.Wait()
-		(<-taken).Done(5, nil)
+		(<-taken).Done(5, 5, nil)
 		wantOutcomes(t, outcomes, clock.Doubtful, 5)
 	})
 }
@@ -300,7 +300,7 @@ func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 					select {
 					case d := <-s.Deliveries():
 						took.Add(int64(len(d.Rings)))
-						d.Done(len(d.Rings), nil)
+						d.Done(len(d.Rings), len(d.Rings), nil)
 					case <-ctx.Done():
 					}
 				}
@@ -371,7 +371,7 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 					return
 				case d := <-slow.Deliveries():
 					time.Sleep(pause)
-					d.Done(len(d.Rings), nil)
+					d.Done(len(d.Rings), len(d.Rings), nil)
 				}
 			}
 		})
@@ -466,18 +466,23 @@ func TestUntakenRingsAreGivenUpSoon(t *testing.T) {
 	})
 }
 
-// A report says which rings were written. Those are confirmed, whatever became of the others.
-func TestWrittenRingsAreConfirmed(t *testing.T) {
-	for report, want := range map[error]clock.OutcomeKind{clock.ErrUnsent: clock.Unsent, errors.New("broken pipe"): clock.Doubtful} {
+// A report says how many rings were written and begun. Written rings are confirmed, begun ones are in doubt, and the others are unsent.
+func TestReportDecidesEachRing(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for _, c := range []struct {
+		written, begun int
+		err            error
+	}{{5, 5, nil}, {2, 2, broken}, {2, 3, broken}, {2, 5, broken}, {0, 0, broken}, {0, 1, broken}, {0, 5, broken}} {
 		synctest.Test(t, func(t *testing.T) {
 			target := New()
 			s := target.Subscribe("a")
 			defer s.Close()
 			var reader sync.WaitGroup
-			reader.Go(func() { (<-s.Deliveries()).Done(2, report) })
+			reader.Go(func() { (<-s.Deliveries()).Done(c.written, c.begun, c.err) })
 			outcomes := target.Lane().Deliver(t.Context(), rings("a", 5), limits())
-			wantOutcomes(t, outcomes[:2], clock.Confirmed, 2)
-			wantOutcomes(t, outcomes[2:], want, 3)
+			wantOutcomes(t, outcomes[:c.written], clock.Confirmed, c.written)
+			wantOutcomes(t, outcomes[c.written:c.begun], clock.Doubtful, c.begun-c.written)
+			wantOutcomes(t, outcomes[c.begun:], clock.Unsent, 5-c.begun)
 			reader.Wait()
 		})
 	}
@@ -499,7 +504,7 @@ func TestLargeRingsComeInSmallDeliveries(t *testing.T) {
 					return
 				case d := <-s.Deliveries():
 					sizes = append(sizes, len(d.Rings))
-					d.Done(len(d.Rings), nil)
+					d.Done(len(d.Rings), len(d.Rings), nil)
 				}
 			}
 		})
@@ -535,17 +540,17 @@ func TestEndOfAwaitedRingsEndsTheirWrites(t *testing.T) {
 		if d.Context.Err() == nil {
 			t.Error("the writes go on after the end of the wait")
 		}
-		d.Done(0, d.Context.Err())
+		d.Done(0, len(d.Rings), d.Context.Err())
 	})
 }
 
 // The outcomes of awaited rings follow the subscriber's reports, until the wait is ended.
 func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	for _, c := range []struct {
-		written int
-		report  error
-		want    clock.OutcomeKind
-	}{{5, nil, clock.Confirmed}, {0, clock.ErrUnsent, clock.Unsent}, {0, errors.New("broken pipe"), clock.Doubtful}} {
+		written, begun int
+		report         error
+		want           clock.OutcomeKind
+	}{{5, 5, nil, clock.Confirmed}, {0, 0, errors.New("too late"), clock.Unsent}, {0, 5, errors.New("broken pipe"), clock.Doubtful}} {
 		for _, ended := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				target := New()
@@ -560,7 +565,7 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 					late.End()
 					want = clock.Doubtful
 				}
-				(<-taken).Done(c.written, c.report)
+				(<-taken).Done(c.written, c.begun, c.report)
 				wantOutcomes(t, late.Outcomes(), want, 5)
 				late.End()
 				wantOutcomes(t, late.Outcomes(), want, 5)
