@@ -5,8 +5,8 @@ import "context"
 // Delivery is a batch of rings for one subscriber of a stream.
 type Delivery struct {
 	Rings []Ring
-	// Late reports whether it is too late to write the rings, because other nodes may have rung or cancelled them. Nil: never.
-	Late func() bool
+	// TooLateToWrite reports whether it is too late to write the rings, because other nodes may have rung or cancelled them. Nil: never.
+	TooLateToWrite func() bool
 	// Context ends when no further byte of the rings may be written, because their alarms may be changed from then on. A write that blocks
 	// must end then. Nil: it never ends.
 	Context context.Context //nolint:containedctx // it lasts as long as the delivery

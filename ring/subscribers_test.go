@@ -191,7 +191,7 @@ func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		n.subscribeWith("a", func(d clock.Delivery) {
 			for i := range d.Rings {
-				if d.Late() {
+				if d.TooLateToWrite() {
 					d.Done(i, i, errors.New("too late"))
 					return
 				}

@@ -78,8 +78,8 @@ type LateRings interface {
 	End()
 }
 
-// Late reports whether WriteBy has passed, so that no byte of a ring may be written.
-func (l Limits) Late() bool {
+// TooLateToWrite reports whether WriteBy has passed, so that no byte of a ring may be written.
+func (l Limits) TooLateToWrite() bool {
 	left := time.Until(l.WriteBy)
 	if l.Suspended != nil {
 		left -= l.Suspended()

@@ -160,7 +160,7 @@ func (e *eventStream) write(d *clock.Delivery, p *progress) error {
 // flushRings writes the buffered rings, unless it is too late for them. They end before the ring with index end.
 func (e *eventStream) flushRings(d *clock.Delivery, p *progress, end int) error {
 	_ = e.conn.SetWriteDeadline(time.Now().Add(e.timeout)) // before the check, so that the end of Context moves it
-	if d.Late != nil && d.Late() || d.Context != nil && d.Context.Err() != nil {
+	if d.TooLateToWrite != nil && d.TooLateToWrite() || d.Context != nil && d.Context.Err() != nil {
 		e.buffer = e.buffer[:0]
 		return errTooLate
 	}

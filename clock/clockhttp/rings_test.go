@@ -174,7 +174,7 @@ func TestBrokenWriterLeavesItsFlushInDoubt(t *testing.T) {
 		e := &eventStream{conn: http.NewResponseController(c.broken), w: c.broken, timeout: time.Second, memory: newBudget(DefaultConfig())}
 		func() {
 			defer func() { _ = recover() }()
-			_ = e.deliver(&clock.Delivery{Rings: rings, Late: c.late, Done: func(written, begun int, err error) {
+			_ = e.deliver(&clock.Delivery{Rings: rings, TooLateToWrite: c.late, Done: func(written, begun int, err error) {
 				got, reason = progress{written, begun}, err
 			}})
 		}()
@@ -231,7 +231,7 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	written, begun := 0, 0
 	deliver := func(rings []clock.Ring, late func() bool) error {
 		done := make(chan error, 1)
-		source.deliveries <- clock.Delivery{Rings: rings, Late: late, Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
+		source.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: late, Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
 		return <-done
 	}
 	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, errTooLate) || begun > 0 {

@@ -28,7 +28,7 @@ func writeUntil(conn net.Conn, p []byte, limits ring.Limits) (int, error) {
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
 		for n < len(p) {
-			if limits.Late() {
+			if limits.TooLateToWrite() {
 				failed = errTooLate
 				return true
 			}

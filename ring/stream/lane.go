@@ -128,7 +128,7 @@ func (h *handover) offer(ctx context.Context, ringIndexes []int) (kind clock.Out
 	const untaken = "no subscriber took the ring in time"
 	d := h.forSubscriber(ringIndexes)
 	for {
-		if h.limits.Late() { // a select may prefer a subscriber to the timer
+		if h.limits.TooLateToWrite() { // a select may prefer a subscriber to the timer
 			return clock.Untaken, untaken
 		}
 		select {
@@ -169,7 +169,7 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 		rings[i] = h.rings[ringIndex]
 	}
 	offered, outlet := time.Now(), h.outlet
-	return clock.Delivery{Rings: rings, Late: h.limits.Late, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
+	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
 		outlet.noteReport(offered)
 		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}
