@@ -35,8 +35,8 @@ type Time interface {
 type Streams interface {
 	// Applications returns the applications with a subscriber, sorted.
 	Applications() []string
-	// Subscribed returns a channel of capacity 1. It is signalled when the result of Applications changes.
-	Subscribed() <-chan struct{}
+	// ApplicationsChanged returns a channel of capacity 1. It is signalled when the result of Applications changes.
+	ApplicationsChanged() <-chan struct{}
 }
 
 // Deps are the dependencies of a Keeper.
@@ -118,15 +118,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 			k.leave(context.WithoutCancel(ctx))
 			return err
 		}
-		var subscribed <-chan struct{}
+		var applicationsChanged <-chan struct{}
 		if k.streams != nil && k.failures == 0 && time.Since(k.lastSubscriberLook) >= subscribedPause { // nothing shortens the pause after an error
-			subscribed = k.streams.Subscribed()
+			applicationsChanged = k.streams.ApplicationsChanged()
 		}
 		select {
 		case <-ctx.Done():
 			k.leave(context.WithoutCancel(ctx))
 			return nil
-		case <-subscribed:
+		case <-applicationsChanged:
 			k.lastSubscriberLook = time.Now()
 		case <-timer.C:
 		}

@@ -124,14 +124,14 @@ func join(t *testing.T, leases store.Leaser, name, incarnation string, streams b
 	return m
 }
 
-// Applications and Subscribed implement Streams.
+// Applications and ApplicationsChanged implement Streams.
 func (m *member) Applications() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.subscribed)
 }
 
-func (m *member) Subscribed() <-chan struct{} { return m.signal }
+func (m *member) ApplicationsChanged() <-chan struct{} { return m.signal }
 
 func (m *member) subscribe(applications ...string) {
 	m.mu.Lock()

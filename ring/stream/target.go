@@ -14,8 +14,8 @@ var _ ring.Target = (*Target)(nil)
 
 // Target hands rings to subscribers.
 type Target struct {
-	changed    chan struct{} // capacity 1; see Changed
-	subscribed chan struct{} // capacity 1; see Subscribed
+	changed             chan struct{} // capacity 1; see Changed
+	applicationsChanged chan struct{} // capacity 1; see ApplicationsChanged
 
 	mu      sync.Mutex
 	outlets map[string]*outlet // outlets by application; each has at least one subscriber
@@ -74,7 +74,7 @@ func later(a, b time.Time) time.Time {
 
 // New returns a Target without subscribers.
 func New() *Target {
-	return &Target{changed: make(chan struct{}, 1), subscribed: make(chan struct{}, 1), outlets: map[string]*outlet{}}
+	return &Target{changed: make(chan struct{}, 1), applicationsChanged: make(chan struct{}, 1), outlets: map[string]*outlet{}}
 }
 
 // Usable returns nil, because a stream needs no connection of its own. Accepts tells whether an application has a subscriber.
@@ -93,8 +93,8 @@ func (t *Target) Applications() []string {
 	return slices.Sorted(maps.Keys(t.outlets))
 }
 
-// Subscribed returns a channel of capacity 1 that is signalled when the result of Applications changes.
-func (t *Target) Subscribed() <-chan struct{} { return t.subscribed }
+// ApplicationsChanged returns a channel of capacity 1 that is signalled when the result of Applications changes.
+func (t *Target) ApplicationsChanged() <-chan struct{} { return t.applicationsChanged }
 
 // Lane returns a lane. Lanes share only the subscribers.
 func (t *Target) Lane() ring.Lane { return lane{t} }
@@ -113,7 +113,7 @@ func (t *Target) Subscribe(application string) clock.Subscription {
 	if o == nil {
 		o = &outlet{deliveries: make(chan clock.Delivery), closed: make(chan struct{})}
 		t.outlets[application] = o
-		clock.Signal(t.subscribed)
+		clock.Signal(t.applicationsChanged)
 	}
 	o.subscribers++
 	clock.Signal(t.changed)
@@ -149,7 +149,7 @@ func (s *subscription) Close() {
 		if s.outlet.subscribers--; s.outlet.subscribers == 0 {
 			close(s.outlet.closed)
 			delete(s.target.outlets, s.application)
-			clock.Signal(s.target.subscribed)
+			clock.Signal(s.target.applicationsChanged)
 		}
 	})
 }
