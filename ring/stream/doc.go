@@ -19,7 +19,7 @@
 //  1. A ring goes to one subscriber. It is confirmed when the subscriber reports that it was written and flushed, never when it
 //     is only queued. A ring of which the subscriber reports that it was not begun is unsent: it rings again, also if it rings at most once. A
 //     ring between these is in doubt.
-//  2. A ring that no subscriber has taken by the delivery's write limit is withdrawn: it is untaken, and counts as never tried. In a batch
+//  2. A ring that no subscriber has taken by the write limit of its batch is withdrawn: it is untaken, and counts as never tried. In a batch
 //     of healthy applications it is withdrawn at once if the subscribers are slow, otherwise after patience.
 //  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
 //     from the reply limit on. The end of the wait also ends the writes of its rings, and takes the reports that have come until then. A later

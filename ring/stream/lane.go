@@ -40,14 +40,14 @@ func (lane) Close() error { return nil }
 // concurrently. A subscriber that is slow or does not read delays only its own application: its rings are Awaited (limits.Await) or, in a
 // shared batch, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	d := newDelivery(len(rings))
+	b := newBatch(len(rings))
 	var applications sync.WaitGroup
 	for application, ringIndexes := range byApplication(rings) {
 		part := &handover{
-			limits: limits, rings: rings, delivery: d, outlet: l.target.outlet(application), began: time.Now(),
+			limits: limits, rings: rings, batch: b, outlet: l.target.outlet(application), began: time.Now(),
 			reports: make(chan report, len(ringIndexes)), // at most one report per ring, so a report never blocks
 		}
-		d.parts = append(d.parts, part)
+		b.parts = append(b.parts, part)
 		applications.Go(func() {
 			part.handOver(ctx, ringIndexes)
 			part.await(ctx)
@@ -55,15 +55,15 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	}
 	applications.Wait()
 	if limits.Await == nil || ctx.Err() != nil {
-		d.End()
-		return d.outcomes
+		b.End()
+		return b.outcomes
 	}
-	outcomes := slices.Clone(d.outcomes)
-	if d.forgetReported(); len(d.parts) == 0 {
-		d.cancel()
+	outcomes := slices.Clone(b.outcomes)
+	if b.forgetReported(); len(b.parts) == 0 {
+		b.cancel()
 		return outcomes
 	}
-	limits.Await(d)
+	limits.Await(b)
 	return outcomes
 }
 
@@ -76,12 +76,12 @@ func byApplication(rings []clock.Ring) map[string][]int {
 	return indexes
 }
 
-// handover is one application's part of a delivery.
+// handover is one application's part of a batch.
 type handover struct {
 	limits     ring.Limits
 	rings      []clock.Ring
-	delivery   *delivery // the whole delivery; a handover writes only its own application's outcomes
-	outlet     *outlet   // nil: the application has no subscriber
+	batch      *batch  // the whole batch; a handover writes only its own application's outcomes
+	outlet     *outlet // nil: the application has no subscriber
 	began      time.Time
 	reports    chan report
 	unreported int // deliveries that a subscriber has taken and not yet reported
@@ -169,7 +169,7 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 		rings[i] = h.rings[ringIndex]
 	}
 	offered, outlet := time.Now(), h.outlet
-	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
+	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.batch.ctx, Done: func(written, begun int, err error) {
 		outlet.noteReport(offered)
 		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}
@@ -207,6 +207,6 @@ func (h *handover) noteReport(r report) {
 
 func (h *handover) set(ringIndexes []int, kind clock.OutcomeKind, reason string) {
 	for _, i := range ringIndexes {
-		h.delivery.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
+		h.batch.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
 	}
 }

@@ -49,7 +49,7 @@ func (o *outlet) noteSlow() {
 	o.slow = true
 }
 
-// patientUntil returns the time until which a delivery that began at the given time waits for the next report. shared is ring.Limits.Shared.
+// patientUntil returns the time until which a batch that began at the given time waits for the next report. shared is ring.Limits.Shared.
 func (o *outlet) patientUntil(began time.Time, shared bool) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

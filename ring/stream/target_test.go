@@ -577,7 +577,7 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	}
 }
 
-// A delivery whose context has ended awaits nothing.
+// A batch whose context has ended awaits nothing.
 func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()

@@ -8,49 +8,49 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// delivery is the rings of one call of Deliver. After the call it keeps the rings that subscribers have taken and not reported yet, which are
+// batch is the rings of one call of Deliver. After the call it keeps the rings that subscribers have taken and not reported yet, which are
 // Awaited. A subscriber reports at the latest when its write deadline ends its connection.
-type delivery struct {
+type batch struct {
 	parts    []*handover
 	outcomes []clock.Outcome
 	ctx      context.Context //nolint:containedctx // subscribers end their writes with it
 	cancel   func()          // ends ctx
 }
 
-func newDelivery(rings int) *delivery {
-	d := &delivery{outcomes: make([]clock.Outcome, rings)}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	return d
+func newBatch(rings int) *batch {
+	b := &batch{outcomes: make([]clock.Outcome, rings)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
 }
 
-var _ ring.LateRings = (*delivery)(nil)
+var _ ring.LateRings = (*batch)(nil)
 
 // forgetReported forgets the parts that are reported.
-func (d *delivery) forgetReported() {
-	d.parts = slices.DeleteFunc(d.parts, func(h *handover) bool { return h.unreported == 0 })
+func (b *batch) forgetReported() {
+	b.parts = slices.DeleteFunc(b.parts, func(h *handover) bool { return h.unreported == 0 })
 }
 
 // Outcomes returns the outcomes that are known now; see ring.LateRings.
-func (d *delivery) Outcomes() []clock.Outcome {
-	for _, h := range d.parts {
+func (b *batch) Outcomes() []clock.Outcome {
+	for _, h := range b.parts {
 		h.takeReports()
 	}
-	d.forgetReported()
-	return d.outcomes
+	b.forgetReported()
+	return b.outcomes
 }
 
 // Stuck returns false. A subscriber that does not read is cut off by its write deadline, and that is a report.
-func (d *delivery) Stuck() bool { return false }
+func (b *batch) Stuck() bool { return false }
 
 // End makes rings without a report doubtful, and ends the writes of their subscribers; see ring.LateRings.
-func (d *delivery) End() {
-	d.cancel()
-	for i := range d.Outcomes() {
-		if o := &d.outcomes[i]; o.Kind == clock.Awaited {
+func (b *batch) End() {
+	b.cancel()
+	for i := range b.Outcomes() {
+		if o := &b.outcomes[i]; o.Kind == clock.Awaited {
 			*o = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber did not report whether the ring was written"}
 		}
 	}
-	d.parts = nil
+	b.parts = nil
 }
 
 // takeReports notes the reports that have come.
