@@ -17,13 +17,13 @@
 // # Invariants
 //
 //  1. A ring goes to one subscriber. It is confirmed when the subscriber reports that it was written and flushed, never when it
-//     is only queued. A ring of which the subscriber reports that it was not begun is unsent: it rings again, also if it rings at most once. A
-//     ring between these is in doubt.
+//     is only queued. A ring of which the subscriber reports that it was not begun is unsent: it rings again, also if it rings at most
+//     once. A ring between these is in doubt.
 //  2. A ring that no subscriber has taken by the write limit of its batch is withdrawn: it is untaken, and counts as never tried. In a batch
 //     of healthy applications it is withdrawn at once if the subscribers are slow, otherwise after patience.
 //  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
-//     from the reply limit on. The end of the wait also ends the writes of its rings, and takes the reports that have come until then. A later
-//     report changes nothing: a ring that was not begun then stays in doubt.
+//     from the reply limit on. The end of the wait also ends the writes of its rings, and takes the reports that have come until then.
+//     A later report changes nothing: a ring that was not begun then stays in doubt.
 //  4. At most one delivery is with each subscriber, of up to maxDelivery rings and about maxDeliveryBytes of payload. This bounds the awaited rings
 //     and their memory.
 //  5. The target does not accept an application without a subscriber: its alarms wait in the database, uncounted.

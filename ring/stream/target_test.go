@@ -544,14 +544,15 @@ func TestEndOfAwaitedRingsEndsTheirWrites(t *testing.T) {
 	})
 }
 
-// The outcomes of awaited rings follow the subscriber's reports, until the wait is ended.
+// The outcomes of awaited rings follow the subscriber's reports, until the wait is ended. The end takes the reports that have come. After it rings
+// without a report are in doubt, also if they were not begun.
 func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	for _, c := range []struct {
 		written, begun int
 		report         error
 		want           clock.OutcomeKind
 	}{{5, 5, nil, clock.Confirmed}, {0, 0, errors.New("too late"), clock.Unsent}, {0, 5, errors.New("broken pipe"), clock.Doubtful}} {
-		for _, ended := range []bool{false, true} {
+		for _, end := range []string{"never", "before the report", "after the report"} {
 			synctest.Test(t, func(t *testing.T) {
 				target := New()
 				s := target.Subscribe("a")
@@ -561,11 +562,14 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 				var late ring.LateRings
 				wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), lateLimits(&late)), clock.Awaited, 5)
 				want := c.want
-				if ended {
+				if end == "before the report" {
 					late.End()
 					want = clock.Doubtful
 				}
 				(<-taken).Done(c.written, c.begun, c.report)
+				if end == "after the report" {
+					late.End()
+				}
 				wantOutcomes(t, late.Outcomes(), want, 5)
 				late.End()
 				wantOutcomes(t, late.Outcomes(), want, 5)
