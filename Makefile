@@ -31,11 +31,11 @@ RACE      := -race -gcflags='modernc.org/...=-race=false'
 TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
-SCRIPTS   := deploy/services deploy/roots .ci/run
+SCRIPTS   := deploy/services deploy/roots deploy/matrix .ci/run
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: run
 run: build ## build and run clockd on the embedded SQLite, with nothing else installed
@@ -54,6 +54,10 @@ test: ## all tests with the race detector, on the real databases and broker
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \
 	  -- -tags=soak -run='^TestSoak' -count=1 -timeout=$(SOAKTIME) $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-matrix
+test-matrix: ## stores, ring/rabbit and end to end on other versions of the servers, which deploy/roots fetches
+	@TESTTIME=$(TESTTIME) deploy/matrix all $(TESTFLAGS)
 
 .PHONY: test-browser
 test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
