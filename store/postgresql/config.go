@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/clockd/clockd/clock"
@@ -28,9 +27,6 @@ const (
 	statementTimeout = 30 * time.Second      // limit of a statement whose client is gone: a safety net
 	vanishedClient   = 8 * time.Second       // how long the server waits for an unresponsive client before it drops the connection
 )
-
-// cancelGrace is how long a read waits, after the deadline of its context, for the server to end its statement.
-const cancelGrace = 2 * time.Second
 
 // Config says where the database is and how the store uses it.
 type Config struct {
@@ -162,31 +158,6 @@ func readSettings() map[string]string {
 	s["application_name"] = "clockd read"
 	s["statement_timeout"] = millis(engine.ReadLimit)
 	return s
-}
-
-// cancelAtServer makes connections cancel a statement at the server when its context ends. The connection is then kept: reads are cancelled
-// often, and a new connection costs the server a process.
-func cancelAtServer(p *pgxpool.Config) {
-	p.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &readCanceller{pgconn.CancelRequestContextWatcherHandler{Conn: conn}}
-	}
-}
-
-// readCanceller cancels the statement of a read at the server. A server that is short of processor time responds late, and runs the statement
-// until then. So the read keeps its connection, and with it its place among the reads, until the server responds. The connection is closed
-// when the server has ended the statement by itself, at engine.ReadLimit.
-type readCanceller struct {
-	pgconn.CancelRequestContextWatcherHandler
-}
-
-// HandleCancel is called when the context of a read has ended. The time until a deadline of that context counts as time that the statement
-// has left.
-func (r *readCanceller) HandleCancel(ctx context.Context) {
-	r.DeadlineDelay = engine.ReadLimit
-	if end, given := ctx.Deadline(); given {
-		r.DeadlineDelay = min(r.DeadlineDelay, max(0, time.Until(end))+cancelGrace)
-	}
-	r.CancelRequestContextWatcherHandler.HandleCancel(ctx)
 }
 
 // upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait briefly.
