@@ -1,14 +1,12 @@
 package postgresql
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/clockd/clockd/clock"
@@ -70,7 +68,8 @@ func (c Config) Validate() error {
 	return errors.Join(broken...)
 }
 
-// pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them.
+// pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them. Only applicationName travels
+// in the startup message (see session).
 func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, error) {
 	u, err := withEncryption(c.URL)
 	if err != nil {
@@ -86,26 +85,8 @@ func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, er
 	p.MaxConns = int32(conns)
 	p.PingTimeout = c.PingTimeout
 	p.ConnConfig.ConnectTimeout = c.DialTimeout
-	if p.ConnConfig.ValidateConnect == nil { // the URL has no target_session_attrs
-		p.ConnConfig.ValidateConnect = writable
-	}
-	p.AfterConnect = checkSettings(settings)
-	for name, value := range settings {
-		if _, given := p.ConnConfig.RuntimeParams[name]; !given {
-			p.ConnConfig.RuntimeParams[name] = value
-		}
-	}
+	prepareSession(&p.ConnConfig.Config, settings)
 	return p, nil
-}
-
-// writable returns engine.ErrReadOnly if the server refuses writes: a standby, or a server with read-only transactions by default. If the URL
-// has several hosts, pgx then tries the next host.
-func writable(ctx context.Context, conn *pgconn.PgConn) error {
-	results, err := conn.Exec(ctx, "SHOW transaction_read_only").ReadAll()
-	if err == nil && len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) == "on" {
-		err = engine.ErrReadOnly
-	}
-	return err
 }
 
 // withoutURL returns the cause of a URL error. The cause does not quote the URL, which contains the password.
@@ -123,7 +104,7 @@ func withoutURL(err error) error {
 // server, and bounded waits.
 func sessionSettings() map[string]string {
 	return map[string]string{
-		"application_name":                "clockd",
+		applicationName:                   "clockd",
 		"default_transaction_isolation":   "read committed",
 		"enable_seqscan":                  "off",
 		"enable_bitmapscan":               "off",
@@ -146,7 +127,7 @@ func sessionSettings() map[string]string {
 // they hold.
 func ringSettings() map[string]string {
 	s := sessionSettings()
-	s["application_name"] = "clockd ring"
+	s[applicationName] = "clockd ring"
 	s["lock_timeout"] = millis(ringLockWait)
 	s["statement_timeout"] = millis(clock.IdleInTransaction)
 	return s
@@ -155,7 +136,7 @@ func ringSettings() map[string]string {
 // readSettings returns the settings of sessions for requests that read.
 func readSettings() map[string]string {
 	s := sessionSettings()
-	s["application_name"] = "clockd read"
+	s[applicationName] = "clockd read"
 	s["statement_timeout"] = millis(engine.ReadLimit)
 	return s
 }
@@ -163,7 +144,7 @@ func readSettings() map[string]string {
 // upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait briefly.
 func upkeepSettings() map[string]string {
 	s := sessionSettings()
-	s["application_name"] = "clockd upkeep"
+	s[applicationName] = "clockd upkeep"
 	s["lock_timeout"] = millis(upkeepLockWait)
 	return s
 }
@@ -171,14 +152,14 @@ func upkeepSettings() map[string]string {
 // listenSettings returns the settings of the session that receives notifications.
 func listenSettings() map[string]string {
 	s := sessionSettings()
-	s["application_name"] = "clockd listen"
+	s[applicationName] = "clockd listen"
 	return s
 }
 
 // migrateSettings returns the settings of the migrating session. It has no timeouts: it waits for other sessions, and its statements may be
 // slow.
 func migrateSettings() map[string]string {
-	return map[string]string{"application_name": "clockd migrate"}
+	return map[string]string{applicationName: "clockd migrate"}
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

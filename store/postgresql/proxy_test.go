@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// proxy forwards connections between a store and its server. It counts round trips, cuts connections and keeps back cancel requests.
+// proxy forwards connections between a store and its server. It counts round trips, cuts connections, keeps back cancel requests and changes
+// settings.
 type proxy struct {
 	url string
 
@@ -20,6 +21,7 @@ type proxy struct {
 	passOn bool   // whether the server still receives those bytes
 
 	keepsCancels bool // whether requests to cancel a statement never reach the server
+	localizes    bool // whether a set_config of a session is one of a transaction
 }
 
 // cancelRequest is how a connection begins that cancels a statement: its length and its code.
@@ -70,6 +72,9 @@ func (p *proxy) serve(client net.Conn, address string) {
 	p.copy(server, client, func(said []byte) (last, forward bool) {
 		if p.keepsCancels && bytes.HasPrefix(said, cancelRequest) {
 			return true, false
+		}
+		if p.localizes {
+			copy(said, bytes.ReplaceAll(said, []byte(", false)"), []byte(", true )")))
 		}
 		if !clientSpokeLast {
 			p.trips++

@@ -4,54 +4,139 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/clockd/clockd/store/engine"
 )
 
-// transactionLimit is the setting that ends the transaction of a stopped node. Its value also shows whether a session got its settings at
-// all.
-const transactionLimit = "idle_in_transaction_session_timeout"
+// Settings with a meaning of their own.
+const (
+	// applicationName is the setting that travels in the startup message, where the server's log also has it. PgBouncer passes it on.
+	applicationName = "application_name"
+	// transactionLimit is the setting that ends the transaction of a stopped node. Its value also shows whether a session has its settings
+	// at all.
+	transactionLimit = "idle_in_transaction_session_timeout"
+)
 
-// errPooler refuses a connection without its settings. Such a session guarantees neither plans that read indexes alone nor locks that end
+// errSettings refuses a connection without its settings. Such a session guarantees neither plans that read indexes alone nor locks that end
 // with their node.
-var errPooler = errors.New("the session does not have the settings that it was opened with: a pooler (like PgBouncer with " +
-	"ignore_startup_parameters) drops them. Connect to PostgreSQL itself; clockd pools its connections")
+var errSettings = errors.New("the session does not keep its settings: a pooler or a proxy drops them. Use a pooler with session pooling, " +
+	"or PostgreSQL itself")
 
 // setupLimit bounds each step that follows the dial of a new connection. The set-up goes on when the caller leaves.
 const setupLimit = 8 * time.Second
 
-// prepareOnConnect makes new connections run prepare, after they have checked their settings.
-func prepareOnConnect(p *pgxpool.Config, prepare func(context.Context, *pgx.Conn) error) {
-	check := p.AfterConnect
-	p.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := check(ctx, conn); err != nil {
-			return err
+// session is what a new connection sets and checks. Startup parameters would save the statement, but PgBouncer refuses a connection with a
+// startup parameter that it does not know.
+type session struct {
+	set      string   // statement that sets the settings; "" without settings
+	args     [][]byte // names and values of the settings, as set has them
+	limit    string   // value of transactionLimit; "" if this package does not set it
+	writable bool     // whether the server must take writes
+}
+
+// prepareSession makes new connections of the configuration set and check the settings. A value in the URL wins. If a check fails and the URL
+// has several hosts, pgx tries the next host.
+func prepareSession(c *pgconn.Config, settings map[string]string) {
+	s := newSession(c.RuntimeParams, settings)
+	attributes := c.ValidateConnect // checks target_session_attrs; nil if the URL does not have it
+	s.writable = attributes == nil
+	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if attributes != nil {
+			if err := attributes(ctx, conn); err != nil {
+				return err
+			}
 		}
-		ctx, cancel := context.WithTimeout(ctx, setupLimit)
-		defer cancel()
-		return prepare(ctx, conn)
+		return s.prepare(ctx, conn)
 	}
 }
 
-// checkSettings returns a check of a new connection. The check fails if a pooler between client and server drops the connection's settings.
-func checkSettings(asked map[string]string) func(context.Context, *pgx.Conn) error {
-	want, given := asked[transactionLimit]
-	return func(ctx context.Context, conn *pgx.Conn) error {
-		if !given || conn.Config().RuntimeParams[transactionLimit] != want { // the URL sets another value
-			return nil
+// newSession moves the settings from the startup parameters, which the URL may contain, to the session.
+func newSession(startup, settings map[string]string) *session {
+	s := &session{limit: settings[transactionLimit]}
+	var calls []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		value, given := startup[name]
+		if !given {
+			value = settings[name]
 		}
+		if name == applicationName {
+			startup[name] = value
+			continue
+		}
+		delete(startup, name)
+		if name == transactionLimit && given {
+			s.limit = "" // the URL's value may have another unit than the server's answer
+		}
+		s.args = append(s.args, []byte(name), []byte(value))
+		calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(s.args)-1, len(s.args)))
+	}
+	if len(calls) > 0 {
+		s.set = "SELECT " + strings.Join(calls, ", ")
+	}
+	return s
+}
+
+// readSession reads, in another transaction than the statement that sets the settings, what the session has got.
+const readSession = "SELECT current_setting('transaction_read_only'), (SELECT setting FROM pg_settings WHERE name = '" + transactionLimit + "')"
+
+// prepare sets and checks the settings in one round trip. It returns engine.ErrReadOnly if the server refuses writes: a standby, or a server
+// with read-only transactions by default.
+func (s *session) prepare(ctx context.Context, conn *pgconn.PgConn) error {
+	p := conn.StartPipeline(ctx)
+	if s.set != "" {
+		p.SendQueryParams(s.set, s.args, nil, nil, nil)
+		p.SendPipelineSync()
+	}
+	p.SendQueryParams(readSession, nil, nil, nil, nil)
+	row, err := lastRow(p)
+	switch {
+	case err != nil:
+		return fmt.Errorf("prepare the session: %w", err)
+	case s.writable && string(row[0]) == "on":
+		return engine.ErrReadOnly
+	case s.limit != "" && string(row[1]) != s.limit:
+		return errSettings
+	}
+	return nil
+}
+
+// lastRow sends the pipeline, ends it, and returns the only row of its last statement.
+func lastRow(p *pgconn.Pipeline) (row [][]byte, err error) {
+	err = p.Sync()
+	for err == nil {
+		var results any
+		if results, err = p.GetResults(); err != nil || results == nil {
+			break
+		}
+		if reader, is := results.(*pgconn.ResultReader); is {
+			result := reader.Read()
+			if err = result.Err; err == nil && len(result.Rows) == 1 {
+				row = result.Rows[0]
+			}
+		}
+	}
+	if closed := p.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && row == nil {
+		err = errors.New("the server returns no settings")
+	}
+	return row, err
+}
+
+// prepareOnConnect makes new connections run prepare, after they have checked their settings.
+func prepareOnConnect(p *pgxpool.Config, prepare func(context.Context, *pgx.Conn) error) {
+	p.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, setupLimit)
 		defer cancel()
-		var got string
-		row := conn.QueryRow(ctx, "SELECT setting FROM pg_settings WHERE name = $1", pgx.QueryExecModeSimpleProtocol, transactionLimit)
-		if err := row.Scan(&got); err != nil {
-			return fmt.Errorf("read the session's settings: %w", err)
-		}
-		if got != want {
-			return errPooler
-		}
-		return nil
+		return prepare(ctx, conn)
 	}
 }

@@ -1,8 +1,10 @@
 package postgresql
 
 import (
+	"errors"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -12,9 +14,9 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// pooler starts a proxy that drops the settings in the startup message, as PgBouncer does with ignore_startup_parameters. It returns the
-// proxy's address.
-func pooler(t *testing.T, server string) string {
+// startupDropper starts a proxy that drops the settings in the startup message, as PgBouncer does with ignore_startup_parameters. It returns
+// the proxy's address.
+func startupDropper(t *testing.T, server string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err, "listen")
@@ -62,10 +64,57 @@ func serveWithoutSettings(client net.Conn, server string) {
 	_ = upstream.Close()
 }
 
-func TestPoolerThatDropsSettingsIsRefused(t *testing.T) {
+// TestSessionsHaveTheirSettingsWithoutStartupParameters connects through a proxy that drops them.
+func TestSessionsHaveTheirSettingsWithoutStartupParameters(t *testing.T) {
 	u := migratedURL(t)
-	s := openStore(t, storetest.WithAddress(t, u, pooler(t, storetest.ServerAddress(t, u))))
-	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "PgBouncer") {
+	s := openChecked(t, storetest.WithAddress(t, u, startupDropper(t, storetest.ServerAddress(t, u))))
+	for i, p := range s.d.pools() {
+		var idle, scan string
+		ok(t, p.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan')").Scan(&idle, &scan),
+			"read the settings")
+		if idle != "5s" || scan != "off" {
+			t.Errorf("pool %d: %s %s", i, idle, scan)
+		}
+	}
+}
+
+// TestSessionThatDropsItsSettingsIsRefused connects through a proxy that bounds each set_config to its transaction.
+func TestSessionThatDropsItsSettingsIsRefused(t *testing.T) {
+	p := newProxy(t, migratedURL(t))
+	p.localizes = true
+	s := openStore(t, p.url)
+	if _, err := s.Durability(t.Context()); !errors.Is(err, errSettings) {
 		t.Errorf("a session without its settings is used: %v", err)
+	}
+}
+
+// TestSettingsOfTheURLWin has settings of the store and another setting in the URL.
+func TestSettingsOfTheURLWin(t *testing.T) {
+	u, err := url.Parse(serverURL())
+	ok(t, err, "parse CLOCKD_TEST_POSTGRES_URL")
+	cfg := DefaultConfig()
+	cfg.URL = databaseURL(t, strings.TrimPrefix(u.Path, "/"), transactionLimit, "7min", "enable_seqscan", "on", applicationName, "mine", "work_mem", "5MB")
+	d, err := newDriver(cfg, Deps{}.Logger())
+	ok(t, err, "new driver")
+	t.Cleanup(func() { _ = d.Close() })
+	var got string
+	ok(t, d.upkeep.QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'),
+		current_setting('application_name'), current_setting('work_mem'), current_setting('lock_timeout'))`).Scan(&got), "read the settings")
+	if want := "7min on mine 5MB 1s"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestConnectionIsSetUpInTwoRoundTrips counts the startup, and the statements that set and check the settings.
+func TestConnectionIsSetUpInTwoRoundTrips(t *testing.T) {
+	p := newProxy(t, migratedURL(t))
+	s := openStore(t, p.url)
+	trips := p.count(func() {
+		conn, err := s.d.pool.Acquire(t.Context())
+		ok(t, err, "acquire")
+		conn.Release()
+	})
+	if trips != 2 {
+		t.Errorf("%d round trips", trips)
 	}
 }
