@@ -21,6 +21,9 @@
 //
 // A fresh row has not changed since a set inserted it, and no transaction holds it. A fresh row needs no separate lock and judgment.
 //
+// A new connection sets and checks its settings in one round trip after the startup (session). They are no startup parameters, because
+// PgBouncer refuses the parameters that it does not know.
+//
 // Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that was planned while the
 // table was small would otherwise read the whole table until the next analyze.
 //
@@ -45,5 +48,8 @@
 //	process stopped between two    nothing notices it before PostgreSQL 17, which has     the process continues, or is killed
 //	statements of one round trip   a transaction_timeout
 //	listening connection dies      Listen ends; after 10 s if the host vanished           the caller listens again; the sweep finds the alarms
+//	pooler shares sessions         Check and Migrate compare four connections and refuse  an operator chooses session pooling
+//	pooler or proxy drops the      each new connection checks one setting and is          an operator connects to the server itself
+//	session's settings             refused
 //	old snapshot held elsewhere    dead entries stay at the head of the due index         an operator watches the oldest xmin
 package postgresql

@@ -21,6 +21,7 @@ const (
 	codeNotSupported     = "0A000" // a migration changed the table of a prepared statement; pgx prepares it again
 	codeUndefinedTable   = "42P01"
 	codeKeyExists        = "23505"
+	codeProtocol         = "08P01" // a pooler with statement pooling refuses BEGIN
 )
 
 // severityError is the severity of an error that ended the transaction, but not the session.
@@ -55,6 +56,9 @@ var passing = []string{"08", "28", "3D", "25", "40", "53", "55", "57", "58"}
 
 // classify returns the class of an error.
 func classify(err error) engine.Class {
+	if errors.Is(err, errSharedSessions) {
+		return engine.Refused
+	}
 	p, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {
 		return engine.Unavailable

@@ -3,6 +3,7 @@ package postgresql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -27,8 +28,12 @@ func Migrations() fs.FS {
 // Migrations returns the migration files of this engine.
 func (d *Driver) Migrations() fs.FS { return Migrations() }
 
-// OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction.
-func (d *Driver) OpenMigration(context.Context) (*engine.MigrationSession, error) {
+// OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction. With shared sessions, another
+// client would get the session with the lock of the migration.
+func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, error) {
+	if err := d.refuseSharedSessions(ctx); err != nil {
+		return nil, err
+	}
 	pool, err := d.cfg.pool(1, migrateSettings())
 	if err != nil {
 		return nil, err
@@ -72,8 +77,14 @@ func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	})
 }
 
-// Identify reads the server's version (ReadVersion).
+// Identify reads the server's version (ReadVersion). It refuses a pooler that shares sessions.
 func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
+	switch err := d.refuseSharedSessions(ctx); {
+	case errors.Is(err, errSharedSessions):
+		return engine.Server{Unfit: err}, nil
+	case err != nil:
+		return engine.Server{}, err
+	}
 	version, err := d.q.ReadVersion(ctx, d.upkeep)
 	return engine.Server{Name: "postgresql " + version}, err
 }

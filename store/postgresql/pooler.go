@@ -1,0 +1,126 @@
+package postgresql
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errSharedSessions refuses a pooler that gives a connection another session for each transaction or statement. There, settings, LISTEN, the
+// lock of a migration and prepared statements belong to nobody.
+var errSharedSessions = errors.New("the database URL leads to a pooler that shares sessions (transaction or statement pooling): " +
+	"use session pooling or the server itself")
+
+// The search for shared sessions. Two connections, compared once, miss a shared session in 5 to 10 % of the attempts while other clients use
+// the pooler. A pooler with server_round_robin gives connections that ask in the same order the same sessions again.
+const comparedConns = 4
+
+// comparedOrders are the orders in which the connections ask for their sessions.
+var comparedOrders = [][comparedConns]int{{3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}}
+
+// The statements that tell sessions apart. A session is a process of one server, and carries the mark that its connection has set. A server
+// alone could not tell: a pooler may set what a connection has set again in the connection's next session.
+const (
+	// sqlSession identifies the process. Servers behind a proxy may have processes with the same number.
+	sqlSession  = "concat(pg_backend_pid(), ' since ', extract(epoch FROM pg_postmaster_start_time()))"
+	sqlSetMark  = "SELECT " + sqlSession + ", set_config('clockd.session', $1, false)"
+	sqlReadMark = "SELECT " + sqlSession + ", current_setting('clockd.session', true)"
+)
+
+// refuseSharedSessions returns errSharedSessions if connections of the URL share sessions.
+func (d *Driver) refuseSharedSessions(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	conns, err := d.openBare(ctx)
+	defer func() {
+		ctx, cancel := cleanupContext(ctx)
+		defer cancel()
+		for _, c := range conns {
+			if c != nil {
+				_ = c.Close(ctx)
+			}
+		}
+	}()
+	if err != nil {
+		return fmt.Errorf("open %d connections at once: %w", comparedConns, err)
+	}
+	if err := compareSessions(ctx, conns); err != nil {
+		return err
+	}
+	return allowsTransactions(ctx, conns[0])
+}
+
+// openBare opens connections without settings, all at once. The caller closes them, also after an error; then some are nil.
+func (d *Driver) openBare(ctx context.Context) (conns [comparedConns]*pgconn.PgConn, err error) {
+	pool, err := d.cfg.pool(1, map[string]string{applicationName: "clockd check"})
+	if err != nil {
+		return conns, err
+	}
+	var errs [comparedConns]error
+	var opening sync.WaitGroup
+	for i := range conns {
+		opening.Go(func() { conns[i], errs[i] = pgconn.ConnectConfig(ctx, &pool.ConnConfig.Config) })
+	}
+	opening.Wait()
+	for _, err := range errs {
+		if err != nil { // the others are mostly the same
+			return conns, err
+		}
+	}
+	return conns, nil
+}
+
+// compareSessions marks the session of each connection, and looks whether each connection keeps its session and its mark.
+func compareSessions(ctx context.Context, conns [comparedConns]*pgconn.PgConn) error {
+	var sessions, marks [comparedConns]string
+	seen := map[string]bool{}
+	for i, c := range conns {
+		var err error
+		if sessions[i], marks[i], err = askSession(ctx, c, sqlSetMark, []byte(rand.Text())); err != nil {
+			return err
+		}
+		if seen[sessions[i]] {
+			return errSharedSessions
+		}
+		seen[sessions[i]] = true
+	}
+	for _, order := range comparedOrders {
+		for _, i := range order {
+			session, mark, err := askSession(ctx, conns[i], sqlReadMark)
+			if err != nil {
+				return err
+			}
+			if session != sessions[i] || mark != marks[i] {
+				return errSharedSessions
+			}
+		}
+	}
+	return nil
+}
+
+// askSession runs a statement that returns a session and its mark.
+func askSession(ctx context.Context, c *pgconn.PgConn, sql string, args ...[]byte) (session, mark string, err error) {
+	result := c.ExecParams(ctx, sql, args, nil, nil, nil).Read()
+	if result.Err != nil {
+		return "", "", fmt.Errorf("identify the session: %w", result.Err)
+	}
+	return string(result.Rows[0][0]), string(result.Rows[0][1]), nil
+}
+
+// allowsTransactions returns errSharedSessions if a pooler refuses BEGIN, as PgBouncer does with statement pooling.
+func allowsTransactions(ctx context.Context, c *pgconn.PgConn) error {
+	for _, sql := range []string{sqlBegin, sqlRollback} {
+		_, err := c.Exec(ctx, sql).ReadAll()
+		if hasCode(err, codeProtocol) {
+			return errSharedSessions
+		}
+		if err != nil {
+			return fmt.Errorf("begin a transaction: %w", err)
+		}
+	}
+	return nil
+}
