@@ -70,8 +70,9 @@ type migrateLock struct {
 	conn *sql.Conn // holds the lock
 }
 
-// lockName is an SQL expression for the lock's name. Locks belong to the whole server, so the name contains the database.
-const lockName = "CONCAT('clockd.migrate.', MD5(DATABASE()))"
+// lockName is an SQL expression for the lock's name. Locks belong to the whole server, so the name contains the database. It has 47 bytes, and
+// may have 64. MySQL 9.7 has no function MD5.
+const lockName = "CONCAT('clockd.migrate.', LEFT(SHA2(DATABASE(), 256), 32))"
 
 // SessionLock waits for the lock until ctx ends.
 func (l *migrateLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
