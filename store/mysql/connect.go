@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -44,55 +45,85 @@ type connector struct {
 	session    []string // further statements that prepare the session
 }
 
+// sessionConn is a connection that runs statements without preparing them.
+type sessionConn interface {
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
 // Connect dials and prepares the session.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	session, ok := conn.(driver.ExecerContext)
+	session, ok := conn.(sessionConn)
 	if !ok {
-		return nil, errors.Join(errors.New("the driver's connection cannot execute"), conn.Close())
+		return nil, errors.Join(errors.New("the driver's connection cannot execute and query"), conn.Close())
 	}
-	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
-	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {
-		if _, err = session.ExecContext(ctx, statement, nil); err != nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("prepare the session: %w", err)
-		}
-	}
-	if err := writable(ctx, conn); err != nil {
+	if err := c.prepare(ctx, session); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// readOnlyVariables reads the variables that a replica sets. They also show a replica to users who may write there. The server decides
-// which of the variables exist.
-const readOnlyVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only')"
-
-// writable returns engine.ErrReadOnly if the server refuses writes.
-func writable(ctx context.Context, conn driver.Conn) error {
-	session, ok := conn.(driver.QueryerContext)
-	if !ok {
-		return errors.New("the driver's connection cannot query")
+// prepare prepares the session. It returns engine.ErrReadOnly if the server refuses writes.
+func (c connector) prepare(ctx context.Context, session sessionConn) error {
+	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
+	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {
+		if _, err := session.ExecContext(ctx, statement, nil); err != nil {
+			return fmt.Errorf("prepare the session: %w", err)
+		}
 	}
-	rows, err := session.QueryContext(ctx, readOnlyVariables, nil)
+	variables, err := readVariables(ctx, session)
 	if err != nil {
-		return fmt.Errorf("check whether the server is read-only: %w", err)
+		return fmt.Errorf("read the session's variables: %w", err)
+	}
+	if isOn(variables[snapshotIsolation]) {
+		if _, err := session.ExecContext(ctx, "SET SESSION "+snapshotIsolation+" = OFF", nil); err != nil {
+			return fmt.Errorf("prepare the session: %w", err)
+		}
+	}
+	return writable(variables)
+}
+
+// snapshotIsolation is a variable of MariaDB, from 10.6.18, 10.11.8 and 11.4.2. From 11.6.2 it is on by default. A locking read, also with
+// SKIP LOCKED, would then fail at a row that has changed since the statement began. An UPDATE that reads a whole table, as RenewLeases and
+// YieldAllShards do, would wait for locked rows that do not match. No version comment fits all these versions.
+const snapshotIsolation = "innodb_snapshot_isolation"
+
+// replicaVariables are the variables that a replica sets. They also show a replica to users who may write there.
+var replicaVariables = []string{"read_only", "super_read_only", "innodb_read_only"}
+
+// readVariables reads snapshotIsolation and replicaVariables. The result has only the variables that exist on the server.
+func readVariables(ctx context.Context, session driver.QueryerContext) (map[string]string, error) {
+	names := strings.Join(append([]string{snapshotIsolation}, replicaVariables...), "', '")
+	rows, err := session.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('"+names+"')", nil)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
+	variables := make(map[string]string)
 	for row := make([]driver.Value, 2); ; {
 		switch err := rows.Next(row); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return variables, nil
 		case err != nil:
-			return fmt.Errorf("check whether the server is read-only: %w", err)
-		case !slices.Contains([]string{"OFF", "0"}, fmt.Sprintf("%s", row[1])):
-			return fmt.Errorf("%w: %s is %s", engine.ErrReadOnly, row[0], row[1])
+			return nil, err
+		}
+		variables[asText(row[0])] = asText(row[1])
+	}
+}
+
+// writable returns engine.ErrReadOnly if the variables are of a server that refuses writes.
+func writable(variables map[string]string) error {
+	for _, name := range replicaVariables {
+		if value, has := variables[name]; has && !slices.Contains([]string{"OFF", "0"}, value) {
+			return fmt.Errorf("%w: %s is %s", engine.ErrReadOnly, name, value)
 		}
 	}
+	return nil
 }
 
 // open returns a pool that keeps up to size connections. Without autocommit every statement runs in a transaction, which the first statement

@@ -30,7 +30,7 @@
 //
 // # Invariants
 //
-//  1. Every session is READ COMMITTED, whatever the server's default.
+//  1. Every session is READ COMMITTED, without innodb_snapshot_isolation, whatever the server's defaults.
 //  2. The conditional UPDATE decides a claim (TakeHeld, TakeTwoPhase, TakeOnce). LockDue before it only avoids waiting. Nothing depends on
 //     SKIP LOCKED, which some relatives of MySQL accept and ignore. LockDue also reads the content of the ring. On such a server the content
 //     may be older than the UPDATE; if the UPDATE meets fewer rows than were locked, the claim begins again.

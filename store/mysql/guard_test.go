@@ -30,6 +30,24 @@ func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	}
 }
 
+// TestSessionsTurnSnapshotIsolationOff sets the variable in the URL, because it is not on by default in every version. Some servers do not have
+// the variable.
+func TestSessionsTurnSnapshotIsolationOff(t *testing.T) {
+	u := newURL(t)
+	has, err := openStore(t, u).d.variables(t.Context(), "SHOW VARIABLES LIKE '"+snapshotIsolation+"'")
+	ok(t, err, "read the variable")
+	if len(has) > 0 {
+		u += "&" + snapshotIsolation + "=ON"
+	}
+	for i, p := range openStore(t, u).d.pools() {
+		var name, value string
+		err := p.QueryRowContext(t.Context(), "SHOW VARIABLES WHERE Variable_name = '"+snapshotIsolation+"' AND Value <> 'OFF'").Scan(&name, &value)
+		if !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("pool %d: %s is %s, %v", i, name, value, err)
+		}
+	}
+}
+
 // TestWriteAndRingSessionsHoldNoIdleTransaction checks sessions without autocommit between writes and claims. The server would end a
 // transaction that stayed open there.
 func TestWriteAndRingSessionsHoldNoIdleTransaction(t *testing.T) {

@@ -171,6 +171,22 @@ func testTakeLocked(t *testing.T, f *fixture) {
 	same(t, "leases of a", shardsLeasedBy(f.cluster(), "a"), []int{1, 3})
 }
 
+// testLeasesBesideUncommittedShard renews and frees leases while another transaction has taken a shard, and has not committed yet.
+func testLeasesBesideUncommittedShard(t *testing.T, f *fixture) {
+	a := node("a", t0+3000)
+	same(t, "taken", f.take(a, t0, 1, 3), []int{1, 3})
+	tx, err := f.db.SQL.BeginTx(t.Context(), nil)
+	ok(t, err, "begin")
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.ExecContext(t.Context(), "UPDATE shard SET incarnation = 'b', expires = 1 WHERE shard = 2")
+	ok(t, err, "take a shard")
+	a.Expires = t0 + 6000
+	f.attend(a, t0)
+	f.wantLeases(leaseOf(a, 1, 1), leaseOf(a, 3, 1))
+	ok(t, f.Leave(t.Context(), "a"), "leave")
+	f.wantLeases(store.Lease{Shard: 1, Epoch: 1}, store.Lease{Shard: 3, Epoch: 1})
+}
+
 func shardsLeasedBy(c store.Cluster, incarnation string) (shards []int) {
 	for _, l := range c.Leases {
 		if l.Incarnation == incarnation {

@@ -91,6 +91,7 @@ func cases() []testCase {
 		{name: "take gives free and expired shards", plain: testTake},
 		{name: "racing takes give each shard once", plain: testTakeRace},
 		{name: "take skips locked shards", needs: locksRows, plain: testTakeLocked},
+		{name: "leases do not wait for an uncommitted shard", needs: locksRows, plain: testLeasesBesideUncommittedShard},
 		{name: "yield frees own shards only", plain: testYield},
 		{name: "leave frees all shards of the node", plain: testLeave},
 		{name: "many nodes do not delay each other", plain: testManyNodesAtOnce},
