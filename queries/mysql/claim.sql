@@ -72,6 +72,14 @@ WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
        OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
           IN (sqlc.arg(versions)));
 
+-- name: ListLost :many
+-- Lists the rows that have changed since TakeTwoPhase. It reads without a lock. ConfirmAlarms would wait for such a row if another
+-- transaction locks it.
+-- Index: primary key. Rows: usually none.
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (sqlc.slice(ids)) AND (state <> 2 OR rung_at IS NOT NULL OR next_try_time <> CAST(sqlc.arg(claim_end) AS SIGNED))
+ORDER BY id;
+
 -- name: ConfirmAlarms :execrows
 -- Writes clock.ConfirmedRow to the rows of a two-phase claim that have not changed since TakeTwoPhase.
 -- Index: primary key. Rows: a batch of rings.
@@ -84,7 +92,7 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND next_try
 
 -- name: LockOnce :many
 -- Locks the rows that have not changed since TakeOnce, in the order of id. A settlement may leave a row rung and in doubt, and then only
--- its update_time shows that the row is settled.
+-- its update_time shows that the row is settled. The settlement first reads these rows without the lock (settle.go).
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 3 AND in_doubt = 1 AND claim_id = sqlc.arg(claim_id) AND update_time = sqlc.arg(update_time)
@@ -93,7 +101,7 @@ FOR UPDATE;
 
 -- name: LockAwaited :many
 -- Locks the rows of awaited rings that have not changed since their settlement, in the order of id. No other write leaves a row scheduled and
--- in doubt with this update_time.
+-- in doubt with this update_time. The settlement first reads these rows without the lock.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 1 AND in_doubt = 1 AND update_time = sqlc.arg(update_time)
@@ -101,7 +109,7 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: LockTwoPhase :many
--- Locks the rows that have not changed since TakeTwoPhase, in the order of id.
+-- Locks the rows that have not changed since TakeTwoPhase, in the order of id. The settlement first reads these rows without the lock.
 -- Index: primary key. Rows: a batch of rings.
 SELECT id FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND rung_at IS NULL AND next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED)

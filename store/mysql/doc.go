@@ -16,8 +16,8 @@
 //	a batch of rings, all confirmed            3   lock, UPDATE; 5 if some earlier rings were not acknowledged;
 //	                                               one more if payloads are longer than 4 KiB
 //	a batch of rings, some not confirmed       6   lock, UPDATE, UPDATE, INSERT of attempts, search for excess attempts
-//	a two-phase batch, all confirmed           5   before delivery: lock, UPDATE, COMMIT; after: one UPDATE for each generation
-//	a batch that rings at most once            6   before delivery: lock, UPDATE, COMMIT; after: lock, UPDATE
+//	a two-phase batch, all confirmed           6   before delivery: lock, UPDATE, COMMIT; after: read, one UPDATE for each generation
+//	a batch that rings at most once            7   before delivery: lock, UPDATE, COMMIT; after: read, lock, UPDATE
 //	due alarms of all shards                   1
 //
 // A group of sets is inserted as if all its keys were new: all or nothing, because the server does not tell which keys exist. A refused
@@ -38,6 +38,8 @@
 //  4. Due, finished and listed rows are found without locks. Rows are locked by primary key or by alarm_key only, so that no lock on an
 //     entry of alarm_due delays a write that moves the entry. FORCE INDEX and STRAIGHT_JOIN enforce this. Without them the server would read a
 //     small table whole, or read purged rows by alarm_due, and wait for unrelated rows.
+//     A statement that locks by primary key waits for each locked row of its list, also if the row does not match. So the settlement of a
+//     committed claim first reads, without locks, which rows the claim still has, and locks only these.
 //  5. Ids are locked in ascending order, and so are keys. A deadlock that happens all the same is replayed.
 //  6. A failed COMMIT is unconfirmed, unless the server itself says that it rolled back.
 //  7. Text is compared byte for byte, but padded with blanks. Business ids do not end with blanks; prefixes may (ListAlarms).

@@ -89,12 +89,24 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
+		{"settle: read once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.LockOnce(ctx, withoutLock{db}, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
+			return err
+		}, "PRIMARY", false, len(ids)},
 		{"settle: lock awaited", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.LockAwaited(ctx, db, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: payloads", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListPayloads(ctx, db, ids)
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"settle: lock two-phase", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.LockTwoPhase(ctx, db, dbsqlc.LockTwoPhaseParams{Ids: ids, ClaimEnd: planEnd})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"settle: lost", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.ListLost(ctx, db, dbsqlc.ListLostParams{Ids: ids, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: finish", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

@@ -2,8 +2,10 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -20,16 +22,25 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return &claimTx{tx: t, d: d, request: r, committed: true}, nil
 }
 
-// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms). It takes a statement for each generation; a batch has few of them.
+// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms), a statement for each generation; a batch has few of them. An
+// UPDATE by primary key waits for locked rows, also if they do not match. So Confirm leaves out the rows that the claim has lost (ListLost).
 func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
+	claimEnd := int64(t.request.ClaimEnd())
+	lost, err := t.d.q.ListLost(ctx, t, dbsqlc.ListLostParams{
+		Ids: engine.Column(rings, func(r *clock.Ring) int64 { return r.AlarmID }), ClaimEnd: claimEnd,
+	})
+	if err != nil {
+		return err
+	}
 	ids := make(map[int64][]int64) // alarm ids by generation
 	for i := range rings {
-		r := &rings[i]
-		ids[r.Generation] = append(ids[r.Generation], r.AlarmID)
+		if r := &rings[i]; !slices.Contains(lost, r.AlarmID) {
+			ids[r.Generation] = append(ids[r.Generation], r.AlarmID)
+		}
 	}
 	for _, generation := range slices.Sorted(maps.Keys(ids)) {
 		_, err := t.d.q.ConfirmAlarms(ctx, t, dbsqlc.ConfirmAlarmsParams{
-			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: int64(t.request.ClaimEnd()),
+			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: claimEnd,
 		})
 		if err != nil {
 			return err
@@ -38,11 +49,11 @@ func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	return nil
 }
 
-// Settle writes the changed rows, and the attempts. Of a two-phase claim it first locks the rows that are still as the claim left them.
-// Other rows were claimed again after the claim's end, or set again.
+// Settle writes the changed rows, and the attempts. Of a committed claim it first locks the rows that are still as the claim left them
+// (lockClaimed). Other rows were claimed again after the claim's end, or set again.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	if t.committed {
-		unchanged, err := t.lockUnchanged(ctx, settled)
+		unchanged, err := t.lockClaimed(ctx, settled)
 		if err != nil {
 			return err
 		}
@@ -52,25 +63,44 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 	return t.d.settle(ctx, t.tx, without(settled, (*store.Settlement).Unchanged), attempts)
 }
 
-// lockUnchanged locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids (LockOnce,
-// LockTwoPhase, LockAwaited).
-func (t *claimTx) lockUnchanged(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
-	ids := engine.Column(settled, func(s *store.Settlement) int64 { return s.ID })
-	var found []int64
-	var err error
-	switch claimed := &settled[0].Claimed; claimed.State {
-	case clock.Rung:
-		found, err = t.d.q.LockOnce(ctx, t, dbsqlc.LockOnceParams{Ids: ids, ClaimID: claimed.ClaimID, UpdateTime: int64(claimed.UpdateTime)})
-	case clock.Scheduled:
-		found, err = t.d.q.LockAwaited(ctx, t, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: int64(claimed.UpdateTime)})
-	default:
-		found, err = t.d.q.LockTwoPhase(ctx, t, dbsqlc.LockTwoPhaseParams{Ids: ids, ClaimEnd: int64(t.request.ClaimEnd())})
+// lockClaimed locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids. A locking read
+// waits for locked rows, also if they do not match. So lockClaimed first reads without locks, and then locks only the rows that match.
+func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
+	row := &settled[0].Claimed
+	found, err := t.stillClaimed(ctx, withoutLock{t}, row, engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
+	if err == nil && len(found) > 0 {
+		found, err = t.stillClaimed(ctx, t, row, found)
 	}
 	unchanged := make(map[int64]bool, len(found))
 	for _, id := range found {
 		unchanged[id] = true
 	}
 	return unchanged, err
+}
+
+// stillClaimed returns the ids of the rows that are still as the claim or its last settlement left them (LockOnce, LockTwoPhase, LockAwaited).
+// It locks these rows, unless db is withoutLock. row is the row that the claim or the settlement wrote.
+func (t *claimTx) stillClaimed(ctx context.Context, db dbsqlc.DBTX, row *clock.RingRow, ids []int64) ([]int64, error) {
+	switch row.State {
+	case clock.Rung:
+		return t.d.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: row.ClaimID, UpdateTime: int64(row.UpdateTime)})
+	case clock.Scheduled:
+		return t.d.q.LockAwaited(ctx, db, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: int64(row.UpdateTime)})
+	default:
+		return t.d.q.LockTwoPhase(ctx, db, dbsqlc.LockTwoPhaseParams{Ids: ids, ClaimEnd: int64(t.request.ClaimEnd())})
+	}
+}
+
+// withoutLock is a DBTX that runs a locking read as a plain read of the committed rows.
+type withoutLock struct{ dbsqlc.DBTX }
+
+// QueryContext runs the statement without its locking clause.
+func (w withoutLock) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	plain, locks := strings.CutSuffix(query, "\nFOR UPDATE\n")
+	if !locks {
+		panic("mysql: no locking clause at the end of " + query)
+	}
+	return w.DBTX.QueryContext(ctx, plain, args...)
 }
 
 // without returns the settlements except those that match.

@@ -72,6 +72,7 @@ func cases() []testCase {
 		{name: "a repeated settlement changes nothing", claims: testSettledTwice},
 		{name: "late outcomes are written like outcomes in time", claims: testLateReplies},
 		{name: "late outcomes change no row that has changed", claims: testLateRepliesChangeNoOtherRow},
+		{name: "a settlement does not wait for lost rows", plain: testSettleBesideHeldRow},
 		{name: "an old at-most-once ring changes no new generation", claims: testAtMostOnceSetAgain},
 		{name: "alarms in doubt outlive the retention", claims: testAtMostOncePurge},
 		{name: "due pages hold each row once and in order", plain: testDue},

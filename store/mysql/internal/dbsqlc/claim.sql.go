@@ -174,6 +174,54 @@ func (q *Queries) KillUnreadable(ctx context.Context, db DBTX, arg KillUnreadabl
 	return result.RowsAffected()
 }
 
+const ListLost = `-- name: ListLost :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (/*SLICE:ids*/?) AND (state <> 2 OR rung_at IS NOT NULL OR next_try_time <> CAST(? AS SIGNED))
+ORDER BY id
+`
+
+type ListLostParams struct {
+	Ids      []int64
+	ClaimEnd int64
+}
+
+// Lists the rows that have changed since TakeTwoPhase. It reads without a lock. ConfirmAlarms would wait for such a row if another
+// transaction locks it.
+// Index: primary key. Rows: usually none.
+func (q *Queries) ListLost(ctx context.Context, db DBTX, arg ListLostParams) ([]int64, error) {
+	query := ListLost
+	var queryParams []interface{}
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.ClaimEnd)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListPayloads = `-- name: ListPayloads :many
 SELECT id, payload FROM alarm FORCE INDEX (PRIMARY) WHERE id IN (/*SLICE:ids*/?) ORDER BY id
 `
@@ -231,7 +279,7 @@ type LockAwaitedParams struct {
 }
 
 // Locks the rows of awaited rings that have not changed since their settlement, in the order of id. No other write leaves a row scheduled and
-// in doubt with this update_time.
+// in doubt with this update_time. The settlement first reads these rows without the lock.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockAwaited(ctx context.Context, db DBTX, arg LockAwaitedParams) ([]int64, error) {
 	query := LockAwaited
@@ -344,7 +392,7 @@ type LockOnceParams struct {
 }
 
 // Locks the rows that have not changed since TakeOnce, in the order of id. A settlement may leave a row rung and in doubt, and then only
-// its update_time shows that the row is settled.
+// its update_time shows that the row is settled. The settlement first reads these rows without the lock (settle.go).
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockOnce(ctx context.Context, db DBTX, arg LockOnceParams) ([]int64, error) {
 	query := LockOnce
@@ -393,7 +441,7 @@ type LockTwoPhaseParams struct {
 	ClaimEnd int64
 }
 
-// Locks the rows that have not changed since TakeTwoPhase, in the order of id.
+// Locks the rows that have not changed since TakeTwoPhase, in the order of id. The settlement first reads these rows without the lock.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) LockTwoPhase(ctx context.Context, db DBTX, arg LockTwoPhaseParams) ([]int64, error) {
 	query := LockTwoPhase
