@@ -1,9 +1,11 @@
 package mysql
 
 import (
+	"crypto/rand"
 	"crypto/x509"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -64,6 +66,33 @@ func TestServerOfAnotherAuthorityIsRefused(t *testing.T) {
 	err := db.PingContext(t.Context())
 	if _, is := errors.AsType[x509.UnknownAuthorityError](err); !is {
 		t.Errorf("the server's certificate is accepted: %v", err)
+	}
+}
+
+// TestPasswordIsAcceptedWithAndWithoutEncryption connects a new user twice. With caching_sha2_password, MySQL's default, the first connection
+// sends the password. Without TLS the driver encrypts it with a public key that the server sends. The second connection sends only a hash.
+func TestPasswordIsAcceptedWithAndWithoutEncryption(t *testing.T) {
+	admin := openURL(t, serverURL())
+	for name, parameters := range map[string]url.Values{"plaintext": {}, "encrypted": {"ssl-ca": {filepath.Join(certificates(t), "ca.pem")}}} {
+		user := "p_" + strings.ToLower(rand.Text())[:16]
+		for _, statement := range []string{"CREATE USER %s@'%%' IDENTIFIED BY 'pass word/''ä'", "GRANT SELECT ON *.* TO %s@'%%'"} {
+			_, err := admin.ExecContext(t.Context(), fmt.Sprintf(statement, user))
+			ok(t, err, statement)
+		}
+		u, err := url.Parse(withParameters(t, parameters))
+		ok(t, err, "parse the URL")
+		u.User = url.UserPassword(user, "pass word/'ä")
+		for _, connection := range []string{"first", "second"} {
+			if err := openURL(t, u.String()).PingContext(t.Context()); err != nil {
+				t.Errorf("%s, %s connection: %v", name, connection, err)
+			}
+		}
+		u.User = url.UserPassword(user, "another")
+		if err := openURL(t, u.String()).PingContext(t.Context()); !hasNumber(err, 1045) {
+			t.Errorf("%s: the server accepts another password: %v", name, err)
+		}
+		_, err = admin.ExecContext(t.Context(), "DROP USER "+user+"@'%'")
+		ok(t, err, "drop the user")
 	}
 }
 
