@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/clockd/clockd/store/mysql"
+	"github.com/clockd/clockd/store/storetest"
 )
 
 // openForPerson opens a database without clockd, as a person does.
@@ -86,9 +88,10 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the change of the table waits", func() bool {
-		var waiting int
-		err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'").Scan(&waiting)
-		return err == nil && waiting > 0
+		sessions, err := storetest.MySQLSessions(t.Context(), db)
+		return err == nil && slices.ContainsFunc(sessions, func(s storetest.MySQLSession) bool {
+			return strings.HasPrefix(s.State, "Waiting for table metadata lock")
+		})
 	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/clockd/clockd/store/storetest"
 )
 
 // readBound is how many reads of requests one node runs on the database at the same time, at most.
@@ -148,24 +151,41 @@ func (p *process) dropListsWhile(application string, each func(n int) (more bool
 func runningLists(t *testing.T, databaseURL string) func() int64 {
 	t.Helper()
 	u := parse(t, databaseURL)
-	driver, dsn, query := "pgx", databaseURL, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%name: List'||'Alarms%'"
+	driver, dsn, count := "pgx", databaseURL, runningPostgresLists
 	switch u.Scheme {
 	case "sqlite":
 		return func() int64 { return 0 } // SQLite has no server
 	case "mysql":
 		password, _ := u.User.Password()
-		driver, dsn = "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path)
-		query = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND COMMAND = 'Query' AND INFO LIKE CONCAT('%name: List', 'Alarms%')"
+		driver, dsn, count = "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path), runningMySQLLists
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return func() (n int64) {
-		if err := db.QueryRow(query).Scan(&n); err != nil {
+	return func() int64 {
+		n, err := count(t.Context(), db)
+		if err != nil {
 			t.Errorf("count lists: %v", err)
 		}
 		return n
 	}
+}
+
+// runningPostgresLists counts the running lists. Its own statement does not contain their name.
+func runningPostgresLists(ctx context.Context, db *sql.DB) (n int64, err error) {
+	const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%name: List'||'Alarms%'"
+	err = db.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
+}
+
+func runningMySQLLists(ctx context.Context, db *sql.DB) (n int64, err error) {
+	sessions, err := storetest.MySQLSessions(ctx, db)
+	for _, s := range sessions {
+		if s.Command == "Query" && strings.Contains(s.Statement, "name: ListAlarms") {
+			n++
+		}
+	}
+	return n, err
 }

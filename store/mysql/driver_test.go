@@ -170,23 +170,18 @@ func (a *adminPool) killOthers(tb testing.TB) {
 	}
 }
 
-func (a *adminPool) others(tb testing.TB) []int64 {
+// others returns the ids of the sessions of the database that are not of this pool.
+func (a *adminPool) others(tb testing.TB) (ids []int64) {
 	tb.Helper()
-	rows, err := a.db.QueryContext(tb.Context(), "SELECT id, host FROM information_schema.processlist WHERE db = DATABASE()")
-	ok(tb, err, "list connections")
-	defer func() { _ = rows.Close() }()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		var host string
-		ok(tb, rows.Scan(&id, &host), "scan a connection")
+	sessions, err := storetest.MySQLSessions(tb.Context(), a.db)
+	ok(tb, err, "list sessions")
+	for _, s := range sessions {
 		a.mu.Lock()
-		if !a.ports[host[strings.LastIndex(host, ":")+1:]] {
-			ids = append(ids, id)
+		if !a.ports[s.Host[strings.LastIndex(s.Host, ":")+1:]] {
+			ids = append(ids, s.ID)
 		}
 		a.mu.Unlock()
 	}
-	ok(tb, rows.Err(), "list connections")
 	return ids
 }
 

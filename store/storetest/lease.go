@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,10 +35,17 @@ func (f *fixture) lockAlarmTable() (unlock func()) {
 // countWaitingSessions returns how many sessions of this database wait for a table.
 func (f *fixture) countWaitingSessions() (count int) {
 	f.t.Helper()
-	query := "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	if f.dialect == goose.DialectMySQL {
-		query = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table%'"
+		sessions, err := MySQLSessions(f.t.Context(), f.db.SQL)
+		ok(f.t, err, "list sessions")
+		for _, s := range sessions {
+			if strings.HasPrefix(s.State, "Waiting for table") {
+				count++
+			}
+		}
+		return count
 	}
+	query := "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	ok(f.t, f.db.SQL.QueryRow(query).Scan(&count), "count waiting sessions")
 	return count
 }
