@@ -1,4 +1,4 @@
-// Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer.
+// Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer. Its tests run on MariaDB 10.11 and 11.8 and on MySQL 9.7.
 //
 // # How it works
 //
@@ -9,7 +9,7 @@
 // SELECT of literals at the beginning of an UPDATE. It has up to 1,000 rows and three quarters of max_allowed_packet. In the pools of writes
 // and of rings the first statement of a transaction begins it. The round trips, including the COMMIT:
 //
-//	a group of sets, all new                   2   INSERT
+//	a group of sets, all new                   2   INSERT; on MySQL 4: lock, read, INSERT
 //	a group of sets of existing keys           4   INSERT refused, lock, UPDATE; mostly 3, see below
 //	a group of cancels                         3   lock, UPDATE
 //	a group of answers                         3   lock, one UPDATE for each state and ring_no; 5 if it adds attempts

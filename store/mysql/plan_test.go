@@ -276,7 +276,7 @@ type explainer struct {
 }
 
 func (e *explainer) explain(ctx context.Context, query string, args []any) {
-	rows, err := e.DBTX.QueryContext(ctx, "EXPLAIN "+query, args...)
+	rows, err := e.DBTX.QueryContext(ctx, "EXPLAIN FORMAT=TRADITIONAL "+query, args...)
 	if e.err = err; err != nil {
 		return
 	}
