@@ -52,7 +52,7 @@ type serveFlags struct {
 	databaseFlags
 	logFlags
 
-	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Without it rings go to the stream."`
+	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
 	AMQPHeaders       string   `name:"amqp-headers" env:"CLOCKD_AMQP_HEADERS" default:"full" enum:"full,lean" help:"full or lean: headers of a ring. Lean rings have no header whose content is also in a property or in the routing key."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`

@@ -16,7 +16,8 @@ import (
 // Config holds the settings of a Session.
 type Config struct {
 	// URL of the broker: amqp:// or amqps://, with the query parameters of RabbitMQ's URI specification. DialTimeout replaces
-	// the parameter connection_timeout. The URL may contain a password and is never printed.
+	// the parameter connection_timeout. The URL may name several hosts of one cluster: amqp://user:password@h1:5672,h2:5672,h3/vhost.
+	// Each dial tries them in turn. The URL may contain a password and is never printed.
 	URL string
 	// Exchange is the name of the exchange for rings. It is declared as durable and direct. Default clock.
 	Exchange string
@@ -31,8 +32,9 @@ type Config struct {
 
 	// Heartbeat is the heartbeat interval that clockd asks of the broker; a heartbeat in the URL wins. At least 1 s, default 10 s.
 	Heartbeat time.Duration
-	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, and the channel of a lane too. Each later
-	// declaration, binding and consumer has the same time. Default 10 s.
+	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, on all hosts together, and the channel of a lane
+	// too. The TCP connect to one of several hosts has an even share of it. Each later declaration, binding and consumer has the
+	// same time. Default 10 s.
 	DialTimeout time.Duration
 	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. Default 5 s.
 	WriteTimeout time.Duration
@@ -82,13 +84,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// String returns the address of the broker and the exchange, without user and password.
+// String returns the address of the broker with all its hosts, and the exchange, without user and password.
 func (c Config) String() string {
-	uri, err := parseURL(c.URL)
+	hosts, err := parseURL(c.URL)
 	if err != nil {
 		return "no valid URL, exchange " + c.Exchange
 	}
-	return address(uri) + ", exchange " + c.Exchange
+	return address(hosts) + ", exchange " + c.Exchange
 }
 
 // LogValue returns String, so that no log handler prints the fields.
@@ -105,9 +107,9 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf("rabbit: "+format, args...))
 		}
 	}
-	if uri, err := parseURL(c.URL); err != nil {
+	if hosts, err := parseURL(c.URL); err != nil {
 		broken = append(broken, err)
-	} else if _, err := tlsConfig(uri); err != nil {
+	} else if _, err := tlsConfig(hosts[0].uri); err != nil { // the hosts differ in the server name only
 		broken = append(broken, fmt.Errorf("rabbit: %w", err))
 	}
 	if _, err := newManagement(c.ManagementURL, ""); err != nil {
@@ -132,24 +134,56 @@ func (c Config) Validate() error {
 }
 
 // errURL describes a valid URL. It does not quote the invalid one.
-var errURL = errors.New("rabbit: the AMQP URL is not valid: it must be like amqp://user:password@host:5672/vhost (or amqps://), " +
-	"with reserved characters in user, password and vhost percent-encoded")
+var errURL = errors.New("rabbit: the AMQP URL is not valid: it must be like amqp://user:password@host:5672/vhost (or amqps://, " +
+	"or with several hosts of one cluster: host1:5672,host2:5672), with reserved characters in user, password and vhost percent-encoded")
 
-// parseURL returns the parts of the URL. The library's error would quote the URL with its password, so errURL replaces it.
-func parseURL(raw string) (amqp.URI, error) {
+// errHosts describes a valid list of hosts. It does not quote the invalid one.
+var errHosts = errors.New("rabbit: the list of hosts in the AMQP URL has an empty host, or a host twice: it must be like host1:5672,host2:5672")
+
+// parseURL returns the hosts of the URL: at least one, in their order. The hosts differ in host and port only. The library's error would
+// quote the URL with its password, so errURL replaces it.
+func parseURL(raw string) ([]*brokerHost, error) {
 	if raw == "" {
-		return amqp.URI{}, errors.New("rabbit: no AMQP URL is given")
+		return nil, errors.New("rabbit: no AMQP URL is given")
 	}
-	uri, err := amqp.ParseURI(raw)
-	if err != nil {
-		return amqp.URI{}, errURL
+	urls := splitHosts(raw)
+	hosts, names := make([]*brokerHost, 0, len(urls)), map[string]bool{}
+	for _, one := range urls {
+		uri, err := amqp.ParseURI(one)
+		if err != nil {
+			return nil, errURL
+		}
+		// the library also parses a password with an unescaped "#", "?" or "/", and takes a part of it as the port
+		u, err := url.Parse(one)
+		if err != nil || u.Fragment != "" || strings.Contains(u.RawQuery+u.EscapedPath(), "@") {
+			return nil, errURL
+		}
+		host := &brokerHost{url: one, uri: uri}
+		if len(urls) > 1 && (u.Hostname() == "" || names[host.name()]) { // the library takes an empty host as localhost
+			return nil, errHosts
+		}
+		names[host.name()] = true
+		hosts = append(hosts, host)
 	}
-	// the library also parses a password with an unescaped "#", "?" or "/", and takes a part of it as the port
-	u, err := url.Parse(raw)
-	if err != nil || u.Fragment != "" || strings.Contains(u.RawQuery+u.EscapedPath(), "@") {
-		return amqp.URI{}, errURL
+	return hosts, checkTLS(hosts[0].uri)
+}
+
+// splitHosts returns a URL for each host of a URL with a list of hosts. The other parts of the URL are the same in each. Neither net/url nor
+// the library can parse such a list.
+func splitHosts(raw string) (urls []string) {
+	scheme, rest, found := strings.Cut(raw, "://")
+	if !found {
+		return []string{raw}
 	}
-	return uri, checkTLS(uri)
+	list, tail := rest, ""
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		list, tail = rest[:end], rest[end:]
+	}
+	at := strings.LastIndex(list, "@") + 1
+	for host := range strings.SplitSeq(list[at:], ",") {
+		urls = append(urls, scheme+"://"+list[:at]+host+tail)
+	}
+	return urls
 }
 
 // checkTLS refuses a URL with parameters for TLS that would have no effect.
@@ -161,11 +195,6 @@ func checkTLS(uri amqp.URI) error {
 		return errors.New("rabbit: certfile and keyfile go together: a client certificate needs its private key")
 	}
 	return nil
-}
-
-// address returns the URL of the broker without user and password.
-func address(uri amqp.URI) string {
-	return fmt.Sprintf("%s://%s:%d/%s", uri.Scheme, uri.Host, uri.Port, vhostPath(uri.Vhost))
 }
 
 func vhostPath(vhost string) string {

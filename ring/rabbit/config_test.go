@@ -46,7 +46,7 @@ const secret = "s3cr%C3%A9t-pw"
 
 // Whatever is wrong with a URL, no error, log line or result of Usable contains the password.
 func TestPasswordIsNeverShown(t *testing.T) {
-	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true}
+	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true, "hosts refuse": true, "at in list": true}
 	for name, url := range map[string]string{
 		"bad port":       "amqp://user:" + secret + "@localhost:port/",
 		"bad escape":     "amqp://user:" + secret + "%zz@localhost/",
@@ -63,6 +63,12 @@ func TestPasswordIsNeverShown(t *testing.T) {
 		"unknown vhost":  sharedURL + "nowhere-" + unique("vhost"),
 		"bad mechanism":  "amqp://user:" + secret + "@localhost/?auth_mechanism=none",
 		"no such file":   "amqps://user:" + secret + "@127.0.0.1:1/?cacertfile=/nowhere",
+		"hosts refuse":   "amqp://user:" + secret + "@127.0.0.1:1,127.0.0.2:1/",
+		"empty host":     "amqp://user:" + secret + "@127.0.0.1:1,/",
+		"host twice":     "amqp://user:" + secret + "@127.0.0.1:1,127.0.0.1:1/",
+		"bad port later": "amqp://user:" + secret + "@127.0.0.1:1,localhost:port/",
+		"slash in list":  "amqp://user:1," + secret + "/x@127.0.0.1:1/",
+		"at in list":     "amqp://h1,user:" + secret + "@h2@127.0.0.1:1/",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

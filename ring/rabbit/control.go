@@ -35,12 +35,17 @@ func (c *control) serve(ctx context.Context) error {
 	}
 	defer c.link.close()
 	for {
-		if err := c.probe(ctx); err != nil {
-			return err
+		err := c.probe(ctx)
+		if err == nil {
+			err = c.wait(ctx)
 		}
-		if err := c.wait(ctx); err != nil {
-			return err
+		if err == nil {
+			continue
 		}
+		if !errors.Is(err, errReconnect) && !isRefusal(err) {
+			c.link.leave()
+		}
+		return err
 	}
 }
 
@@ -135,11 +140,11 @@ func (c *control) recordPass(doubts int, began time.Time) {
 	}
 	if c.s.health.warn(roleControl, warnings) {
 		for _, w := range warnings {
-			c.s.log.Warn("broker set-up may lose rings", "broker", c.s.address, "warning", w)
+			c.s.log.Warn("broker set-up may lose rings", "broker", c.link.host.address(), "warning", w)
 		}
 	}
 	if !c.established {
-		c.s.log.Info("broker is usable", "broker", c.s.address)
+		c.s.log.Info("broker is usable", "broker", c.link.host.address())
 	}
 	c.established = true
 	c.s.health.probePassed(doubts, began)

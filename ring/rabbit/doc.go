@@ -32,6 +32,9 @@
 //
 //	application ── default exchange ──▶ <exchange>.answers ──▶ any node: Answerer ──▶ for each answer: ack, or requeue after a pause
 //
+// The URL may name several hosts of one cluster. The brokers of a session decide which host is dialled next. Each connection goes to one host,
+// and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
+//
 // Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on one node is less safe
 // than a quorum queue, and so is a queue that drops its oldest messages.
 //
@@ -63,6 +66,11 @@
 //  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and headers over 8 KiB. Wake-ups
 //     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
+//  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
+//     when it refuses a connection or accepts it and serves it badly: the handshake, a step of a set-up, the opening of a lane's channel or
+//     a probe fails. So no host is dialled twice in a row after a fault. The broker's refusal of a single step, like 403 or 406, is no such
+//     fault: every host refuses it. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
+//     because a cluster may be slow on every host.
 //
 // # The control connection
 //
@@ -88,6 +96,14 @@
 // Each line names a failure, then its effect, then the repair.
 //
 //	broker unreachable, refuses      unusable; rings are unsent                     Run dials again, at most every 5 s
+//	one of several hosts refuses,    its connections end; unusable until the next   the dial goes on to the next host
+//	or dies                          probe
+//	one of several hosts does not    the dial waits for its share of DialTimeout    the dial goes on to the next host, and
+//	reply to the TCP connect                                                        later dials begin there
+//	one of several hosts accepts     the dial, or the step, fails after             the next dial begins with the next host
+//	connections and serves none      DialTimeout; a probe after ProbeTimeout
+//	hosts are cut off from each      with pause_minority a host in the minority     the next host is in the majority
+//	other                            closes its port, like a dead host
 //	connections open slowly          lanes are opened before claims, each in at     nothing: rings wait for the lane, and are
 //	                                 most DialTimeout                               late by the time of its opening
 //	connections of lanes are cut     no claim begins without a lane                 ring.Loop opens lanes again, with backoff

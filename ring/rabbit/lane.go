@@ -163,6 +163,7 @@ func (l *lane) openChannel(ctx context.Context, size int) error {
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
 		l.s.requestProbe()
+		l.link.leave()
 		l.abandon()
 		return err
 	}

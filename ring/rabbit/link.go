@@ -20,6 +20,8 @@ const closeTimeout = 500 * time.Millisecond
 
 // link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the connection ends.
 type link struct {
+	host           *brokerHost
+	brokers        *brokers // the hosts of the cluster, host included
 	conn           *amqp.Connection
 	wire           *wire
 	mux            *mux                   // nil unless the connection is a lane's
@@ -30,49 +32,72 @@ type link struct {
 	done           chan struct{}
 }
 
-// dial opens a connection. role names its purpose in the broker's lists. dial returns when ctx ends at the latest. watchers counts the
-// connection's watcher goroutine.
+// dial opens a connection to a host. It tries the hosts in turn, and leaves each host that fails. role names the purpose of the connection
+// in the broker's lists. dial returns when ctx ends at the latest. watchers counts the connection's watcher goroutine.
 func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
-	s.metrics.dials.WithLabelValues(role).Inc()
+	s.brokers.use(role, nil)
+	turn, failed := s.brokers.inTurn(), map[*brokerHost]error{}
+	for i, host := range turn {
+		l, err := s.dialHost(ctx, role, host, connectShare(ctx, len(turn)-i))
+		if err == nil {
+			s.brokers.use(role, host)
+			s.watch(l, role, watchers)
+			return l, nil
+		}
+		s.brokers.leave(host)
+		failed[host] = err
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	var errs dialErrors
+	for _, host := range s.brokers.hosts {
+		if err := failed[host]; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return nil, errs
+}
+
+// dialHost opens a connection to one host. The TCP connect takes at most connectTime.
+func (s *Session) dialHost(ctx context.Context, role string, host *brokerHost, connectTime time.Duration) (*link, error) {
+	s.metrics.dials.WithLabelValues(role, host.name()).Inc()
 	l := &link{
+		host:           host,
+		brokers:        s.brokers,
 		blockedChanged: make(chan struct{}, 1),
 		stepTimeout:    s.cfg.DialTimeout,
 		closed:         make(chan *amqp.Error, 1),
 		done:           make(chan struct{}),
 	}
-	if err := s.open(ctx, role, l); err != nil {
+	if err := s.open(ctx, role, l, connectTime); err != nil {
 		s.metrics.errors.WithLabelValues(kindDial).Inc()
 		err = describe(err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}
-		return nil, fmt.Errorf("connect to %s: %w", s.address, err)
+		return nil, fmt.Errorf("connect to %s: %w", host.address(), err)
 	}
-	s.watch(l, watchers)
 	return l, nil
 }
 
 // open opens the connection of l. If it fails half way, it closes the connection.
-func (s *Session) open(ctx context.Context, role string, l *link) error {
-	uri, err := parseURL(s.cfg.URL)
-	if err != nil {
-		return err
-	}
+func (s *Session) open(ctx context.Context, role string, l *link, connectTime time.Duration) (err error) {
 	stop := func() bool { return true }
-	l.conn, err = amqp.DialConfig(unsecured(s.cfg.URL), amqp.Config{
+	l.conn, err = amqp.DialConfig(unsecured(l.host.url), amqp.Config{
 		Heartbeat:  s.cfg.Heartbeat,
 		Locale:     "en_US",
 		Properties: s.properties(role),
 		Dial: func(network, _ string) (net.Conn, error) {
-			tcp, err := new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)))
+			tcp, err := (&net.Dialer{Timeout: connectTime}).DialContext(ctx, network, l.host.name())
 			if err != nil {
 				return nil, err
 			}
 			l.wire = newWire(tcp, s.cfg.WriteTimeout, s.cfg.GatherBytes)
 			stop = context.AfterFunc(ctx, l.kill) // the library's handshake takes no context
-			conn, err := secure(ctx, l.wire, uri)
+			conn, err := secure(ctx, l.wire, l.host.uri)
 			if err != nil {
 				return nil, err
 			}
@@ -111,10 +136,15 @@ func (s *Session) properties(role string) amqp.Table {
 	}
 }
 
-func (s *Session) watch(l *link, watchers *sync.WaitGroup) {
+func (s *Session) watch(l *link, role string, watchers *sync.WaitGroup) {
+	connections := s.metrics.connections.WithLabelValues(role, l.host.name())
+	connections.Inc()
 	blocks := l.conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	ends := l.conn.NotifyClose(make(chan *amqp.Error, 1))
-	watchers.Go(func() { l.run(s, blocks, ends) })
+	watchers.Go(func() {
+		defer connections.Dec()
+		l.run(s, blocks, ends)
+	})
 }
 
 // run is the watcher goroutine. It follows the connection until its end, and then closes done.
@@ -141,11 +171,11 @@ func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Er
 
 func (l *link) block(s *Session, b amqp.Blocking) {
 	if b.Active {
-		s.log.Warn("broker blocks a connection", "broker", s.address, "reason", b.Reason)
+		s.log.Warn("broker blocks a connection", "broker", l.host.address(), "reason", b.Reason)
 		l.blocked.Store(&b.Reason)
 		s.health.block(l, b.Reason)
 	} else {
-		s.log.Info("broker unblocks a connection", "broker", s.address)
+		s.log.Info("broker unblocks a connection", "broker", l.host.address())
 		l.blocked.Store(nil)
 		s.health.unblock(l)
 	}
@@ -153,14 +183,27 @@ func (l *link) block(s *Session, b amqp.Blocking) {
 }
 
 // bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context. Each step of a set-up
-// has its own time, so that a set-up of many steps succeeds over a slow network too.
+// has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails, the next dial starts with the next host,
+// unless the broker refused the step: then the other hosts refuse it too.
 func (l *link) bounded(do func() error) error {
 	timer := time.AfterFunc(l.stepTimeout, l.kill)
 	err := do()
+	if err != nil && !isRefusal(err) {
+		l.leave()
+	}
 	if inTime := timer.Stop(); !inTime && err != nil {
 		return fmt.Errorf("the broker did not reply within %s: %w", l.stepTimeout, err)
 	}
 	return err
+}
+
+// leave makes the next dial start with the next host. It is called when the host of l accepted the connection and does not serve it.
+func (l *link) leave() { l.brokers.leave(l.host) }
+
+// isRefusal reports whether err is the broker's refusal of a single step, which closes the channel and leaves the connection open.
+func isRefusal(err error) bool {
+	var e *amqp.Error
+	return errors.As(err, &e) && e.Server && e.Recover
 }
 
 // kill ends the connection at once, from any goroutine. The watcher ends soon after.

@@ -39,6 +39,7 @@ const (
 
 type metrics struct {
 	dials       *prometheus.CounterVec
+	connections *prometheus.GaugeVec
 	errors      *prometheus.CounterVec
 	usable      prometheus.Gauge
 	blocked     prometheus.Gauge
@@ -53,8 +54,11 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_rabbit_dials_total", Help: "Attempts to connect to the broker, reconnects included.",
-		}, []string{"role"}),
+			Name: "clockd_rabbit_dials_total", Help: "Attempts to connect to a host of the broker, reconnects included.",
+		}, []string{"role", "host"}),
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "clockd_rabbit_connections", Help: "Open connections to a host of the broker.",
+		}, []string{"role", "host"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_rabbit_errors_total", Help: "Errors in the communication with the broker.",
 		}, []string{"kind"}),
@@ -91,7 +95,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.dials, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
+		m.dials, m.connections, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
 		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers,
 	} {
 		if err := reg.Register(c); err != nil {

@@ -3,6 +3,7 @@ package rabbit
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -11,18 +12,19 @@ import (
 // keepConnected calls serve again and again until ctx ends. serve opens one connection of the role, uses it until it ends, and returns the
 // reason. established reports whether the connection became usable. The pause between two calls grows until a connection is established.
 func (s *Session) keepConnected(ctx context.Context, role string, serve func(context.Context) (established bool, err error)) {
-	backoff, failures, lastError := clock.Backoff{First: s.cfg.BackoffMin, Last: s.cfg.BackoffMax}, 0, ""
+	backoff, failures := clock.Backoff{First: s.cfg.BackoffMin, Last: s.cfg.BackoffMax}, 0
+	var logged []string // the last errors, one for each host: hosts that fail in turn have errors of their own
 	for ctx.Err() == nil {
 		established, err := serve(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		level := slog.LevelDebug // the same error again
-		if established || err.Error() != lastError {
+		if text := err.Error(); established || !slices.Contains(logged, text) {
 			level = slog.LevelWarn
+			logged = append(logged, text)[max(0, len(logged)+1-len(s.brokers.hosts)):]
 		}
-		lastError = err.Error()
-		s.log.Log(ctx, level, "broker is not usable", "role", role, "broker", s.address, "err", err)
+		s.log.Log(ctx, level, "broker is not usable", "role", role, "broker", s.brokers.addressFor(role), "err", err)
 		if established {
 			failures = 0
 		}

@@ -21,7 +21,8 @@ type Deps struct {
 // Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
 type Session struct {
 	cfg        Config
-	address    string      // URL of the broker without user and password
+	address    string      // URL of the broker with all its hosts, without user and password
+	brokers    *brokers    // the hosts of the URL
 	management *management // nil without a ManagementURL
 	log        *slog.Logger
 	metrics    *metrics
@@ -40,11 +41,11 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	uri, err := parseURL(cfg.URL)
+	hosts, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	api, err := newManagement(cfg.ManagementURL, uri.Vhost)
+	api, err := newManagement(cfg.ManagementURL, hosts[0].uri.Vhost)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Session{
-		cfg: cfg, address: address(uri), management: api, log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, address: address(hosts), brokers: newBrokers(hosts), management: api, log: log, metrics: m, health: newHealth(m),
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil
@@ -87,7 +88,7 @@ func (s *Session) Run(ctx context.Context) error {
 		c := &control{s: s}
 		err := c.serve(ctx)
 		if ctx.Err() == nil {
-			s.health.connectionDown(err.Error())
+			s.health.connectionDown(s.brokers.reason(roleControl, err))
 		}
 		return c.established, err
 	})

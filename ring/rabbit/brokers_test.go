@@ -1,0 +1,408 @@
+package rabbit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// withHosts returns the URL with these hosts.
+func withHosts(tb testing.TB, raw string, hosts ...string) string {
+	tb.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	before, after, _ := strings.Cut(raw, u.Host)
+	return before + strings.Join(hosts, ",") + after
+}
+
+// hostOf returns host and port of a URL with one host.
+func hostOf(tb testing.TB, raw string) string {
+	tb.Helper()
+	hosts, err := parseURL(raw)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return hosts[0].name()
+}
+
+// closedPort returns an address at which nobody listens.
+func closedPort(tb testing.TB) string {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.3:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// silentHost accepts connections and writes nothing, until the test ends.
+func silentHost(tb testing.TB) string {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	var conns []net.Conn
+	accepting.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, conn)
+		}
+	})
+	tb.Cleanup(func() {
+		_ = listener.Close()
+		accepting.Wait()
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	})
+	return listener.Addr().String()
+}
+
+// connectionsTo returns how many connections of the role are open to the host.
+func connectionsTo(s *Session, role, host string) float64 {
+	return testutil.ToFloat64(s.metrics.connections.WithLabelValues(role, host))
+}
+
+// dialsTo returns how often the role has dialled the host.
+func dialsTo(s *Session, role, host string) float64 {
+	return testutil.ToFloat64(s.metrics.dials.WithLabelValues(role, host))
+}
+
+// wantRingsThrough delivers rings on a new lane until they are confirmed, and fails unless the lane uses the host.
+func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
+	t.Helper()
+	queue := b.queue("shop", nil)
+	l := laneOf(t, s)
+	eventually(t, 10*time.Second, "an open lane", func() bool { return l.Open(t.Context(), 3) == nil })
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
+	b.take(queue, 3)
+	if l.link.host.name() != host {
+		t.Errorf("the lane uses %s, want %s", l.link.host.name(), host)
+	}
+}
+
+func TestURLNamesOneHostOrSeveral(t *testing.T) {
+	for raw, want := range map[string]string{
+		"amqp://u:p@h":                       "amqp://h:5672/",
+		"amqp://u:p@h1:1,h2:2,h3/shop":       "amqp://h1:1,h2:2,h3:5672/shop",
+		"amqps://h1,h2:2?heartbeat=5":        "amqps://h1:5671,h2:2/",
+		"amqp://a,b:c,d@h1,h2/a%2Cb":         "amqp://h1:5672,h2:5672/a,b",
+		"amqp://u:p@[::1]:7,[fe80::1],h3:1/": "amqp://[::1]:7,[fe80::1]:5672,h3:1/",
+		"amqp:///shop":                       "amqp://localhost:5672/shop",
+	} {
+		cfg := DefaultConfig()
+		cfg.URL = raw
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+		if got, _, _ := strings.Cut(cfg.String(), ", exchange"); got != want {
+			t.Errorf("%s is shown as %s, want %s", raw, got, want)
+		}
+	}
+	for _, raw := range []string{
+		"amqp://,", "amqp://h1,", "amqp://,h1", "amqp://h1,,h2", "amqp://h1,:5672", "amqp://h1,h1", "amqp://h1:5672,h1", "amqp://h1, h2", "amqp://h1:x,h2",
+	} {
+		if hosts, err := parseURL(raw); err == nil {
+			t.Errorf("%s has the hosts %s", raw, address(hosts))
+		}
+	}
+}
+
+// FuzzURL checks that a URL with one host means what the library reads, that several hosts share all other parts of the URL, and that no error
+// quotes the URL.
+func FuzzURL(f *testing.F) {
+	for _, seed := range []string{
+		"amqp://u:p@h", "amqp://u:p@h1:1,h2:2,h3/shop", "amqps://h1,h2?heartbeat=5", "amqp://a,b:c,d@h1,h2/a%2Cb", "amqp://[::1]:7,h", "amqp:///",
+		"amqp://u:1,2/x@h1,h2", "amqp://h1,u:p@h2@h3", "amqp://h1:x,h2", "amqp://,", "amqp:h1,h2", "amqp://u:p@h?x=1,2",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		hosts, err := parseURL(raw)
+		if err != nil {
+			if len(raw) > 8 && strings.Contains(err.Error(), raw) && !strings.Contains(errURL.Error(), raw) {
+				t.Errorf("the error quotes the URL: %v", err)
+			}
+			return
+		}
+		var names []string
+		for _, h := range hosts {
+			if names = append(names, h.name()); len(hosts) > 1 && strings.HasPrefix(h.name(), ":") {
+				t.Errorf("host %q has no name", h.name())
+			}
+			uri := h.uri
+			uri.Host, uri.Port = hosts[0].uri.Host, hosts[0].uri.Port
+			if fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
+				t.Errorf("the hosts have different settings: %s", names)
+			}
+		}
+		if slices.Sort(names); len(slices.Compact(names)) != len(hosts) {
+			t.Errorf("a host is named twice: %s", names)
+		}
+		if uri, err := amqp.ParseURI(raw); err == nil && len(hosts) == 1 && fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
+			t.Errorf("the library reads other settings from a URL with one host: %s", names)
+		}
+	})
+}
+
+func TestHostIsLeftOnce(t *testing.T) {
+	hosts, err := parseURL("amqp://h1,h2,h3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBrokers(hosts)
+	inTurn := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, h := range b.inTurn() {
+			got = append(got, h.uri.Host)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("hosts in turn %s, want %s", got, want)
+		}
+	}
+	inTurn("h1", "h2", "h3")
+	b.leave(hosts[0])
+	inTurn("h2", "h3", "h1")
+	b.leave(hosts[0]) // another connection finds the same fault
+	inTurn("h2", "h3", "h1")
+	b.leave(hosts[1])
+	b.leave(hosts[2])
+	inTurn("h1", "h2", "h3")
+}
+
+func TestHostThatRefusesIsPassedOver(t *testing.T) {
+	b := shared(t)
+	first, second := closedPort(t), hostOf(t, b.url)
+	cfg := b.config()
+	cfg.URL = withHosts(t, b.url, first, second)
+	s := startUsable(t, cfg)
+	wantRingsThrough(t, b, s, second)
+	if n := connectionsTo(s, roleControl, second); n != 1 {
+		t.Errorf("%v control connections to %s", n, second)
+	}
+	if n := dialsTo(s, roleLane, first); n != 0 {
+		t.Errorf("the lane dialled %s, which the control connection had left", first)
+	}
+}
+
+// No connection of the session stays at a host that accepts connections and answers nothing.
+func TestHostThatNeverAnswersIsLeft(t *testing.T) {
+	b := shared(t)
+	second := hostOf(t, b.url)
+	cfg := wakesOf(t, b)
+	cfg.URL, cfg.DialTimeout = withHosts(t, b.url, silentHost(t), second), 2*time.Second
+	s := startUsable(t, cfg)
+	wantRingsThrough(t, b, s, second)
+	l, _ := listen(t, cfg) // in a session of its own
+	l.follow(t, 5)
+	l.Send(5, []byte("heard"))
+	l.hears(t, "heard")
+}
+
+// The first host opens connections, and no channel on them.
+func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
+	for role, connect := range map[string]func(ctx context.Context, s *Session) error{
+		"lane": func(ctx context.Context, s *Session) error {
+			l := newLane(s)
+			defer l.Close()
+			return l.Open(ctx, 1)
+		},
+		"control": func(ctx context.Context, s *Session) error {
+			c := &control{s: s}
+			err := c.connect(ctx)
+			if err == nil {
+				c.link.close()
+			}
+			c.watchers.Wait()
+			return err
+		},
+	} {
+		t.Run(role, func(t *testing.T) {
+			b := shared(t)
+			broken := script(t, 0, func(s *scriptedBroker) { s.until(connectionClose) })
+			first, second := hostOf(t, broken.url()), hostOf(t, b.url)
+			cfg := b.config()
+			cfg.URL, cfg.DialTimeout = withHosts(t, b.url, first, second), 5*time.Second
+			s, err := New(cfg, Deps{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := connect(t.Context(), s); err == nil {
+				t.Fatal("the broken host opened a channel")
+			}
+			eventually(t, 10*time.Second, "a connection to the next host", func() bool { return connect(t.Context(), s) == nil })
+			if h, n := s.brokers.used(role), dialsTo(s, role, first); h == nil || h.name() != second || n != 1 {
+				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
+			}
+		})
+	}
+}
+
+// A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it.
+func TestSlowHostIsNotLeft(t *testing.T) {
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	p.readLag = 400 * time.Millisecond
+	cfg := b.config()
+	first := hostOf(t, via)
+	hosts := []string{first}
+	for i := range 40 {
+		hosts = append(hosts, fmt.Sprintf("127.0.1.%d:1", i))
+	}
+	cfg.URL = withHosts(t, b.url, hosts...)
+	s, err := New(cfg, Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var watchers sync.WaitGroup
+	l, err := s.dial(t.Context(), roleControl, &watchers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.close()
+	watchers.Wait()
+	if l.host.name() != first || connectionsTo(s, roleControl, first) != 0 {
+		t.Errorf("the connection leads to %s; %v are open after its end", l.host.name(), connectionsTo(s, roleControl, first))
+	}
+}
+
+func TestHostThatDiesIsReplaced(t *testing.T) {
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	first, second := hostOf(t, via), hostOf(t, b.url)
+	cfg := b.config()
+	cfg.URL = withHosts(t, b.url, first, second)
+	s := startUsable(t, cfg)
+	queue := b.queue("shop", nil)
+	l := laneOf(t, s)
+	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
+	if l.link.host.name() != first {
+		t.Errorf("the lane begins at %s, want %s", l.link.host.name(), first)
+	}
+	p.close()
+	eventually(t, 10*time.Second, "rings through the other host", func() bool {
+		return openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits())[0].Kind == clock.Confirmed
+	})
+	b.take(queue, 4)
+	waitUsable(t, s, 10*time.Second)
+	eventually(t, 10*time.Second, "a control connection to the other host", func() bool { return connectionsTo(s, roleControl, second) == 1 })
+	if n := connectionsTo(s, roleControl, first); n != 0 {
+		t.Errorf("%v control connections to the dead host", n)
+	}
+}
+
+// The host in use falls silent, and its port still accepts connections. The probe finds it, and the log names both hosts.
+func TestHostThatFallsSilentIsLeft(t *testing.T) {
+	b := shared(t)
+	p, via := proxyTo(t, b.url)
+	first, second := hostOf(t, via), hostOf(t, b.url)
+	cfg := b.config()
+	cfg.URL, cfg.ProbeTimeout = withHosts(t, b.url, first, second), 5*time.Second
+	var out bytes.Buffer
+	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	stop := func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	waitUsable(t, s, 10*time.Second)
+	p.stall(true)
+	reason := waitUnusable(t, s, 10*time.Second).Error()
+	waitUsable(t, s, 10*time.Second)
+	wantRingsThrough(t, b, s, second)
+	stop()
+	if n := dialsTo(s, roleControl, first); n != 1 {
+		t.Errorf("%v dials to the silent host, want 1", n)
+	}
+	if !strings.HasPrefix(reason, first+": the broker did not confirm a probe") {
+		t.Errorf("reason %q", reason)
+	}
+	for _, line := range []string{
+		`msg="broker is usable" broker=amqp://` + first, `msg="broker is not usable" role=control broker=amqp://` + first,
+		`msg="broker is usable" broker=amqp://` + second,
+	} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("no line %s in\n%s", line, &out)
+		}
+	}
+}
+
+// An exchange of another type is a fault of every host, so the session stays where it is.
+func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
+	b := shared(t)
+	_, via := proxyTo(t, b.url)
+	first, second := hostOf(t, via), hostOf(t, b.url)
+	b.must(b.ch.ExchangeDeclare(b.exchange, "fanout", true, false, false, false, nil))
+	cfg := b.config()
+	cfg.URL = withHosts(t, b.url, first, second)
+	s := run(t, cfg)
+	eventually(t, 10*time.Second, "three dials", func() bool { return dialsTo(s, roleControl, first)+dialsTo(s, roleControl, second) >= 3 })
+	if n := dialsTo(s, roleControl, second); n > 0 {
+		t.Errorf("%v dials to %s", n, second)
+	}
+}
+
+// The certificate of both hosts names the second one only, so the dial must check each host under its own name.
+func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
+	b := shared(t)
+	_, via := proxyToTLS(t, b.url)
+	u, err := url.Parse(via)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := u.Host
+	first := "localhost:" + u.Port()
+	cfg := b.config()
+	cfg.URL = withHosts(t, via, first, second)
+	s := startUsable(t, cfg)
+	wantRingsThrough(t, b, s, second)
+	if n := dialsTo(s, roleControl, first); n != 1 {
+		t.Errorf("%v dials to %s", n, first)
+	}
+}
+
+func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
+	first, second := closedPort(t), closedPort(t)
+	cfg := DefaultConfig()
+	cfg.URL = "amqp://" + first + "," + second + "/shop"
+	s, err := New(cfg, Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last string
+	for range 3 { // the turn begins with another host each time, and the text stays the same
+		s.brokers.leave(s.brokers.inTurn()[0])
+		_, err := s.dial(t.Context(), roleControl, nil)
+		want := "connect to amqp://" + first + "/shop: "
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; connect to amqp://"+second+"/shop: ") ||
+			last != "" && err.Error() != last {
+			t.Errorf("the error is %v, want %s...; before: %s", err, want, last)
+		}
+		last = fmt.Sprint(err)
+	}
+}
