@@ -52,6 +52,7 @@ func (d *delivery) noteConfirms() {
 			t.outcome.Kind = clock.Confirmed
 		case nacked:
 			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
+			t.ch.nacked = true
 		case unconfirmed:
 		}
 	}

@@ -119,6 +119,8 @@
 //	process stopped over the limit   the wire refuses to write: unsent              the lane is opened again
 //	no queue bound                   returned, with 312 NO_ROUTE                    the application binds a queue
 //	queue full (reject-publish)      nacked                                         the application consumes
+//	quorum queue's leader dies with  nacked, on a channel that RabbitMQ 3.10 has    the next delivery replaces the channel
+//	its host                         registered with the dead leader
 //	quorum queue without majority    awaited, then stuck and in doubt: after        the cluster regains its majority
 //	                                 stuckAfter beside confirms of others, else
 //	                                 stuckAnyway; while its application is silent

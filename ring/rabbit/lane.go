@@ -179,6 +179,11 @@ const sideTimeShare = 4
 // reading a channel while it waits for a quorum queue to which the channel has not published before. So one such queue would delay the
 // other applications on the channel. Rings without a side channel at openUntil use the lane's own channel.
 func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
+	if l.ch.nacked && time.Now().Before(openUntil) {
+		if err := l.replaceChannel(); err != nil {
+			return err
+		}
+	}
 	channels, counts := map[string]*channel{}, map[string]int{}
 	for i := range l.rings {
 		counts[l.rings[i].Application]++
@@ -206,12 +211,30 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 	return nil
 }
 
+// replaceChannel replaces the lane's own channel after a nack. RabbitMQ 3.10 registers a channel with a quorum queue at its first message. If
+// the queue's leader has died and the channel does not know the new one yet, the channel nacks all its messages to that queue until the dead
+// host is back. A new channel knows the new leader.
+func (l *lane) replaceChannel() error {
+	_ = l.ch.Close() // an error shows in the next step
+	ch, err := l.link.channel(cap(l.ch.returns))
+	if err != nil {
+		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
+		return err
+	}
+	l.ch = ch
+	return nil
+}
+
 // minSideReturns is the smallest buffer for returns of a side channel.
 const minSideReturns = 64
 
 // sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns the lane's own channel if the
 // side channel does not exist or is too small.
 func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
+	for n < len(l.sides) && l.sides[n].nacked && time.Now().Before(openUntil) { // see replaceChannel
+		_ = l.sides[n].Close()
+		l.sides = slices.Delete(l.sides, n, n+1) // the channel after it takes its place
+	}
 	if n == len(l.sides) && time.Now().Before(openUntil) {
 		ch, err := l.link.sideChannel(max(size, minSideReturns))
 		switch {

@@ -195,6 +195,40 @@ func TestFullQueueNacks(t *testing.T) {
 	}
 }
 
+// After a nack the next delivery uses a new channel on the same connection: the lane's own one, and a side channel.
+func TestNackedChannelIsReplaced(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	b.queue("well", nil)
+	b.queue("full", amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+	l := laneOf(t, s)
+	limits := ampleLimits()
+	limits.OnConfirmed = func(int) {} // a channel for each application
+	deliver := func(batch []clock.Ring, want ...clock.OutcomeKind) (own, side *channel) {
+		t.Helper()
+		for i, o := range openAndDeliver(t.Context(), l, batch, limits) {
+			if o.Kind != want[i] {
+				t.Fatalf("ring %d is %s (%s), want %s", i, o.Kind, o.Reason, want[i])
+			}
+		}
+		return l.ch, l.sides[0]
+	}
+	wellFirst, fullFirst := append(rings("well", 1), rings("full", 1)...), append(rings("full", 1), rings("well", 1)...)
+	own, side := deliver(wellFirst, clock.Confirmed, clock.Nacked)
+	link := l.link
+	own2, side2 := deliver(fullFirst, clock.Nacked, clock.Confirmed)
+	if own2 != own || side2 == side || !side.IsClosed() {
+		t.Errorf("own channel kept: %t, side channel replaced: %t", own2 == own, side2 != side)
+	}
+	own3, side3 := deliver(wellFirst, clock.Confirmed, clock.Nacked)
+	if own3 == own2 || side3 != side2 || !own2.IsClosed() {
+		t.Errorf("own channel replaced: %t, side channel kept: %t", own3 != own2, side3 == side2)
+	}
+	if l.link != link {
+		t.Error("the lane gave up its connection because of a nack")
+	}
+}
+
 func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
 	b := shared(t)
 	s := startUsable(t, b.config())

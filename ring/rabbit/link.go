@@ -244,6 +244,7 @@ type channel struct {
 	confirms  *confirms
 	published uint64 // number of published messages, and delivery tag of the last one
 	first     uint64 // delivery tag of the first message of the delivery under way
+	nacked    bool   // the broker has nacked a message; the next delivery replaces the channel
 }
 
 // channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit: the caller must

@@ -109,6 +109,9 @@ func TestDeliveryTagsCountPublishedMessages(t *testing.T) {
 		s.sendFrames(upTo(basicAck, 5))
 		s.messages(5)
 		s.sendFrames(join(each(basicNack, 7, 3), upTo(basicAck, 10))) // 3 belongs to the first batch
+		s.until(channelClose)                                         // the lane replaces the channel after the nack
+		s.sendMethod(s.channel, channelCloseOk, nil)
+		s.openConfirmChannel()
 		s.messages(1)
 		s.sendFrames(channelCloseFrames(406, "PRECONDITION_FAILED"))
 		s.openConfirmChannel()
