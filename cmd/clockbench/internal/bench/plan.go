@@ -40,7 +40,7 @@ func Stages() []string {
 // Config says which stages to run, with how many alarms, and on which servers.
 type Config struct {
 	DatabaseURL string // mysql://, postgres:// or sqlite:; the bench makes databases of its own on this server, or beside this file
-	AMQPURL     string // empty: rings go to the stream
+	AMQPURL     string // URL with one host; empty: rings go to the stream
 	Queue       string // Quorum or Classic; default Quorum
 
 	Sets    int           // alarms set and cancelled in bulk, over all rounds; default 200,000
@@ -119,6 +119,9 @@ func (c *Config) Validate() error {
 	if c.Queue != Quorum && c.Queue != Classic {
 		errs = append(errs, errors.New("the queue must be quorum or classic"))
 	}
+	if namesSeveralHosts(c.AMQPURL) { // without quoting the URL, which may contain a password
+		errs = append(errs, errors.New("the broker's URL names several hosts; the bench measures one: name one host"))
+	}
 	for _, name := range c.Only {
 		if !slices.Contains(Stages(), name) {
 			errs = append(errs, fmt.Errorf("%q is not a stage; the stages are %s", name, strings.Join(Stages(), ", ")))
@@ -128,6 +131,15 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("the path of the measured clockd or of clockbench is empty"))
 	}
 	return errors.Join(errs...)
+}
+
+// namesSeveralHosts reports whether the URL has a list of hosts, which clockd accepts.
+func namesSeveralHosts(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return strings.Contains(rest[strings.LastIndex(rest, "@")+1:], ",")
 }
 
 // rising reports whether there are numbers, all from 1 to maxSeries and in strictly ascending order.

@@ -68,7 +68,7 @@ func TestBadFindsWrongRings(t *testing.T) {
 
 func TestValidateRefusesBrokenConfigs(t *testing.T) {
 	good := DefaultConfig()
-	good.Executable, good.Baseline = "clockd", "clockbench"
+	good.Executable, good.Baseline, good.AMQPURL = "clockd", "clockbench", "amqp://a,b:c,d@h/e,f"
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -77,6 +77,7 @@ func TestValidateRefusesBrokenConfigs(t *testing.T) {
 		"stage": func(c *Config) { c.Only = []string{"speed"} }, "time": func(c *Config) { c.For = 0 }, "executable": func(c *Config) { c.Executable = "" }, "baseline": func(c *Config) { c.Baseline = "" },
 		"no crowd": func(c *Config) { c.Crowd = 0 }, "no overdue": func(c *Config) { c.Overdue = 0 },
 		"rounds": func(c *Config) { c.Rounds = 0 }, "distribution": func(c *Config) { c.DistributionPending = []int{2, 2} },
+		"hosts": func(c *Config) { c.AMQPURL = "amqp://a:b@h1:5672,h2:5672/" },
 	} {
 		c := good
 		if spoil(&c); c.Validate() == nil {
