@@ -16,10 +16,10 @@ import (
 // gate is a TCP proxy between one process and a server. Closing it cuts all connections. A closed gate accepts no new ones.
 type gate struct {
 	listener net.Listener
-	server   string
 	ends     sync.WaitGroup
 
 	mu     sync.Mutex
+	server string // host and port
 	closed bool
 	conns  map[net.Conn]bool
 }
@@ -49,7 +49,7 @@ func (g *gate) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", g.server)
+		server, err := net.Dial("tcp", g.leadsTo())
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -64,6 +64,13 @@ func (g *gate) accept() {
 			})
 		}
 	}
+}
+
+// leadsTo returns the server of new connections.
+func (g *gate) leadsTo() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.server
 }
 
 // admit registers the connections if the gate is open, and closes them if it is closed.
