@@ -85,6 +85,11 @@ func (c connector) prepare(ctx context.Context, session sessionConn) error {
 			return fmt.Errorf("prepare the session: %w", err)
 		}
 	}
+	if isOn(variables[galera]) {
+		if err := catchUp(ctx, session); err != nil {
+			return fmt.Errorf("wait until the Galera server has applied the commits of the other servers: %w", err)
+		}
+	}
 	return writable(variables)
 }
 
@@ -96,9 +101,9 @@ const snapshotIsolation = "innodb_snapshot_isolation"
 // replicaVariables are the variables that a replica sets. They also show a replica to users who may write there.
 var replicaVariables = []string{"read_only", "super_read_only", "innodb_read_only"}
 
-// readVariables reads snapshotIsolation and replicaVariables. The result has only the variables that exist on the server.
+// readVariables reads snapshotIsolation, galera and replicaVariables. The result has only the variables that exist on the server.
 func readVariables(ctx context.Context, session driver.QueryerContext) (map[string]string, error) {
-	names := strings.Join(append([]string{snapshotIsolation}, replicaVariables...), "', '")
+	names := strings.Join(append([]string{snapshotIsolation, galera}, replicaVariables...), "', '")
 	rows, err := session.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('"+names+"')", nil)
 	if err != nil {
 		return nil, err

@@ -12,14 +12,16 @@ import (
 // durabilityVariables reads the settings that ReadDurability judges, as sessions that write have them. Not every server has each of them:
 // MariaDB calls the isolation tx_isolation before 11.1.
 const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
-'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only')`
+'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only', 'wsrep_on', 'auto_increment_increment')`
 
-// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions.
+// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions. It also renews
+// the step between ids (renewIDStep).
 func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 	v, err := d.variables(ctx, durabilityVariables)
 	if err != nil {
 		return nil, err
 	}
+	d.renewIDStep(v["auto_increment_increment"])
 	return judgeVariables(v), nil
 }
 
@@ -50,12 +52,16 @@ func judgeVariables(v map[string]string) []store.Finding {
 			"a commit is on disk before the server confirms it",
 			"confirmed commits of about the last second are lost when the server or its machine dies: set it to 1"))
 	}
-	if isOn(v["log_bin"]) {
+	switch {
+	case isOn(v["log_bin"]):
 		sync := v["sync_binlog"]
 		found = append(found, engine.SettingFinding("sync_binlog", sync, sync == "1",
 			"a commit is in the synced binary log before the server confirms it",
 			fmt.Sprintf("the binary log is not synced with each commit (%s): after the machine dies, replicas may have other commits than the primary: set it to 1", sync)))
-	} else {
+	case isOn(v[galera]):
+		found = append(found, store.Finding{Name: galera, Value: "ON", Safe: true,
+			Detail: "the servers of the Galera cluster have a commit before one of them confirms it"})
+	default:
 		found = append(found, store.Finding{Name: "log_bin", Value: "OFF", Safe: true,
 			Detail: "the server has no binary log, and so no replicas: data that its disk loses is lost"})
 	}

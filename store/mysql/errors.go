@@ -18,13 +18,21 @@ const (
 	errLockNoWait         = 3572 // NOWAIT met a locked row; MariaDB says errLockTimeout
 	errDeadlock           = 1213 // the transaction is rolled back; also a conflict at COMMIT in a Galera cluster
 	errRolledBackByPlugin = 3101 // a conflict at COMMIT in group replication
+	errNotPrepared        = 1047 // a Galera server outside the majority, or one that is joining
 )
 
 // Classify returns the class of an error.
 func (d *Driver) Classify(err error) engine.Class { return classify(err) }
 
-// DropConnections does nothing: the driver gives up a connection whose server has become read-only (rejectReadOnly).
-func (d *Driver) DropConnections() {}
+// DropConnections closes the idle connections, because connections to a Galera server that left the majority stay refused. The driver itself
+// gives up a connection whose server has become read-only (rejectReadOnly).
+func (d *Driver) DropConnections() {
+	for _, p := range d.pools() {
+		size := p.Stats().MaxOpenConnections
+		p.SetMaxIdleConns(-1)
+		p.SetMaxIdleConns(size)
+	}
+}
 
 // classify returns the class of an error. A lock timeout rolls back only the statement; the caller then rolls back the transaction.
 func classify(err error) engine.Class {
@@ -40,6 +48,8 @@ func classify(err error) engine.Class {
 		return engine.LockTimeout
 	case m.Number == errRolledBackByPlugin:
 		return engine.Serialization
+	case m.Number == errNotPrepared:
+		return engine.ReadOnly
 	case slices.Contains(passing, m.Number):
 		return engine.Unavailable
 	}
