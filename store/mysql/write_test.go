@@ -135,9 +135,7 @@ func TestGroupIsCutByItsEscapedSize(t *testing.T) {
 	s := openWith(t, cfg, nil)
 	s.prepare(t)
 	body := bytes.Repeat([]byte{'\''}, clock.DefaultMaxPayload)
-	for _, p := range s.d.pools() {
-		p.SetMaxOpenConns(1)
-	}
+	s.keepOneConnection(t)
 	optimistic := 2 // INSERT, COMMIT
 	if !s.d.known().maria {
 		optimistic = 4 // lock, read, INSERT, COMMIT
@@ -207,9 +205,7 @@ func TestRefusedInsertsLengthenThePause(t *testing.T) {
 // MariaDB a group is read first only after a refused INSERT.
 func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	s := migrated(t)
-	for _, p := range s.d.pools() {
-		p.SetMaxOpenConns(1)
-	}
+	s.keepOneConnection(t)
 	new500 := setsOf("s", 500, t0, []byte("x"))
 	moved := setsOf("s", 500, t0+1, []byte("x"))
 	var ids []int64
@@ -247,7 +243,19 @@ func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	}
 }
 
-// questions returns how many statements the pools have sent. Each pool must have one connection.
+// keepOneConnection lets each pool keep a single connection until the test ends. On MySQL the pools and the server otherwise close idle
+// connections.
+func (s *opened) keepOneConnection(t *testing.T) {
+	t.Helper()
+	for _, p := range s.d.pools() {
+		p.SetMaxOpenConns(1)
+		p.SetConnMaxIdleTime(0)
+		_, err := p.ExecContext(t.Context(), "SET SESSION wait_timeout = 600")
+		ok(t, err, "keep a connection")
+	}
+}
+
+// questions returns how many statements the pools have sent. Each pool must have one connection (keepOneConnection).
 func questions(t *testing.T, s *opened) int {
 	t.Helper()
 	sum := 0
