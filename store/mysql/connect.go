@@ -31,6 +31,7 @@ const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = %[2]d, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %[1]d
 /*M!100300 , idle_transaction_timeout = %[2]d, in_predicate_conversion_threshold = 0 */
+/*M!110602 , innodb_snapshot_isolation = OFF */
 /*!80000 , wait_timeout = 8 */`
 )
 
@@ -93,9 +94,11 @@ func (c connector) prepare(ctx context.Context, session sessionConn) error {
 	return writable(variables)
 }
 
-// snapshotIsolation is a variable of MariaDB, from 10.6.18, 10.11.8 and 11.4.2. From 11.6.2 it is on by default. A locking read, also with
-// SKIP LOCKED, would then fail at a row that has changed since the statement began. An UPDATE that reads a whole table, as RenewLeases and
-// YieldAllShards do, would wait for locked rows that do not match. No version comment fits all these versions.
+// snapshotIsolation is a variable of MariaDB. A locking read, also with SKIP LOCKED, would fail at a row that has changed since the statement
+// began. An UPDATE that reads a whole table, as RenewLeases and YieldAllShards do, would wait for locked rows that do not match.
+//
+// From 11.6.2 the variable is on by default, and prepareSession turns it off. Before, 10.6.18, 10.11.8, 11.4.2 and later releases of their
+// series have it, off by default. No version comment fits these. If such a server has it on, another statement turns it off.
 const snapshotIsolation = "innodb_snapshot_isolation"
 
 // replicaVariables are the variables that a replica sets. They also show a replica to users who may write there.
