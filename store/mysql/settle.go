@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ type withoutLock struct{ dbsqlc.DBTX }
 func (w withoutLock) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	plain, locks := strings.CutSuffix(query, "\nFOR UPDATE\n")
 	if !locks {
-		panic("mysql: no locking clause at the end of " + query)
+		return nil, fmt.Errorf("mysql: no locking clause at the end of %q", query)
 	}
 	return w.DBTX.QueryContext(ctx, plain, args...)
 }
