@@ -13,8 +13,8 @@ import (
 
 // Time bounds of consuming answers.
 const (
-	answerPause          = time.Second     // pause before a requeue when the error has no RetryAfter
-	longestPause         = 3 * time.Second // longest pause before a requeue
+	answerPause          = time.Second     // pause before an answer is put back when the error has no RetryAfter
+	longestPause         = 3 * time.Second // longest pause before an answer is put back
 	answerDrain          = 4 * time.Second // longest wait at the end of Run for answers in flight
 	malformedLogInterval = time.Minute     // between two log lines about malformed messages
 )
@@ -32,7 +32,7 @@ type Answerer interface {
 type Answers struct {
 	s               *Session
 	answerer        Answerer
-	longestPause    time.Duration // longest pause before a requeue
+	longestPause    time.Duration // longest pause before an answer is put back
 	malformedLogged time.Time     // time of the last log line about a malformed message; owned by the submitting goroutine
 }
 
@@ -59,19 +59,19 @@ func (a *Answers) Run(ctx context.Context) error {
 // queue is the name of the queue of answers, which reply_to of a ring contains.
 func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
 
-// read returns the answers of a batch with their delivery tags, and the tags of malformed messages.
-func (a *Answers) read(batch []amqp.Delivery) (answers []clock.Answer, tags, malformed []uint64) {
-	answers, tags = make([]clock.Answer, 0, len(batch)), make([]uint64, 0, len(batch))
-	for i := range batch {
-		answer, err := parseAnswer(&batch[i])
+// read returns the answers of a batch with their deliveries, and the malformed messages.
+func (a *Answers) read(batch []*amqp.Delivery) (answers []clock.Answer, deliveries, malformed []*amqp.Delivery) {
+	answers, deliveries = make([]clock.Answer, 0, len(batch)), make([]*amqp.Delivery, 0, len(batch))
+	for _, d := range batch {
+		answer, err := parseAnswer(d)
 		if err != nil {
-			malformed = append(malformed, batch[i].DeliveryTag)
+			malformed = append(malformed, d)
 			a.reject(err)
 			continue
 		}
-		answers, tags = append(answers, answer), append(tags, batch[i].DeliveryTag)
+		answers, deliveries = append(answers, answer), append(deliveries, d)
 	}
-	return answers, tags, malformed
+	return answers, deliveries, malformed
 }
 
 // reject counts and logs a message that is no answer.
@@ -83,7 +83,7 @@ func (a *Answers) reject(err error) {
 	}
 }
 
-// judge counts the result of an answer and returns the settlement of its delivery, without the tag.
+// judge counts the result of an answer and returns the settlement of its delivery, without the delivery.
 func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	result, settled := resultOf(err)
 	a.s.metrics.answers.WithLabelValues(answer.Kind.String(), result).Inc()
@@ -97,7 +97,7 @@ func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	return settlement{action: actionPause, pause: min(retryAfter(err), a.longestPause)}
 }
 
-// resultOf returns the result of an answer, and whether it is final. An error of an unknown kind is not final: the answer is requeued.
+// resultOf returns the result of an answer, and whether it is final. An error of an unknown kind is not final: the answer is put back.
 func resultOf(err error) (result string, settled bool) {
 	switch {
 	case err == nil:
@@ -115,7 +115,7 @@ func resultOf(err error) (result string, settled bool) {
 	}
 }
 
-// retryAfter returns the pause before an answer is requeued.
+// retryAfter returns the pause before an answer is put back.
 func retryAfter(err error) time.Duration {
 	if e := (*clock.Error)(nil); errors.As(err, &e) && e.RetryAfter > 0 {
 		return e.RetryAfter

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -489,7 +490,11 @@ func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 		b.ack(2)
 		return answerer.count() == 2
 	})
-	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, quorum)
+	args := maps.Clone(quorum)
+	if major(b.conn.Properties) >= 4 {
+		args["x-delivery-limit"] = -1
+	}
+	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, args)
 	b.must(err)
 	eventually(t, 5*time.Second, "no warnings", func() bool { return a.s.Warnings() == nil })
 }

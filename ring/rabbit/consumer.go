@@ -17,6 +17,13 @@ import (
 // The third runs serve, which settles each delivery with the broker when its outcome is known.
 //
 //	broker ──▶ taken ──submit──▶ Answerer ──done──▶ settlements ──settle──▶ broker: ack, or nack after a pause
+//	                      ▲                               ▲             │
+//	                      └────────── resubmitted ◀───────┼─────────────┤
+//	                                                      └── copier ◀──┘  only if a requeue may drop answers
+//
+// If the queue may have a delivery limit, a nack would drop the answer after some pauses. Then a fourth goroutine runs the copier, which
+// publishes a copy of each paused answer. The original is acked after the confirm of its copy. Without a confirm the original is submitted
+// to the Answerer again, and stays unacked meanwhile.
 type consumer struct {
 	a           *Answers
 	link        *link
@@ -25,36 +32,40 @@ type consumer struct {
 	established bool // the connection was set up
 	watchers    sync.WaitGroup
 
-	taken       chan amqp.Delivery // deliveries not submitted yet; never full, because the broker sends at most the prefetch
-	settlements chan settlement    // settlements to carry out; capacity for every delivery in flight
-	submitted   chan struct{}      // closed when no more answers will be submitted
-	ended       chan struct{}      // closed when serve returns; later settlements are dropped
-	answering   sync.WaitGroup     // answers in the hands of the Answerer
+	copier      *copier             // nil if a requeue never drops an answer
+	taken       chan *amqp.Delivery // deliveries not submitted yet; never full, because the broker sends at most the prefetch
+	resubmitted chan *amqp.Delivery // deliveries to submit again; never full
+	settlements chan settlement     // settlements to carry out; capacity for every delivery in flight
+	submitted   chan struct{}       // closed when no more answers will be submitted
+	ended       chan struct{}       // closed when serve returns; later settlements are dropped
+	answering   sync.WaitGroup      // answers in the hands of the Answerer
 
-	inFlight         atomic.Int64 // deliveries taken and not settled
-	pausedDeliveries int64        // deliveries of inFlight that pause before they are requeued; owned by the settling goroutine
+	inFlight         atomic.Int64 // deliveries submitted and not settled
+	pausedDeliveries int64        // deliveries of inFlight that pause or wait for a copy; owned by the settling goroutine
 }
 
 // settlement is what to do with one delivery.
 type settlement struct {
-	tag    uint64
-	action action
-	pause  time.Duration // with actionPause: until the delivery is requeued
+	delivery *amqp.Delivery
+	action   action
+	pause    time.Duration // with actionPause: until the delivery is put back
 }
 
 // action says how to settle a delivery with the broker.
 type action uint8
 
 const (
-	actionAck     action = iota // the delivery is acked
-	actionPause                 // the delivery waits, and is requeued after a pause
-	actionRequeue               // the delivery is nacked, back to the queue
+	actionAck       action = iota // the delivery is acked
+	actionPause                   // the delivery waits, and is put back after a pause
+	actionPutBack                 // the delivery is requeued, or copied if a requeue may drop it
+	actionAckCopied               // the copy of the delivery is confirmed: the delivery is acked
+	actionResubmit                // the delivery has no confirmed copy: it is submitted to the Answerer again
 )
 
 func newConsumer(a *Answers) *consumer {
 	n := a.s.cfg.AnswerPrefetch
 	return &consumer{
-		a: a, taken: make(chan amqp.Delivery, n), settlements: make(chan settlement, n),
+		a: a, taken: make(chan *amqp.Delivery, n), resubmitted: make(chan *amqp.Delivery, n), settlements: make(chan settlement, n),
 		submitted: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -78,7 +89,7 @@ func (c *consumer) serve(ctx context.Context) error {
 	parts.Go(func() {
 		defer close(c.taken)
 		for d := range deliveries {
-			c.taken <- d
+			c.taken <- &d
 		}
 	})
 	parts.Go(func() {
@@ -87,6 +98,9 @@ func (c *consumer) serve(ctx context.Context) error {
 			c.submit(workCtx, batch)
 		}
 	})
+	if c.copier != nil {
+		parts.Go(func() { c.copier.run(workCtx) })
+	}
 	defer context.AfterFunc(ctx, c.cancel)()
 	return c.settle(ctx, workCtx)
 }
@@ -116,8 +130,12 @@ func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
 
 func (c *consumer) setUp() (warnings []string, deliveries <-chan amqp.Delivery, err error) {
 	queue := c.a.queue()
-	if warnings, err = c.a.s.declareAnswers(c.link, queue); err != nil {
+	unlimited, warnings, err := c.a.s.declareAnswers(c.link, queue)
+	if err != nil {
 		return nil, nil, err
+	}
+	if !unlimited {
+		c.copier = newCopier(c.a.s, queue, c.queueSettlement)
 	}
 	err = c.link.bounded(func() (err error) {
 		deliveries, err = c.consume(queue)
@@ -147,15 +165,23 @@ func (c *consumer) cancel() {
 	_ = c.ch.Cancel(c.tag, false) // fails only when the channel has ended
 }
 
-// nextBatch waits for one delivery and returns it with all other deliveries in c.taken. It returns nil when c.taken is closed.
-func (c *consumer) nextBatch() []amqp.Delivery {
-	first, open := <-c.taken
-	if !open {
+// nextBatch waits for one delivery and returns it with all other deliveries in c.taken and c.resubmitted. It returns nil when c.taken is
+// closed.
+func (c *consumer) nextBatch() []*amqp.Delivery {
+	var first *amqp.Delivery // nil when c.taken is closed
+	select {
+	case first = <-c.taken:
+	case first = <-c.resubmitted:
+	}
+	if first == nil {
 		return nil
 	}
-	batch := []amqp.Delivery{first}
+	batch := []*amqp.Delivery{first}
 	for len(c.taken) > 0 {
 		batch = append(batch, <-c.taken)
+	}
+	for len(c.resubmitted) > 0 {
+		batch = append(batch, <-c.resubmitted)
 	}
 	c.inFlight.Add(int64(len(batch)))
 	return batch
@@ -173,13 +199,13 @@ func (c *consumer) endReason(ctx context.Context) error {
 }
 
 // submit passes the answers of a batch to the Answerer. It blocks until they are submitted, not until their outcomes are known.
-func (c *consumer) submit(workCtx context.Context, batch []amqp.Delivery) {
+func (c *consumer) submit(workCtx context.Context, batch []*amqp.Delivery) {
 	if c.link.conn.IsClosed() { // the broker delivers the batch again
 		return
 	}
-	answers, tags, malformed := c.a.read(batch)
-	for _, tag := range malformed {
-		c.queueSettlement(settlement{tag: tag, action: actionAck})
+	answers, deliveries, malformed := c.a.read(batch)
+	for _, d := range malformed {
+		c.queueSettlement(settlement{delivery: d, action: actionAck})
 	}
 	if len(answers) == 0 {
 		return
@@ -191,7 +217,7 @@ func (c *consumer) submit(workCtx context.Context, batch []amqp.Delivery) {
 	c.a.answerer.Answer(workCtx, answers, func(i int, err error) {
 		defer c.answering.Done()
 		s := c.a.judge(&answers[i], err)
-		s.tag = tags[i]
+		s.delivery = deliveries[i]
 		c.queueSettlement(s)
 		if open.Add(-1) == 0 {
 			cancel()
@@ -249,18 +275,31 @@ func (c *consumer) settleQueued(next settlement) error {
 }
 
 func (c *consumer) settleOne(s settlement) error {
-	if s.action == actionPause {
+	tag := s.delivery.DeliveryTag
+	switch {
+	case s.action == actionPause:
 		c.pausedDeliveries++
-		s.action = actionRequeue
+		s.action = actionPutBack
 		time.AfterFunc(s.pause, func() { c.queueSettlement(s) })
+		return nil
+	case s.action == actionPutBack && c.copier != nil:
+		c.copier.requests <- s // never full
 		return nil
 	}
 	c.inFlight.Add(-1)
 	if s.action == actionAck {
-		return c.ch.Ack(s.tag, false)
+		return c.ch.Ack(tag, false)
 	}
 	c.pausedDeliveries--
-	return c.ch.Nack(s.tag, false, true)
+	switch s.action {
+	case actionAckCopied:
+		return c.ch.Ack(tag, false)
+	case actionResubmit:
+		c.resubmitted <- s.delivery
+		return nil
+	default:
+		return c.ch.Nack(tag, false, true)
+	}
 }
 
 func (c *consumer) wrap(what string, err error) error {

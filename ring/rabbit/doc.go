@@ -30,7 +30,15 @@
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
 //
-//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: Answerer ──▶ for each answer: ack, or requeue after a pause
+//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: Answerer ──▶ for each answer: ack, or put back after a pause
+//	                                            ▲                                                                           │
+//	                                            └───────────────────────── requeue, or copy and ack ────────────────────────┘
+//
+// A requeue counts against a delivery limit, and the broker drops an answer over the limit. clockd declares the queue of answers without a
+// limit. If the broker accepts the declaration, a requeue never drops an answer, and clockd requeues. If the broker refuses it, the queue may
+// have a limit: a queue from RabbitMQ 3 has a limit of 20 on RabbitMQ 4. Then clockd publishes a copy of the answer and acks the original
+// after the confirm. AMQP does not show the arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth
+// kind of connection (copier.go).
 //
 // The URL may name several hosts of one cluster. The brokers of a session decide which host is dialled next. Each connection goes to one host,
 // and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
@@ -60,9 +68,11 @@
 //     doubt.
 //  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
 //     Whenever wake-ups to this node may have been lost, missed is called as soon as all bindings exist.
-//  9. An answer is acked only after the Answerer has applied it or refused it finally. A message that is no answer is acked at once. All
-//     other answers are delivered again, so an answer may be applied twice: the second time finds the ring answered. Each delivery is
-//     settled as soon as its own outcome is known. A slow answer takes one place of AnswerPrefetch and delays no other answer.
+//  9. An answer is acked only after the Answerer has applied it or refused it finally, or after the broker has confirmed a copy of it in the
+//     same queue. A message that is no answer is acked at once. All other answers are delivered or submitted again, so an answer may be
+//     applied twice: the second time finds the ring answered. Each delivery is settled as soon as its own outcome is known. A slow answer
+//     takes one place of AnswerPrefetch and delays no other answer. The connection that acks publishes nothing, so an alarm of the broker
+//     does not stop acks.
 //  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and headers over 8 KiB. Wake-ups
 //     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
@@ -136,10 +146,16 @@
 //	exchange deleted, broker blocked oldest                                         the owner's sweep finds the alarms
 //	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
 //	channel closed, queue deleted    delivered again, to any node
-//	answers: database not available  each is requeued after at most 3 s, and at     the broker delivers them again; on 4.x
-//	                                 most AnswerPrefetch in that time               clockd lifts the delivery limit (20)
-//	answers: an alarm's row is       that answer waits up to 5 s and is requeued;   the broker delivers it again
+//	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
+//	                                 most AnswerPrefetch in that time
+//	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again
 //	locked                           the others are settled meanwhile
+//	answers: copies blocked,         the originals stay unacked on this node, in    the node submits them again after each
+//	returned, nacked, unconfirmed    their places of AnswerPrefetch                 pause
+//	answers: the queue has a         the broker drops an answer whose connection    a person deletes the empty queue, and
+//	delivery limit                   ended more often than the limit before a copy  clockd declares it without a limit
+//	answers: a policy sets a         requeues and ends of connections count: the    Findings reports it; a person removes the
+//	delivery limit                   broker drops an answer over the limit          limit
 //	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
 //	                                 too large headers is no answer: counted, acked
 //	more returns than foreseen       cannot happen: a batch larger than the buffer for returns is unsent

@@ -47,14 +47,14 @@ func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if q, found := queues[answerQueue(s.cfg.Exchange)]; found {
-		add(q.finding())
+		add(q.finding(q.answerLosses()...))
 	}
 	return slices.SortedFunc(maps.Values(findings), func(a, b Finding) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// finding lists the settings of a queue that can make it lose a confirmed message before a consumer gets the message.
-func (q *queue) finding() Finding {
-	var losses []string
+// finding lists the settings of a queue that can make it lose a confirmed message before a consumer gets the message. losses holds further
+// reasons for a loss.
+func (q *queue) finding(losses ...string) Finding {
 	lose := func(when bool, format string, args ...any) {
 		if when {
 			losses = append(losses, fmt.Sprintf(format, args...))
@@ -85,6 +85,19 @@ func (q *queue) finding() Finding {
 		f.Detail += "; dropped messages go to its dead letter exchange"
 	}
 	return f
+}
+
+// answerLosses lists the settings of the queue of answers that can make it lose an answer after its delivery. The broker applies the delivery
+// limit of a policy also to a queue whose argument lifts the limit. The default limit of RabbitMQ 4 is no setting of the queue.
+func (q *queue) answerLosses() (losses []string) {
+	for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
+		number, _ := v.(json.Number)
+		if limit, err := number.Int64(); err == nil && limit >= 0 {
+			losses = append(losses, fmt.Sprintf("it drops an answer that it has delivered more than %d times (delivery-limit), and it delivers an answer "+
+				"again after each end of a connection and while the database is away", limit))
+		}
+	}
+	return losses
 }
 
 func (q *queue) kind() string {

@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,7 +17,7 @@ import (
 )
 
 // managementBroker starts the management plugin of the private broker. It returns the broker's URL and the API's URL. The plugin runs until
-// the broker restarts.
+// the end of the test.
 func managementBroker(tb testing.TB) (amqpURL, managementURL string) {
 	tb.Helper()
 	amqpURL = privateBroker(tb)
@@ -37,6 +38,7 @@ func managementBroker(tb testing.TB) (amqpURL, managementURL string) {
 	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil { //nolint:gosec // after a restart the plugin is off again
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() { onPrivate(tb, "ctl", "rabbitmq", "eval", fmt.Sprintf("rabbit_plugins:ensure(%q).", plugins)) })
 	return amqpURL, fmt.Sprintf("http://guest:guest@127.0.0.1:%d", port)
 }
 
@@ -108,13 +110,17 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 		}
 	}
 
-	// a policy mirrors one queue and limits its length
-	mirrored := queue(nil)
-	onPrivate(t, "ctl", "rabbitmq", "set_policy", mirrored, "^"+mirrored+"$", `{"ha-mode":"all","max-length":7}`)
-	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", mirrored) })
+	// a policy limits the length of one queue, and mirrors it where the broker still has mirrors
+	bounded, policy, value := queue(nil), `{"ha-mode":"all","max-length":7}`, "classic, mirrored, durable"
+	if major(b.conn.Properties) >= 4 {
+		policy, value = `{"max-length":7}`, "classic, durable"
+	}
+	onPrivate(t, "ctl", "rabbitmq", "set_policy", bounded, "^"+bounded+"$", policy)
+	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", bounded) })
 	eventually(t, 30*time.Second, "the API shows the policy", func() bool {
-		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", mirrored)]
-		return f.Value == "classic, mirrored, durable" && strings.Contains(f.Detail, "beyond max-length 7") && !strings.Contains(f.Detail, "one node")
+		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", bounded)]
+		return f.Value == value && strings.Contains(f.Detail, "beyond max-length 7") &&
+			strings.Contains(f.Detail, "one node") == (value == "classic, durable")
 	})
 
 	u, err := url.Parse(managementURL)
@@ -125,6 +131,37 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 	b.must(err)
 	if _, err := s.Findings(t.Context()); err == nil || !strings.Contains(err.Error(), "401 Unauthorized: the user needs the tag") {
 		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
+// An argument of the queue cannot lift the limit of a policy.
+func TestFindingsNameDeliveryLimitsOfTheQueueOfAnswers(t *testing.T) {
+	amqpURL, managementURL := managementBroker(t)
+	b := openWithAnswerQueue(t, amqpURL, quorum)
+	cfg := b.config()
+	cfg.ManagementURL = managementURL
+	other := b.queue("shop", limited(nil)) // its consumer decides how often a ring is delivered
+	name := answerQueue(b.exchange)
+	found := findingsOf(t, cfg)
+	for _, queue := range []string{name, other} {
+		if f := found[fmt.Sprintf("queue %q", queue)]; !f.Safe {
+			t.Errorf("queue %s: %+v", queue, f)
+		}
+	}
+	onPrivate(t, "ctl", "rabbitmq", "set_policy", name, "^"+b.exchange, `{"delivery-limit":7}`)
+	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", name) })
+	eventually(t, 30*time.Second, "the API shows the policy", func() bool {
+		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", name)]
+		return !f.Safe && strings.Contains(f.Detail, "delivered more than 7 times")
+	})
+	for args, want := range map[string]string{`{}`: "", `{"x-delivery-limit": -1}`: "", `{"x-delivery-limit": 0}`: "more than 0 times"} {
+		q := queue{Type: "quorum", Durable: true}
+		decoder := json.NewDecoder(strings.NewReader(args))
+		decoder.UseNumber()
+		b.must(decoder.Decode(&q.Arguments))
+		if f := q.finding(q.answerLosses()...); f.Safe != (want == "") || !strings.Contains(f.Detail, want) {
+			t.Errorf("arguments %s: %+v", args, f)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	roleLane    = "lane"
 	roleWakes   = "wakes"
 	roleAnswers = "answers"
+	roleCopies  = "answer copies"
 )
 
 // Results of answers: values of the label result of clockd_rabbit_answers_total. The label kind is the kind of the answer.
@@ -31,10 +32,16 @@ const (
 	resultNotFound  = "not_found"
 	resultConflict  = "conflict"  // the ring is answered already, or is not the latest one
 	resultInvalid   = "invalid"   // the delay is out of range
-	resultRequeued  = "requeued"  // not applied now; the broker delivers it again
+	resultRequeued  = "requeued"  // not applied now; it is submitted again
 	resultMalformed = "malformed" // the message is no answer; its kind is kindUnknown
 
 	kindUnknown = "unknown"
+)
+
+// Results of copies of answers: values of the label result of clockd_rabbit_answer_copies_total.
+const (
+	resultCopyConfirmed = "confirmed" // the broker has the copy, and the original is acked
+	resultCopyFailed    = "failed"    // the copy is not published or not confirmed, and the original is submitted again
 )
 
 type metrics struct {
@@ -47,7 +54,7 @@ type metrics struct {
 	writes      prometheus.Counter
 
 	wakesSent, wakesDropped, wakesReceived prometheus.Counter
-	answers                                *prometheus.CounterVec
+	answers, answerCopies                  *prometheus.CounterVec
 }
 
 // newMetrics returns the metrics, registered with reg. With a nil reg they count without being registered.
@@ -87,16 +94,23 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_rabbit_answers_total", Help: "Answers to rings received by AMQP, by kind and result.",
 		}, []string{"kind", "result"}),
+		answerCopies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_rabbit_answer_copies_total",
+			Help: "Copies of answers put back to their queue because a requeue would count against a delivery limit, by result.",
+		}, []string{"result"}),
 	}
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {
 		m.errors.WithLabelValues(kind)
+	}
+	for _, result := range []string{resultCopyConfirmed, resultCopyFailed} {
+		m.answerCopies.WithLabelValues(result)
 	}
 	if reg == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
 		m.dials, m.connections, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
-		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers,
+		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers, m.answerCopies,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("rabbit: register metrics: %w", err)

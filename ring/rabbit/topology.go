@@ -68,8 +68,10 @@ func (s *Session) declareQueue(l *link, application string) error {
 	return nil
 }
 
-// declareAnswers declares the queue of answers. It accepts an existing queue with other arguments, and returns a warning.
-func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err error) {
+// declareAnswers declares the queue of answers. It accepts an existing queue with other arguments, and returns a warning. unlimited reports
+// whether the broker accepted clockd's arguments: such a queue has no delivery limit, unless a policy sets one. AMQP does not show the
+// arguments of any other queue, so it may have a limit, on every version of the broker.
+func (s *Session) declareAnswers(l *link, queue string) (unlimited bool, warnings []string, err error) {
 	args := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}
 	if major(l.conn.Properties) >= 4 {
 		args["x-delivery-limit"] = int32(-1) // the default of 20 would lose answers while the database is not available
@@ -81,23 +83,24 @@ func (s *Session) declareAnswers(l *link, queue string) (warnings []string, err 
 	switch replyCode(refused) {
 	case amqp.PreconditionFailed:
 		warnings = []string{fmt.Sprintf("queue %q exists with other arguments than clockd's (durable, quorum): clockd uses it unchanged, and it "+
-			"keeps answers only as safely as its arguments say: %s", queue, describe(refused))}
+			"keeps answers only as safely as its arguments say. It may have a delivery limit (20 by default on RabbitMQ 4), so answers that "+
+			"wait for the database return to it as copies: %s", queue, describe(refused))}
 	case amqp.AccessRefused:
 		// a user with the right to read only can still take answers, if another user has declared the queue
 	default:
 		if refused != nil {
-			return nil, fmt.Errorf("declare queue %q: %w", queue, describe(refused))
+			return false, nil, fmt.Errorf("declare queue %q: %w", queue, describe(refused))
 		}
-		return nil, nil
+		return true, nil, nil
 	}
 	err = onChannel(l, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused), describe(err))
+		return false, nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused), describe(err))
 	}
-	return warnings, nil
+	return false, warnings, nil
 }
 
 // major returns the broker's major version, 0 if it is unknown.

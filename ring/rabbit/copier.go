@@ -1,0 +1,244 @@
+package rabbit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// copier publishes copies of paused answers to the queue of answers. It serves one consumer, whose queue may have a delivery limit. It owns a
+// connection of its own, because a broker with an alarm blocks connections that publish, and a blocked connection acks nothing. It connects
+// when the consumer asks for the first copy.
+//
+//	consumer ──▶ requests ──run──▶ broker      confirmed: the consumer acks the original
+//	                                           else: the consumer submits the original to the Answerer again
+type copier struct {
+	s        *Session
+	queue    string
+	requests chan settlement  // capacity for every delivery in flight
+	report   func(settlement) // hands the original's settlement to the consumer
+
+	// owned by the goroutine of run
+	link     *link // nil without a connection
+	ch       *channel
+	doubtful bool // the channel has a copy without a confirm, so it is not used for another copy
+	watchers sync.WaitGroup
+	failures int       // connects since the last batch without an error
+	retryAt  time.Time // earliest time of the next connect
+	lastErr  error     // result of the last batch of copies
+}
+
+// errNoCopy is the result of a batch with copies that the broker returned or nacked.
+var errNoCopy = errors.New("the broker returned or nacked copies: the queue is full or deleted")
+
+func newCopier(s *Session, queue string, report func(settlement)) *copier {
+	return &copier{s: s, queue: queue, requests: make(chan settlement, s.cfg.AnswerPrefetch), report: report}
+}
+
+// run copies the requested answers until ctx ends.
+func (c *copier) run(ctx context.Context) {
+	defer c.disconnect()
+	for {
+		select {
+		case first := <-c.requests:
+			batch := []settlement{first}
+			for len(c.requests) > 0 {
+				batch = append(batch, <-c.requests)
+			}
+			c.copyBack(ctx, batch)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// copyBack publishes a copy of each answer of the batch and reports how to settle the originals.
+func (c *copier) copyBack(ctx context.Context, batch []settlement) {
+	confirmed, err := c.publish(ctx, batch)
+	if ctx.Err() != nil {
+		return // the broker delivers the originals again
+	}
+	for i, original := range batch {
+		result := resultCopyFailed
+		original.action = actionResubmit
+		if i < len(confirmed) && confirmed[i] {
+			result, original.action = resultCopyConfirmed, actionAckCopied
+		}
+		c.s.metrics.answerCopies.WithLabelValues(result).Inc()
+		c.report(original)
+	}
+	c.record(ctx, err)
+}
+
+// record keeps the result of a batch of copies. It logs an error as a warning if the last batch did not have the same error.
+func (c *copier) record(ctx context.Context, err error) {
+	level := slog.LevelDebug
+	if err != nil && (c.lastErr == nil || c.lastErr.Error() != err.Error()) {
+		level = slog.LevelWarn
+	}
+	c.lastErr = err
+	if err == nil {
+		c.failures, c.retryAt = 0, time.Time{}
+	} else {
+		c.s.log.Log(ctx, level, "paused answers wait on this node, not in their queue", "broker", c.s.address, "err", err)
+	}
+}
+
+// publish publishes a copy of each answer of the batch and waits for the confirms. confirmed reports by index which copies are confirmed; it
+// may be shorter than the batch. An alarm of the broker ends the wait. The error is the reason of an unconfirmed copy.
+func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []bool, err error) {
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	confirms := make([]*amqp.DeferredConfirmation, 0, len(batch))
+	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
+	for i := 0; i < len(batch) && err == nil; i++ {
+		var confirm *amqp.DeferredConfirmation
+		if confirm, err = c.ch.PublishWithDeferredConfirm("", c.queue, true, false, copyOf(batch[i].delivery)); err == nil {
+			confirms = append(confirms, confirm)
+		}
+	}
+	if _, werr := c.link.wire.endDelivery(); err == nil {
+		err = werr
+	}
+	confirmed = make([]bool, len(confirms))
+	for i, confirm := range confirms {
+		acked, werr := c.wait(ctx, confirm)
+		if werr != nil {
+			c.doubtful = true
+			return confirmed[:i], werr
+		}
+		if confirmed[i] = acked; !acked && err == nil {
+			err = errNoCopy
+		}
+	}
+	if drain(c.ch.returns) { // one queue takes all copies, so one return makes the whole batch doubtful
+		return nil, errNoCopy
+	}
+	if fault := c.link.lost(ctx, c.ch); fault != nil {
+		err = fault
+	}
+	return confirmed, err
+}
+
+// wait waits until the copy is acked, or until it is nacked or its channel ends. The error says why it ended the wait earlier.
+func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (acked bool, err error) {
+	for {
+		select {
+		case <-confirm.Done():
+			return confirm.Acked(), nil
+		case <-c.link.blockedChanged:
+			if err := c.blocked(); err != nil {
+				return false, err
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// blocked returns the broker's reason while it blocks the connection, else nil.
+func (c *copier) blocked() error {
+	if why := c.link.blocked.Load(); why != nil {
+		return fmt.Errorf("the broker takes no messages: %s", *why)
+	}
+	return nil
+}
+
+// connect returns nil if the channel is ready for a batch of copies. It opens a connection if there is none, if it has ended, or if it has a
+// doubtful copy. It keeps a blocked connection, because a broker with an alarm takes one more message from each new connection.
+func (c *copier) connect(ctx context.Context) error {
+	if c.link != nil && !c.link.conn.IsClosed() {
+		if err := c.blocked(); err != nil {
+			return err
+		}
+		if !c.doubtful && !c.ch.IsClosed() {
+			return nil
+		}
+	}
+	c.disconnect()
+	if time.Now().Before(c.retryAt) {
+		return cmp.Or(c.lastErr, errClosed)
+	}
+	backoff := clock.Backoff{First: c.s.cfg.BackoffMin, Last: c.s.cfg.BackoffMax}
+	c.retryAt = time.Now().Add(backoff.Wait(c.failures))
+	c.failures++
+	return c.open(ctx)
+}
+
+func (c *copier) open(ctx context.Context) error {
+	link, err := c.s.dial(ctx, roleCopies, &c.watchers)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, link.kill)()
+	err = link.bounded(func() (err error) {
+		c.ch, err = link.channel(cap(c.requests))
+		return err
+	})
+	if err != nil {
+		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
+		link.close()
+		return err
+	}
+	c.link = link
+	return nil
+}
+
+func (c *copier) disconnect() {
+	if c.link != nil {
+		c.link.close()
+	}
+	c.link, c.ch, c.doubtful = nil, nil, false
+}
+
+// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has none. The copy
+// is not larger than the application's own message:
+//   - Headers of the broker are left out.
+//   - CC and BCC are left out: they would route the copy to further queues.
+//   - x-reason and x-by are cut. No cut removes a byte that clockd stores.
+//   - user_id is left out, because the broker accepts only clockd's own user. If user_id names the sender, x-by replaces it.
+func copyOf(d *amqp.Delivery) amqp.Publishing {
+	headers := make(amqp.Table, len(d.Headers)+1)
+	for name, value := range d.Headers {
+		if !isBrokerHeader(name) {
+			headers[name] = value
+		}
+	}
+	cutText(headers, headerReason, clock.MaxReason)
+	cutText(headers, headerBy, maxShortString)
+	if d.UserId != "" && answeredBy(d) == d.UserId {
+		headers[headerBy] = d.UserId
+	}
+	return amqp.Publishing{
+		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
+		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId, Timestamp: d.Timestamp,
+		Type: d.Type, AppId: d.AppId,
+	}
+}
+
+// isBrokerHeader reports whether the broker adds the header to messages, or reads it when it routes a message.
+func isBrokerHeader(name string) bool {
+	switch name {
+	case "x-delivery-count", "x-acquired-count", "x-death", "x-received-from", "CC", "BCC":
+		return true
+	}
+	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-") || strings.HasPrefix(name, "x-opt-")
+}
+
+// cutText cuts a string header to the limit, in bytes.
+func cutText(headers amqp.Table, name string, limit int) {
+	if s, isText := text(headers[name]); isText && len(s) > limit {
+		headers[name] = s[:limit]
+	}
+}

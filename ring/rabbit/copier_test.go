@@ -1,0 +1,312 @@
+package rabbit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// limited returns the arguments of a quorum queue that drops a message after its second redelivery. Like a queue from RabbitMQ 3 on
+// RabbitMQ 4, such a queue refuses clockd's declaration.
+func limited(more amqp.Table) amqp.Table {
+	args := amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 2}
+	maps.Copy(args, more)
+	return args
+}
+
+// away is the error of an Answerer whose database is away.
+var away = &clock.Error{Kind: clock.ErrUnavailable, Detail: "no database", RetryAfter: 10 * time.Millisecond}
+
+func databaseAway(clock.Answer) error { return away }
+
+func (a *Answers) copies(result string) float64 {
+	return testutil.ToFloat64(a.s.metrics.answerCopies.WithLabelValues(result))
+}
+
+// attempts waits until each of n answers was submitted more often than the queue's delivery limit allows.
+func (a *Answers) attempts(t *testing.T, n int) {
+	t.Helper()
+	want := a.counted("ack", "requeued") + float64(10*n)
+	eventually(t, 20*time.Second, "each answer was submitted many times", func() bool { return a.counted("ack", "requeued") >= want })
+}
+
+// A requeue counts against the delivery limit of the queue, and the broker drops an answer over the limit. A copy starts at zero. A queue
+// without a limit of its own has the default of its broker: none on RabbitMQ 3, 20 on RabbitMQ 4.
+func TestAnswersOutliveADeliveryLimit(t *testing.T) {
+	for name, args := range map[string]amqp.Table{"default": quorum, "limit 2": limited(nil)} {
+		t.Run(name, func(t *testing.T) {
+			b := openWithAnswerQueue(t, sharedURL, args)
+			answerer := newFakeAnswerer()
+			answerer.judge = databaseAway
+			const n = 50
+			for i := range n {
+				b.ack(i + 1)
+			}
+			a, stop := runAnswers(t, b.config(), answerer, nil)
+			for range 4 { // more attempts than the default limit
+				a.attempts(t, n)
+			}
+			answerer.setJudge(nil)
+			eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+			stop()
+			t.Logf("%v copies confirmed, %v failed", a.copies(resultCopyConfirmed), a.copies(resultCopyFailed))
+			if name == "limit 2" && a.copies(resultCopyConfirmed) == 0 {
+				t.Error("no copies")
+			}
+		})
+	}
+}
+
+// A broker acks a returned copy, too.
+func TestReturnedCopyIsNotConfirmed(t *testing.T) {
+	s, err := New(shared(t).config(), Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := make(chan settlement, 1)
+	c := newCopier(s, unique("missing"), func(s settlement) { reports <- s })
+	t.Cleanup(background(t, func(ctx context.Context) error {
+		c.run(ctx)
+		return nil
+	}))
+	c.requests <- settlement{delivery: &amqp.Delivery{Type: "alarm.ack", CorrelationId: "1.1.1"}, action: actionPutBack}
+	if got := <-reports; got.action != actionResubmit {
+		t.Errorf("the original of a returned copy gets the action %d, want %d", got.action, actionResubmit)
+	}
+}
+
+// The queue is full and rejects copies. The originals stay on the node, which applies them later.
+func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"}))
+	cfg := b.config()
+	cfg.AnswerPrefetch = 3
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	n := cfg.AnswerPrefetch + 1 // the last one fills the queue
+	b.must(b.ch.Confirm(false))
+	for accepted := 0; accepted < n; { // a copy may take the room for a moment
+		confirm, err := b.ch.PublishWithDeferredConfirm("", answerQueue(b.exchange), true, false, amqp.Publishing{
+			Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", accepted+1), DeliveryMode: amqp.Persistent,
+		})
+		b.must(err)
+		if confirm.Wait() {
+			accepted++
+		}
+	}
+	eventually(t, 20*time.Second, "copies failed", func() bool { return a.copies(resultCopyFailed) > 0 })
+	a.attempts(t, n)
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	stop()
+	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+}
+
+// Each cut ends the connection of the copies, too, with copies in doubt. Only the cuts themselves count against the delivery limit.
+func TestAnswersOutliveADeliveryLimitOverCuts(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
+	p, via := proxyTo(t, b.url)
+	cfg := b.config()
+	cfg.URL = via
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n, cuts = 200, 10
+	for i := range n {
+		b.ack(i + 1)
+	}
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	for range cuts {
+		a.attempts(t, n/2)
+		p.cut()
+	}
+	for range 4 { // more attempts than the limit
+		a.attempts(t, n)
+	}
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	stop()
+	t.Logf("%v copies confirmed, %v failed", a.copies(resultCopyConfirmed), a.copies(resultCopyFailed))
+}
+
+// A user may only read. Then clockd can neither declare the queue, which may have a delivery limit, nor publish copies.
+func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
+	b := openWithAnswerQueue(t, privateBroker(t), limited(nil))
+	user := unique("reader")
+	onPrivate(t, "ctl", "rabbitmq", "add_user", user, "secret")
+	restoreAfter(t, "ctl", "rabbitmq", "delete_user", user)
+	onPrivate(t, "ctl", "rabbitmq", "set_permissions", user, "^$", "^$", ".*")
+	cfg := b.config()
+	u, err := url.Parse(b.url)
+	b.must(err)
+	u.User = url.UserPassword(user, "secret")
+	cfg.URL = u.String()
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n = 20
+	for i := range n {
+		b.ack(i + 1)
+	}
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	a.attempts(t, n)
+	if a.copies(resultCopyConfirmed) != 0 {
+		t.Error("a copy is confirmed")
+	}
+	dials := testutil.ToFloat64(a.s.metrics.dials.WithLabelValues(roleCopies, a.s.brokers.hosts[0].name()))
+	if dials == 0 || dials > a.copies(resultCopyFailed)/2 {
+		t.Errorf("%v connections for %v copies", dials, a.copies(resultCopyFailed))
+	}
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	stop()
+	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+}
+
+// A broker with an alarm blocks connections that publish. Answers wait meanwhile, and no answer that the database takes has to wait.
+func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
+	b := openWithAnswerQueue(t, privateBroker(t), limited(nil))
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n = 50
+	for i := range n {
+		b.ack(i + 1)
+	}
+	cfg := b.config()
+	cfg.AnswerPrefetch = n / 2 // answers that wait leave no place for others
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	eventually(t, 5*time.Second, "the first copies", func() bool { return a.copies(resultCopyConfirmed) > 0 })
+	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
+	setMemoryAlarm(t, true)
+	eventually(t, 5*time.Second, "copies fail", func() bool { return a.copies(resultCopyFailed) > 0 })
+	before := a.copies(resultCopyConfirmed)
+	a.attempts(t, n)
+	if more := a.copies(resultCopyConfirmed) - before; more > 1 { // a blocked connection confirms none; the counters are read one by one
+		t.Errorf("%v copies were confirmed during the alarm", more)
+	}
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied during the alarm", func() bool { return answerer.count() == n })
+	answerer.setJudge(databaseAway)
+	setMemoryAlarm(t, false)
+	b.redial() // the alarm may have blocked the test's own connection
+	const more = 20
+	for i := range more {
+		b.ack(n + i + 1)
+	}
+	before = a.copies(resultCopyConfirmed)
+	eventually(t, 20*time.Second, "copies are confirmed after the alarm", func() bool { return a.copies(resultCopyConfirmed) >= before+10*more })
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied after the alarm", func() bool { return answerer.count() == n+more })
+	stop()
+}
+
+// The end of Run does not wait for the pause of an answer, nor for its copy.
+func TestEndDoesNotWaitForCopies(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, limited(nil))
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n = 20
+	for i := range n {
+		b.ack(i + 1)
+	}
+	a, stop := runAnswers(t, b.config(), answerer, nil)
+	eventually(t, 5*time.Second, "the first copies", func() bool { return a.copies(resultCopyConfirmed) > 0 })
+	stop()
+	answerer.setJudge(nil)
+	runAnswers(t, b.config(), answerer, nil)
+	eventually(t, 20*time.Second, "all answers are applied by the next run", func() bool { return answerer.count() == n })
+}
+
+// fullAnswer is an answer with every property, and with a header of every type.
+func fullAnswer() amqp.Publishing {
+	return amqp.Publishing{
+		Type: "alarm.bury", CorrelationId: "4711.3.2", ContentType: "text/plain", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
+		Priority: 3, ReplyTo: "me", Expiration: "600000", MessageId: "mine", Timestamp: time.Unix(1_700_000_000, 0), UserId: "guest",
+		Headers: amqp.Table{
+			"x-delay": int64(7), "x-reason": strings.Repeat("r", 3000), "true": true, "byte": byte(200), "int8": int8(-1), "int16": int16(-2),
+			"uint16": uint16(60_000), "int32": int32(-3), "uint32": uint32(4_000_000_000), "int64": int64(-4), "float32": float32(1.5),
+			"float64": 2.5, "decimal": amqp.Decimal{Scale: 2, Value: 314}, "text": "text", "bytes": []byte{0, 255}, "none": nil,
+			"time": time.Unix(1_700_000_000, 0), "list": []any{int32(1), "two"}, "table": amqp.Table{"inner": int64(1)}, strings.Repeat("n", 128): "long name",
+		},
+	}
+}
+
+// A copy keeps what the application wrote, and goes to the queue of answers only.
+func TestCopyKeepsTheAnswer(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, limited(nil))
+	other := b.queue("other", nil)
+	sent := fullAnswer()
+	sent.Headers["CC"] = []any{other}
+	b.publishAnswer(sent)
+	b.take(other, 1)
+	answerer := newFakeAnswerer()
+	var judged []clock.Answer
+	answerer.judge = func(a clock.Answer) error {
+		judged = append(judged, a)
+		return away
+	}
+	a, stop := runAnswers(t, b.config(), answerer, nil)
+	eventually(t, 5*time.Second, "several copies", func() bool { return a.copies(resultCopyConfirmed) >= 5 })
+	stop()
+	for _, got := range judged {
+		got.Reason, judged[0].Reason = got.Reason[:clock.MaxReason], judged[0].Reason[:clock.MaxReason]
+		if got != judged[0] {
+			t.Errorf("a copy is %+v, the original %+v", got, judged[0])
+		}
+	}
+	if judged[0].By != "guest" {
+		t.Errorf("the original is by %q", judged[0].By)
+	}
+	b.channel()
+	b.empty(other)
+	d := b.take(answerQueue(b.exchange), 1)[0]
+	if d.DeliveryMode != amqp.Persistent || d.UserId != "" || d.Headers["x-by"] != "guest" || d.Headers["x-reason"] != strings.Repeat("r", clock.MaxReason) {
+		t.Errorf("the copy is %+v", d)
+	}
+	for _, name := range []string{"CC", "x-by", "x-reason", "x-delivery-count", "x-acquired-count"} { // the end redelivered the last copy
+		delete(d.Headers, name)
+		delete(sent.Headers, name)
+	}
+	if !reflect.DeepEqual(d.Headers, sent.Headers) {
+		t.Errorf("the copy has the headers %v\nthe original %v", d.Headers, sent.Headers)
+	}
+	got := []any{d.Type, d.CorrelationId, d.ContentType, d.ContentEncoding, d.Priority, d.ReplyTo, d.Expiration, d.MessageId, d.Timestamp.Unix(), d.AppId}
+	want := []any{
+		sent.Type, sent.CorrelationId, sent.ContentType, sent.ContentEncoding, sent.Priority, sent.ReplyTo, sent.Expiration, sent.MessageId,
+		sent.Timestamp.Unix(), sent.AppId,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the copy has %v, the original %v", got, want)
+	}
+}
+
+func TestCopyIsNotLargerThanTheAnswer(t *testing.T) {
+	for name, test := range map[string]struct{ d, want amqp.Table }{
+		"headers of the broker": {
+			headers{
+				"x-delivery-count": int64(3), "x-acquired-count": int64(4), "x-death": []any{amqp.Table{}}, "x-first-death-queue": "q",
+				"x-last-death-reason": "expired", "x-received-from": []any{}, "x-opt-deaths": "", "CC": []any{"q"}, "BCC": []any{"q"}, "x-mine": "1",
+			},
+			headers{"x-mine": "1"},
+		},
+		"long texts": {
+			headers{"x-reason": []byte(strings.Repeat("r", 8000)), "x-by": strings.Repeat("b", 8000), "x-mine": strings.Repeat("m", 8000)},
+			headers{"x-reason": strings.Repeat("r", 500), "x-by": strings.Repeat("b", 255), "x-mine": strings.Repeat("m", 8000)},
+		},
+		"short texts": {headers{"x-reason": "r", "x-by": []byte("b")}, headers{"x-reason": "r", "x-by": []byte("b")}},
+		"other types": {headers{"x-reason": int32(1), "x-by": nil}, headers{"x-reason": int32(1), "x-by": nil}},
+	} {
+		if got := copyOf(&amqp.Delivery{Headers: test.d, AppId: "shop", UserId: "guest"}).Headers; !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %.200v, want %.200v", name, got, test.want)
+		}
+	}
+}
