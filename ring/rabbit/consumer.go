@@ -122,7 +122,7 @@ func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
 	c.established = true
 	if s.health.warn(roleAnswers, warnings) {
 		for _, w := range warnings {
-			s.log.Warn("queue of answers has other arguments", "broker", s.address, "warning", w)
+			s.log.Warn("queue of answers has other arguments", "broker", link.host.address(), "warning", w)
 		}
 	}
 	return deliveries, nil
