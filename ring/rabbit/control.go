@@ -42,8 +42,8 @@ func (c *control) serve(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, errReconnect) && !isRefusal(err) {
-			c.link.leave()
+		if !errors.Is(err, errReconnect) {
+			c.link.leaveUnlessRefused(err)
 		}
 		return err
 	}

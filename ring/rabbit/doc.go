@@ -40,8 +40,8 @@
 // after the confirm. AMQP does not show the arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth
 // kind of connection (copier.go).
 //
-// The URL may name several hosts of one cluster. The brokers of a session decide which host is dialled next. Each connection goes to one host,
-// and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
+// The URL may name several hosts of one cluster. The hostTurn of a session decides which host is dialled next. Each connection goes to one
+// host, and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
 //
 // Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on one node is less safe
 // than a quorum queue, and so is a queue that drops its oldest messages.
@@ -77,10 +77,11 @@
 //     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
 //  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
-//     when it refuses a connection or accepts it and serves it badly: the handshake, a step of a set-up, the opening of a lane's channel or
-//     a probe fails. So no host is dialled twice in a row after a fault. The broker's refusal of a single step, like 403 or 406, is no such
-//     fault: every host refuses it. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
-//     because a cluster may be slow on every host.
+//     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, and when the control connection to
+//     it is lost or a probe on it fails. The broker's refusal of a single step, like 403 or 406, is no such failure: every host refuses it.
+//     After the loss of any other connection (lane, wake-ups, answers) the next dial still begins with the current host. Only the TCP
+//     connect has a share of DialTimeout. The handshake on a slow host may take all of the rest, because a cluster may be slow on every
+//     host.
 //
 // # The control connection
 //

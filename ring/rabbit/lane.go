@@ -17,7 +17,8 @@ import (
 // minReturns is the smallest buffer for returns of a lane's own channel, so that batches of usual sizes share one channel.
 const minReturns = 1024
 
-// lane owns one connection with one channel. Open opens both; Deliver opens neither. One goroutine uses a lane.
+// lane owns one connection with its own channel and side channels. Open connects and opens the lane's own channel. Deliver never dials. It
+// opens side channels, and replaces channels after a nack. One goroutine uses a lane.
 type lane struct {
 	delivery // the delivery under way. Its link is nil if the lane was not opened yet, or if its link was abandoned or set aside
 
@@ -163,7 +164,7 @@ func (l *lane) openChannel(ctx context.Context, size int) error {
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
 		l.s.requestProbe()
-		l.link.leave()
+		l.link.leaveUnlessRefused(err)
 		l.abandon()
 		return err
 	}

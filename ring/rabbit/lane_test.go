@@ -438,7 +438,7 @@ func TestDeliveryOpensNoLane(t *testing.T) {
 	l.link.kill()
 	<-l.Broken()
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
-	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.brokers.hosts[0].name())); dials != 1 {
+	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.turn.hosts[0].name())); dials != 1 {
 		t.Errorf("%v connections were dialled, want 1", dials)
 	}
 }

@@ -21,7 +21,7 @@ const closeTimeout = 500 * time.Millisecond
 // link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the connection ends.
 type link struct {
 	host           *brokerHost
-	brokers        *brokers // the hosts of the cluster, host included
+	turn           *hostTurn // of the session; it has host
 	conn           *amqp.Connection
 	wire           *wire
 	mux            *mux                   // nil unless the connection is a lane's
@@ -37,23 +37,23 @@ type link struct {
 func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
-	s.brokers.use(role, nil)
-	turn, failed := s.brokers.inTurn(), map[*brokerHost]error{}
-	for i, host := range turn {
-		l, err := s.dialHost(ctx, role, host, connectShare(ctx, len(turn)-i))
+	s.turn.use(role, nil)
+	hosts, failed := s.turn.inTurn(), map[*brokerHost]error{}
+	for i, host := range hosts {
+		l, err := s.dialHost(ctx, role, host, connectShare(ctx, len(hosts)-i))
 		if err == nil {
-			s.brokers.use(role, host)
+			s.turn.use(role, host)
 			s.watch(l, role, watchers)
 			return l, nil
 		}
-		s.brokers.leave(host)
+		s.turn.leave(host)
 		failed[host] = err
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	var errs dialErrors
-	for _, host := range s.brokers.hosts {
+	var errs dialErrors // in the order of the URL, so that dials that begin with different hosts have the same text
+	for _, host := range s.turn.hosts {
 		if err := failed[host]; err != nil {
 			errs = append(errs, err)
 		}
@@ -66,7 +66,7 @@ func (s *Session) dialHost(ctx context.Context, role string, host *brokerHost, c
 	s.metrics.dials.WithLabelValues(role, host.name()).Inc()
 	l := &link{
 		host:           host,
-		brokers:        s.brokers,
+		turn:           s.turn,
 		blockedChanged: make(chan struct{}, 1),
 		stepTimeout:    s.cfg.DialTimeout,
 		closed:         make(chan *amqp.Error, 1),
@@ -183,13 +183,13 @@ func (l *link) block(s *Session, b amqp.Blocking) {
 }
 
 // bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context. Each step of a set-up
-// has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails, the next dial starts with the next host,
-// unless the broker refused the step: then the other hosts refuse it too.
+// has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails, the link leaves its host
+// (leaveUnlessRefused).
 func (l *link) bounded(do func() error) error {
 	timer := time.AfterFunc(l.stepTimeout, l.kill)
 	err := do()
-	if err != nil && !isRefusal(err) {
-		l.leave()
+	if err != nil {
+		l.leaveUnlessRefused(err)
 	}
 	if inTime := timer.Stop(); !inTime && err != nil {
 		return fmt.Errorf("the broker did not reply within %s: %w", l.stepTimeout, err)
@@ -197,8 +197,13 @@ func (l *link) bounded(do func() error) error {
 	return err
 }
 
-// leave makes the next dial start with the next host. It is called when the host of l accepted the connection and does not serve it.
-func (l *link) leave() { l.brokers.leave(l.host) }
+// leaveUnlessRefused makes the next dial start with the next host, because the host of l accepted the connection and failed with err. If err
+// is the broker's refusal of a single step, the host stays the current one: the other hosts refuse the step too.
+func (l *link) leaveUnlessRefused(err error) {
+	if !isRefusal(err) {
+		l.turn.leave(l.host)
+	}
+}
 
 // isRefusal reports whether err is the broker's refusal of a single step, which closes the channel and leaves the connection open.
 func isRefusal(err error) bool {

@@ -22,9 +22,9 @@ func (s *Session) keepConnected(ctx context.Context, role string, serve func(con
 		level := slog.LevelDebug // the same error again
 		if text := err.Error(); established || !slices.Contains(logged, text) {
 			level = slog.LevelWarn
-			logged = append(logged, text)[max(0, len(logged)+1-len(s.brokers.hosts)):]
+			logged = lastOf(append(logged, text), len(s.turn.hosts))
 		}
-		s.log.Log(ctx, level, "broker is not usable", "role", role, "broker", s.brokers.addressFor(role), "err", err)
+		s.log.Log(ctx, level, "broker is not usable", "role", role, "broker", s.turn.addressFor(role), "err", err)
 		if established {
 			failures = 0
 		}
@@ -32,6 +32,9 @@ func (s *Session) keepConnected(ctx context.Context, role string, serve func(con
 		failures++
 	}
 }
+
+// lastOf returns the last n elements of list, or all of a shorter list.
+func lastOf(list []string, n int) []string { return list[max(0, len(list)-n):] }
 
 // pause sleeps for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {

@@ -22,7 +22,7 @@ type Deps struct {
 type Session struct {
 	cfg        Config
 	address    string      // URL of the broker with all its hosts, without user and password
-	brokers    *brokers    // the hosts of the URL
+	turn       *hostTurn   // the hosts of the URL
 	management *management // nil without a ManagementURL
 	log        *slog.Logger
 	metrics    *metrics
@@ -58,7 +58,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Session{
-		cfg: cfg, address: address(hosts), brokers: newBrokers(hosts), management: api, log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, address: address(hosts), turn: newHostTurn(hosts), management: api, log: log, metrics: m, health: newHealth(m),
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil
@@ -88,7 +88,7 @@ func (s *Session) Run(ctx context.Context) error {
 		c := &control{s: s}
 		err := c.serve(ctx)
 		if ctx.Err() == nil {
-			s.health.connectionDown(s.brokers.reason(roleControl, err))
+			s.health.connectionDown(s.turn.reason(roleControl, err))
 		}
 		return c.established, err
 	})

@@ -3,6 +3,7 @@ package rabbit
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -102,7 +103,7 @@ func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
 	}
 }
 
-func TestURLNamesOneHostOrSeveral(t *testing.T) {
+func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 	for raw, want := range map[string]string{
 		"amqp://u:p@h":                       "amqp://h:5672/",
 		"amqp://u:p@h1:1,h2:2,h3/shop":       "amqp://h1:1,h2:2,h3:5672/shop",
@@ -171,11 +172,11 @@ func TestHostIsLeftOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBrokers(hosts)
+	turn := newHostTurn(hosts)
 	inTurn := func(want ...string) {
 		t.Helper()
 		var got []string
-		for _, h := range b.inTurn() {
+		for _, h := range turn.inTurn() {
 			got = append(got, h.uri.Host)
 		}
 		if !slices.Equal(got, want) {
@@ -183,12 +184,12 @@ func TestHostIsLeftOnce(t *testing.T) {
 		}
 	}
 	inTurn("h1", "h2", "h3")
-	b.leave(hosts[0])
+	turn.leave(hosts[0])
 	inTurn("h2", "h3", "h1")
-	b.leave(hosts[0]) // another connection finds the same fault
+	turn.leave(hosts[0]) // another connection finds the same fault
 	inTurn("h2", "h3", "h1")
-	b.leave(hosts[1])
-	b.leave(hosts[2])
+	turn.leave(hosts[1])
+	turn.leave(hosts[2])
 	inTurn("h1", "h2", "h3")
 }
 
@@ -253,14 +254,15 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 				t.Fatal("the broken host opened a channel")
 			}
 			eventually(t, 10*time.Second, "a connection to the next host", func() bool { return connect(t.Context(), s) == nil })
-			if h, n := s.brokers.used(role), dialsTo(s, role, first); h == nil || h.name() != second || n != 1 {
+			if h, n := s.turn.used(role), dialsTo(s, role, first); h == nil || h.name() != second || n != 1 {
 				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
 			}
 		})
 	}
 }
 
-// A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it.
+// A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it. Of 41 hosts the first has a share
+// of DialTimeout/41: a quarter of a second by default, less than the lag of a single read.
 func TestSlowHostIsNotLeft(t *testing.T) {
 	b := shared(t)
 	p, via := proxyTo(t, b.url)
@@ -367,6 +369,33 @@ func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 	}
 }
 
+// The broker refuses confirm mode for the channel of a lane. Every host refuses the same step, so the next dial begins with the same host.
+func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
+	b := script(t, 0, func(s *scriptedBroker) {
+		channel := s.until(channelOpen).channel
+		s.sendMethod(channel, channelOpenOk, make([]byte, 4))
+		s.until(confirmSelect)
+		code := binary.BigEndian.AppendUint16(nil, amqp.AccessRefused)
+		s.sendMethod(channel, channelClose, append(code, make([]byte, 5)...)) // no text, no method
+		s.until(connectionClose)
+	})
+	cfg := DefaultConfig()
+	first := hostOf(t, b.url())
+	cfg.URL = withHosts(t, b.url(), first, closedPort(t))
+	s, err := New(cfg, Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLane(s)
+	defer l.Close()
+	if err := l.Open(t.Context(), 1); replyCode(err) != amqp.AccessRefused {
+		t.Errorf("the error is %v, want %d", err, amqp.AccessRefused)
+	}
+	if next := s.turn.inTurn()[0].name(); next != first {
+		t.Errorf("the next dial begins with %s, want %s", next, first)
+	}
+}
+
 // The certificate of both hosts names the second one only, so the dial must check each host under its own name.
 func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
 	b := shared(t)
@@ -396,7 +425,7 @@ func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
 	}
 	var last string
 	for range 3 { // the turn begins with another host each time, and the text stays the same
-		s.brokers.leave(s.brokers.inTurn()[0])
+		s.turn.leave(s.turn.inTurn()[0])
 		_, err := s.dial(t.Context(), roleControl, nil)
 		want := "connect to amqp://" + first + "/shop: "
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; connect to amqp://"+second+"/shop: ") ||

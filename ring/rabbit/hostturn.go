@@ -34,67 +34,67 @@ func address(hosts []*brokerHost) string {
 	return fmt.Sprintf("%s://%s/%s", uri.Scheme, strings.Join(names, ","), vhostPath(uri.Vhost))
 }
 
-// brokers decides which host of the cluster is dialled next. The roles of a session share it, so a host that one connection has left is not
+// hostTurn decides which host of the cluster is dialled next. The roles of a session share it, so a host that one connection has left is not
 // the first choice of the others either. Any goroutine may call its methods.
-type brokers struct {
+type hostTurn struct {
 	hosts []*brokerHost // at least one, in the order of the URL
 
-	mu      sync.Mutex
-	current int                    // index of the host that the next dial tries first
-	inUse   map[string]*brokerHost // by role: host of the last opened connection; without an entry the last dial reached no host
+	mu       sync.Mutex
+	current  int                    // index of the host that the next dial tries first
+	lastHost map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host
 }
 
-func newBrokers(hosts []*brokerHost) *brokers {
-	return &brokers{hosts: hosts, inUse: map[string]*brokerHost{}}
+func newHostTurn(hosts []*brokerHost) *hostTurn {
+	return &hostTurn{hosts: hosts, lastHost: map[string]*brokerHost{}}
 }
 
 // inTurn returns all hosts in the order in which a dial tries them: first the current host, then those after it in the URL, then those before
 // it.
-func (b *brokers) inTurn() []*brokerHost {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append(b.hosts[b.current:len(b.hosts):len(b.hosts)], b.hosts[:b.current]...)
+func (t *hostTurn) inTurn() []*brokerHost {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(t.hosts[t.current:len(t.hosts):len(t.hosts)], t.hosts[:t.current]...)
 }
 
 // leave makes the host after h the current one. If h is not the current host, another connection has left it already, and leave does nothing.
-func (b *brokers) leave(h *brokerHost) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.hosts[b.current] == h {
-		b.current = (b.current + 1) % len(b.hosts)
+func (t *hostTurn) leave(h *brokerHost) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hosts[t.current] == h {
+		t.current = (t.current + 1) % len(t.hosts)
 	}
 }
 
 // use records the host of a role's connection. nil: the role is dialling.
-func (b *brokers) use(role string, h *brokerHost) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *hostTurn) use(role string, h *brokerHost) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if h == nil {
-		delete(b.inUse, role)
+		delete(t.lastHost, role)
 	} else {
-		b.inUse[role] = h
+		t.lastHost[role] = h
 	}
 }
 
 // used returns the host of the role's last connection, nil if the last dial reached no host.
-func (b *brokers) used(role string) *brokerHost {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.inUse[role]
+func (t *hostTurn) used(role string) *brokerHost {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lastHost[role]
 }
 
 // addressFor returns the address of the host that the role used last, or of all hosts.
-func (b *brokers) addressFor(role string) string {
-	if h := b.used(role); h != nil {
+func (t *hostTurn) addressFor(role string) string {
+	if h := t.used(role); h != nil {
 		return h.address()
 	}
-	return address(b.hosts)
+	return address(t.hosts)
 }
 
 // reason returns the text of an error that ended the role's connection. With several hosts the text names the host. The error of a dial
 // names its hosts itself.
-func (b *brokers) reason(role string, err error) string {
-	if h := b.used(role); h != nil && len(b.hosts) > 1 {
+func (t *hostTurn) reason(role string, err error) string {
+	if h := t.used(role); h != nil && len(t.hosts) > 1 {
 		return h.name() + ": " + err.Error()
 	}
 	return err.Error()
