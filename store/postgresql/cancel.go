@@ -13,8 +13,8 @@ import (
 
 // How long a read waits for its cancellation.
 const (
-	// cancelGrace is how long a read waits, after the deadline of its context, for the server to end its statement. It is also how long an
-	// ended read waits for the reply to its cancel request.
+	// cancelGrace is how long a read waits for the server to end its statement, after the context and its deadline have ended. It is also how
+	// long an ended read waits for the reply to its cancel request.
 	cancelGrace = 2 * time.Second
 	// cancelArrival is how long after the reply the server may still interrupt a statement. The reply comes when the signal has been sent.
 	cancelArrival = 100 * time.Millisecond
@@ -40,8 +40,8 @@ type readCanceller struct {
 	done    chan struct{}      // closed when the cancel request can interrupt no later statement
 }
 
-// HandleCancel is called when the context of a read has ended. The time until a deadline of that context counts as time that the statement
-// has left.
+// HandleCancel is called when the context of a read has ended. It bounds the wait for the server: until cancelGrace after now or after the
+// deadline of that context, whichever is later, and never longer than engine.ReadLimit. Without a deadline the bound is engine.ReadLimit.
 func (r *readCanceller) HandleCancel(ctx context.Context) {
 	limit := engine.ReadLimit
 	if end, given := ctx.Deadline(); given {

@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 }
 
 // pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them. Only applicationName travels
-// in the startup message (see session).
+// in the startup message (see sessionSetup).
 func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, error) {
 	u, err := withEncryption(c.URL)
 	if err != nil {
@@ -119,7 +119,7 @@ func sessionSettings() map[string]string {
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "2",
 		// for a node that stopped in the middle of a write or a claim
-		transactionLimit: millis(clock.IdleInTransaction),
+		idleInTransactionTimeout: millis(clock.IdleInTransaction),
 	}
 }
 

@@ -21,7 +21,7 @@
 //
 // A fresh row has not changed since a set inserted it, and no transaction holds it. A fresh row needs no separate lock and judgment.
 //
-// A new connection sets and checks its settings in one round trip after the startup (session). They are no startup parameters, because
+// A new connection sets and checks its settings in one round trip after the startup (sessionSetup). They are no startup parameters, because
 // PgBouncer refuses the parameters that it does not know.
 //
 // Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that was planned while the

@@ -90,7 +90,7 @@ func (b *pgBouncer) occupy(t *testing.T, name string, clients int) (release func
 	}
 }
 
-func TestPgBouncer(t *testing.T) {
+func TestPoolersThatShareSessionsAreRefused(t *testing.T) {
 	b := startPgBouncer(t)
 	t.Run("session pooling serves the store", b.testSessionPooling)
 	for _, mode := range []string{"transaction", "statement"} {
@@ -103,15 +103,15 @@ func TestPgBouncer(t *testing.T) {
 	t.Run("statement pooling is known by its refusal of BEGIN", b.testBegin)
 	b.configure(t, "server_round_robin = 1")
 	for _, mode := range []string{"transaction", "statement"} {
-		t.Run(mode+" pooling in turn is refused", func(t *testing.T) { b.requireRefusals(t, mode) })
-		t.Run(mode+" pooling in turn is refused beside other clients", func(t *testing.T) {
+		t.Run(mode+" pooling with server_round_robin is refused", func(t *testing.T) { b.requireRefusals(t, mode) })
+		t.Run(mode+" pooling with server_round_robin is refused beside other clients", func(t *testing.T) {
 			defer b.occupy(t, mode, 6)()
 			b.requireRefusals(t, mode)
 		})
 	}
 }
 
-// requireRefusals opens stores on a database. Not one of them may miss that sessions are shared.
+// requireRefusals opens 20 stores on a database. Each of them must find the shared sessions.
 func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
 	for range 20 {
 		s := openStore(t, b.database(t, database))
@@ -123,12 +123,12 @@ func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
 	}
 }
 
-// testBegin asks databases with each pool mode for a transaction.
+// testBegin begins a transaction in each pool mode.
 func (b *pgBouncer) testBegin(t *testing.T) {
 	for database, want := range map[string]error{"clockd": nil, "transaction": nil, "statement": errSharedSessions} {
 		c, err := pgconn.Connect(t.Context(), b.database(t, database))
 		ok(t, err, "connect")
-		if err := allowsTransactions(t.Context(), c); !errors.Is(err, want) {
+		if err := refuseStatementPooling(t.Context(), c); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", database, err, want)
 		}
 		_ = c.Close(t.Context())

@@ -21,7 +21,7 @@ type proxy struct {
 	passOn bool   // whether the server still receives those bytes
 
 	keepsCancels bool // whether requests to cancel a statement never reach the server
-	localizes    bool // whether a set_config of a session is one of a transaction
+	localizes    bool // whether each set_config lasts only for its transaction
 }
 
 // cancelRequest is how a connection begins that cancels a statement: its length and its code.

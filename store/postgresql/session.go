@@ -20,34 +20,35 @@ import (
 const (
 	// applicationName is the setting that travels in the startup message, where the server's log also has it. PgBouncer passes it on.
 	applicationName = "application_name"
-	// transactionLimit is the setting that ends the transaction of a stopped node. Its value also shows whether a session has its settings
-	// at all.
-	transactionLimit = "idle_in_transaction_session_timeout"
+	// idleInTransactionTimeout is the setting that ends the transaction of a stopped node. Its value also shows whether a session has its
+	// settings at all.
+	idleInTransactionTimeout = "idle_in_transaction_session_timeout"
 )
 
-// errSettings refuses a connection without its settings. Such a session guarantees neither plans that read indexes alone nor locks that end
-// with their node.
+// errSettings refuses a connection whose session does not have its settings. Without them, plans may read whole tables, and the locks of a
+// stopped node may stay.
 var errSettings = errors.New("the session does not keep its settings: a pooler or a proxy drops them. Use a pooler with session pooling, " +
 	"or PostgreSQL itself")
 
-// setupLimit bounds each step that follows the dial of a new connection. The set-up goes on when the caller leaves.
+// setupLimit bounds what prepareOnConnect runs on a new connection. Config.DialTimeout bounds the connect before it, with the settings of
+// the session. Both go on when the caller leaves.
 const setupLimit = 8 * time.Second
 
-// session is what a new connection sets and checks. Startup parameters would save the statement, but PgBouncer refuses a connection with a
-// startup parameter that it does not know.
-type session struct {
-	set      string   // statement that sets the settings; "" without settings
-	args     [][]byte // names and values of the settings, as set has them
-	limit    string   // value of transactionLimit; "" if this package does not set it
-	writable bool     // whether the server must take writes
+// sessionSetup sets and checks the settings of a new connection's session. Startup parameters would save the statement, but PgBouncer
+// refuses a connection with a startup parameter that it does not know.
+type sessionSetup struct {
+	set       string   // statement that sets the settings; "" without settings
+	args      [][]byte // names and values of the settings, as set has them
+	idleTime  string   // value of idleInTransactionTimeout, which the check compares; "": no check
+	mustWrite bool     // the server must take writes
 }
 
-// prepareSession makes new connections of the configuration set and check the settings. A value in the URL wins. If a check fails and the URL
-// has several hosts, pgx tries the next host.
+// prepareSession makes new connections of the configuration set and check the settings. A value in the URL wins. If a check fails and the
+// URL has several hosts, pgx tries the next host.
 func prepareSession(c *pgconn.Config, settings map[string]string) {
-	s := newSession(c.RuntimeParams, settings)
+	s := newSessionSetup(c.RuntimeParams, settings)
 	attributes := c.ValidateConnect // checks target_session_attrs; nil if the URL does not have it
-	s.writable = attributes == nil
+	s.mustWrite = attributes == nil
 	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		if attributes != nil {
 			if err := attributes(ctx, conn); err != nil {
@@ -58,9 +59,10 @@ func prepareSession(c *pgconn.Config, settings map[string]string) {
 	}
 }
 
-// newSession moves the settings from the startup parameters, which the URL may contain, to the session.
-func newSession(startup, settings map[string]string) *session {
-	s := &session{limit: settings[transactionLimit]}
+// newSessionSetup returns the set-up for the settings. It removes from the startup parameters the settings that the URL contains, and uses
+// their values. applicationName stays a startup parameter.
+func newSessionSetup(startup, settings map[string]string) *sessionSetup {
+	s := &sessionSetup{idleTime: settings[idleInTransactionTimeout]}
 	var calls []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		value, given := startup[name]
@@ -72,8 +74,8 @@ func newSession(startup, settings map[string]string) *session {
 			continue
 		}
 		delete(startup, name)
-		if name == transactionLimit && given {
-			s.limit = "" // the URL's value may have another unit than the server's answer
+		if name == idleInTransactionTimeout && given {
+			s.idleTime = "" // the URL's value may have another unit than the server's answer
 		}
 		s.args = append(s.args, []byte(name), []byte(value))
 		calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(s.args)-1, len(s.args)))
@@ -84,12 +86,12 @@ func newSession(startup, settings map[string]string) *session {
 	return s
 }
 
-// readSession reads, in another transaction than the statement that sets the settings, what the session has got.
-const readSession = "SELECT current_setting('transaction_read_only'), (SELECT setting FROM pg_settings WHERE name = '" + transactionLimit + "')"
+// readSession reads the settings that prepare checks. It is a transaction of its own: a pooler may keep settings for one transaction only.
+const readSession = "SELECT current_setting('transaction_read_only'), (SELECT setting FROM pg_settings WHERE name = '" + idleInTransactionTimeout + "')"
 
-// prepare sets and checks the settings in one round trip. It returns engine.ErrReadOnly if the server refuses writes: a standby, or a server
-// with read-only transactions by default.
-func (s *session) prepare(ctx context.Context, conn *pgconn.PgConn) error {
+// prepare sets and checks the settings in one round trip. It returns engine.ErrReadOnly if the server refuses writes: a standby, or a
+// server with read-only transactions by default.
+func (s *sessionSetup) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	p := conn.StartPipeline(ctx)
 	if s.set != "" {
 		p.SendQueryParams(s.set, s.args, nil, nil, nil)
@@ -100,9 +102,9 @@ func (s *session) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("prepare the session: %w", err)
-	case s.writable && string(row[0]) == "on":
+	case s.mustWrite && string(row[0]) == "on":
 		return engine.ErrReadOnly
-	case s.limit != "" && string(row[1]) != s.limit:
+	case s.idleTime != "" && string(row[1]) != s.idleTime:
 		return errSettings
 	}
 	return nil

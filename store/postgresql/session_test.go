@@ -93,7 +93,7 @@ func TestSettingsOfTheURLWin(t *testing.T) {
 	u, err := url.Parse(serverURL())
 	ok(t, err, "parse CLOCKD_TEST_POSTGRES_URL")
 	cfg := DefaultConfig()
-	cfg.URL = databaseURL(t, strings.TrimPrefix(u.Path, "/"), transactionLimit, "7min", "enable_seqscan", "on", applicationName, "mine", "work_mem", "5MB")
+	cfg.URL = databaseURL(t, strings.TrimPrefix(u.Path, "/"), idleInTransactionTimeout, "7min", "enable_seqscan", "on", applicationName, "mine", "work_mem", "5MB")
 	d, err := newDriver(cfg, Deps{}.Logger())
 	ok(t, err, "new driver")
 	t.Cleanup(func() { _ = d.Close() })

@@ -9,7 +9,8 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// BeginSettle begins a transaction that settles a two-phase claim. BEGIN, its statements and COMMIT travel in one round trip.
+// BeginSettle begins a transaction that settles a committed claim (two-phase or at most once), or awaited rings. BEGIN, its statements and
+// COMMIT travel in one round trip.
 func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine.SettleTx, error) {
 	t, err := begin(ctx, d.rings, 0)
 	if err != nil {
