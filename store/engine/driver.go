@@ -42,7 +42,8 @@ type Traits struct {
 type Errors interface {
 	// Classify returns the class of an error that a method of the driver returned. It judges by type and code, never by text.
 	Classify(err error) Class
-	// DropConnections closes the connections to a server that has become read-only, where the client library does not do that itself.
+	// DropConnections closes the connections to a server that takes no writes any more (ReadOnly): a replica, or a Galera server outside the
+	// majority. Where the client library closes them itself, only the others remain.
 	DropConnections()
 }
 
@@ -177,7 +178,7 @@ type Claims interface {
 	// BeginClaim begins the transaction of a claim. It is a HoldingTx if the engine holds claims (Traits.HoldsClaims). The transaction fails
 	// with store.ErrOldBuild, or finds no row, if the database demands a newer build.
 	BeginClaim(ctx context.Context, r *store.ClaimRequest) (ClaimTx, error)
-	// BeginSettle begins a transaction that settles or releases a two-phase claim.
+	// BeginSettle begins a transaction that settles or releases a committed claim (two-phase or at most once), or settles awaited rings.
 	BeginSettle(ctx context.Context, r *store.ClaimRequest) (SettleTx, error)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// The statements that every connection begins with.
+// The first statements of every connection, in this order. prepare sends further statements after them.
 //
 // The server's default isolation, REPEATABLE READ, would lock gaps and deadlock. Statements wait one second for a lock unless they say
 // otherwise; that is MySQL's shortest wait. A value that does not fit its column is an error.
@@ -69,7 +69,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// prepare prepares the session. It returns engine.ErrReadOnly if the server refuses writes.
+// prepare sets the session and reads what it has got. On a Galera server it waits for the commits of the other servers (catchUp). It returns
+// engine.ErrReadOnly if the server refuses writes.
 func (c connector) prepare(ctx context.Context, session sessionConn) error {
 	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
 	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {

@@ -57,9 +57,9 @@
 //	majority, or is joining                                                           the majority
 //	failover in a Galera cluster   a new connection waits until its server has        the waiting connection is ready, or
 //	                               applied the commits of the old writer (catchUp)    fails and the pool dials again
-//	the size of a Galera cluster   ids of new alarms are wrong until the next         ReadDurability reads the new step,
-//	changes                        ReadDurability, so their alarms may be late        within a minute
-//	                               until the next sweep (renewIDStep)
+//	the size of a Galera cluster   the loaders are offered wrong ids of new alarms    the next sweep finds the alarms;
+//	changes                        (renewIDStep), which may ring a second late; the   ReadDurability reads the new step,
+//	                               rows are right                                     within a minute
 //	process stopped in a claim     MariaDB ends the transaction after 5 s idle,       the rows are due again
 //	                               MySQL the connection after 8 s
 //	host vanished in a claim       the same: the server counts the idle time          the rows are due again

@@ -14,8 +14,8 @@ import (
 const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
 'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only', 'wsrep_on', 'auto_increment_increment')`
 
-// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions. It also renews
-// the step between ids (renewIDStep).
+// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions. With the
+// same round trip it renews the step between ids (renewIDStep), which changes what later inserts report.
 func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 	v, err := d.variables(ctx, durabilityVariables)
 	if err != nil {

@@ -18,14 +18,14 @@ const (
 	errLockNoWait         = 3572 // NOWAIT met a locked row; MariaDB says errLockTimeout
 	errDeadlock           = 1213 // the transaction is rolled back; also a conflict at COMMIT in a Galera cluster
 	errRolledBackByPlugin = 3101 // a conflict at COMMIT in group replication
-	errNotPrepared        = 1047 // a Galera server outside the majority, or one that is joining
+	errNotPrepared        = 1047 // a Galera server outside the majority, or one that is joining, refuses the statement
 )
 
 // Classify returns the class of an error.
 func (d *Driver) Classify(err error) engine.Class { return classify(err) }
 
-// DropConnections closes the idle connections, because connections to a Galera server that left the majority stay refused. The driver itself
-// gives up a connection whose server has become read-only (rejectReadOnly).
+// DropConnections closes the idle connections, because a Galera server that left the majority keeps its connections and refuses their
+// statements. The driver itself gives up a connection whose server has become read-only (rejectReadOnly).
 func (d *Driver) DropConnections() {
 	for _, p := range d.pools() {
 		size := p.Stats().MaxOpenConnections

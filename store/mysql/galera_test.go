@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// TestGaleraServerOutsideTheMajorityIsLeft: the connections to such a server are given up, as those to a replica are.
-func TestGaleraServerOutsideTheMajorityIsLeft(t *testing.T) {
-	if got := classify(&mysql.MySQLError{Number: 1047}); got != engine.ReadOnly {
+// TestNotPreparedCountsAsReadOnly: so the connections to a Galera server outside the majority are closed, like connections to a replica.
+func TestNotPreparedCountsAsReadOnly(t *testing.T) {
+	if got := classify(&mysql.MySQLError{Number: errNotPrepared}); got != engine.ReadOnly {
 		t.Errorf("class %d", got)
 	}
 }
@@ -52,9 +53,14 @@ func TestIDStepIsRenewed(t *testing.T) {
 
 // TestGaleraServerHasReplicas: a server of a Galera cluster has replicas without a binary log.
 func TestGaleraServerHasReplicas(t *testing.T) {
+	var names []string
 	for _, f := range judgeVariables(map[string]string{"log_bin": "OFF", galera: "ON"}) {
+		names = append(names, f.Name)
 		if strings.Contains(f.Detail, "no replicas") {
 			t.Errorf("%+v", f)
 		}
+	}
+	if !slices.Contains(names, galera) {
+		t.Errorf("the findings %s do not name %s", names, galera)
 	}
 }

@@ -90,7 +90,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: read once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockOnce(ctx, withoutLock{db}, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
+			_, err := s.q.LockOnce(ctx, plainRead{db}, dbsqlc.LockOnceParams{Ids: ids, ClaimID: "c", UpdateTime: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: lock awaited", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

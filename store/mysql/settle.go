@@ -14,7 +14,7 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// BeginSettle begins a transaction that settles a two-phase claim.
+// BeginSettle begins a transaction that settles a committed claim (two-phase or at most once), or awaited rings.
 func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine.SettleTx, error) {
 	t, err := d.begin(ctx, d.rings)
 	if err != nil {
@@ -23,8 +23,9 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return &claimTx{tx: t, d: d, request: r, committed: true}, nil
 }
 
-// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms), a statement for each generation; a batch has few of them. An
-// UPDATE by primary key waits for locked rows, also if they do not match. So Confirm leaves out the rows that the claim has lost (ListLost).
+// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms), a statement for each generation; a batch has few of them. It
+// leaves out the rows that the claim has lost (invariant 4). It reads the lost rows (ListLost) and not the rows that the claim still has:
+// usually no row is lost, so the read allocates less for each ring.
 func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	claimEnd := int64(t.request.ClaimEnd())
 	lost, err := t.d.q.ListLost(ctx, t, dbsqlc.ListLostParams{
@@ -59,16 +60,16 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 			return err
 		}
 		attempts = store.AttemptsOf(attempts, unchanged)
-		settled = without(settled, func(s *store.Settlement) bool { return !unchanged[s.ID] })
+		settled = dropSettlements(settled, func(s *store.Settlement) bool { return !unchanged[s.ID] })
 	}
-	return t.d.settle(ctx, t.tx, without(settled, (*store.Settlement).Unchanged), attempts)
+	return t.d.settle(ctx, t.tx, dropSettlements(settled, (*store.Settlement).Unchanged), attempts)
 }
 
-// lockClaimed locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids. A locking read
-// waits for locked rows, also if they do not match. So lockClaimed first reads without locks, and then locks only the rows that match.
+// lockClaimed locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids. It first
+// reads without locks, and then locks only the rows that match (invariant 4).
 func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
 	row := &settled[0].Claimed
-	found, err := t.stillClaimed(ctx, withoutLock{t}, row, engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
+	found, err := t.stillClaimed(ctx, plainRead{t}, row, engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
 	if err == nil && len(found) > 0 {
 		found, err = t.stillClaimed(ctx, t, row, found)
 	}
@@ -80,7 +81,7 @@ func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (
 }
 
 // stillClaimed returns the ids of the rows that are still as the claim or its last settlement left them (LockOnce, LockTwoPhase, LockAwaited).
-// It locks these rows, unless db is withoutLock. row is the row that the claim or the settlement wrote.
+// It locks these rows, unless db is a plainRead. row is the row that the claim or the settlement wrote.
 func (t *claimTx) stillClaimed(ctx context.Context, db dbsqlc.DBTX, row *clock.RingRow, ids []int64) ([]int64, error) {
 	switch row.State {
 	case clock.Rung:
@@ -92,20 +93,20 @@ func (t *claimTx) stillClaimed(ctx context.Context, db dbsqlc.DBTX, row *clock.R
 	}
 }
 
-// withoutLock is a DBTX that runs a locking read as a plain read of the committed rows.
-type withoutLock struct{ dbsqlc.DBTX }
+// plainRead is a DBTX that runs a locking read as a plain read of the committed rows.
+type plainRead struct{ dbsqlc.DBTX }
 
 // QueryContext runs the statement without its locking clause.
-func (w withoutLock) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (p plainRead) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	plain, locks := strings.CutSuffix(query, "\nFOR UPDATE\n")
 	if !locks {
 		return nil, fmt.Errorf("mysql: no locking clause at the end of %q", query)
 	}
-	return w.DBTX.QueryContext(ctx, plain, args...)
+	return p.DBTX.QueryContext(ctx, plain, args...)
 }
 
-// without returns the settlements except those that match.
-func without(settled []store.Settlement, matches func(s *store.Settlement) bool) []store.Settlement {
+// dropSettlements returns the settlements that do not match.
+func dropSettlements(settled []store.Settlement, matches func(s *store.Settlement) bool) []store.Settlement {
 	var rest []store.Settlement
 	for i := range settled {
 		if !matches(&settled[i]) {
