@@ -79,7 +79,7 @@ func (a *Answers) reject(err error) {
 	a.s.metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
 	if now := time.Now(); now.Sub(a.malformedLogged) >= malformedLogInterval {
 		a.malformedLogged = now
-		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.brokers.addressFor(roleAnswers), "err", err)
+		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.turn.addressFor(roleAnswers), "err", err)
 	}
 }
 

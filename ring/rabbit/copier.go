@@ -90,7 +90,7 @@ func (c *copier) record(ctx context.Context, err error) {
 	if err == nil {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
-		c.s.log.Log(ctx, level, "paused answers wait on this node, not in their queue", "broker", c.s.brokers.addressFor(roleCopies), "err", err)
+		c.s.log.Log(ctx, level, "paused answers wait on this node, not in their queue", "broker", c.s.turn.addressFor(roleCopies), "err", err)
 	}
 }
 
