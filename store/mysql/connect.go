@@ -69,7 +69,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// prepare sets the session and reads what it has got. On a Galera server it waits for the commits of the other servers (catchUp). It returns
+// prepare sets the session and reads its variables. On a Galera server it waits for the commits of the other servers (catchUp). It returns
 // engine.ErrReadOnly if the server refuses writes.
 func (c connector) prepare(ctx context.Context, session sessionConn) error {
 	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))

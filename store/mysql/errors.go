@@ -18,7 +18,7 @@ const (
 	errLockNoWait         = 3572 // NOWAIT met a locked row; MariaDB says errLockTimeout
 	errDeadlock           = 1213 // the transaction is rolled back; also a conflict at COMMIT in a Galera cluster
 	errRolledBackByPlugin = 3101 // a conflict at COMMIT in group replication
-	errNotPrepared        = 1047 // a Galera server outside the majority, or one that is joining, refuses the statement
+	errNotPrepared        = 1047 // a Galera server that is joining, or outside the majority, refuses the statement
 )
 
 // Classify returns the class of an error.
