@@ -206,8 +206,8 @@ func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
 	})
 }
 
-// A subscriber is cut in the middle of a delivery, in time or late. The rings of which it wrote no byte ring again, also those that ring at most
-// once. A ring that was begun is repeated, but not if it rings at most once.
+// A subscriber is cut in the middle of a delivery, in time or late. A ring without a written byte rings again, also if it rings at most
+// once. A begun ring is repeated, but not if it rings at most once.
 func TestCutSubscriberLeavesOnlyBegunRingsInDoubt(t *testing.T) {
 	const count, written, begun = 20, 3, 5
 	for name, takes := range map[string]time.Duration{"in time": time.Millisecond, "late": time.Second} {

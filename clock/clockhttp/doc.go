@@ -26,8 +26,9 @@
 //     result for each line unless its body ends abnormally.
 //  9. No page of another site can change alarms or take rings (guard). A browser names the page's site in Origin or
 //     Sec-Fetch-Site, and the server's name in Host. Probes and scrapers may use any server name.
-//  10. A ring of a stream counts as begun before its flush hands it to net/http, which may still write buffered bytes after an error. So of a
-//     ring that is reported as not begun, no byte is ever written. A stream that breaks leaves at most the rings of one flush in doubt.
+//  10. A ring of a stream counts as begun before its flush hands it to net/http, which may still write buffered bytes after an error. So no
+//     byte is ever written of a ring that is reported as not begun, and such a ring may ring again even if it rings at most once. A stream
+//     that breaks leaves at most the rings of one flush in doubt.
 //
 // # Failures, effects and remedies
 //

@@ -41,7 +41,7 @@ func hostOf(tb testing.TB, raw string) string {
 	return hosts[0].name()
 }
 
-// closedPort returns an address at which nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(tb testing.TB) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.3:0")

@@ -2,23 +2,23 @@
 // server-sent events of clockhttp. The Router of package ring decides by application between this target and others. Subscribers of
 // one application share its rings.
 //
-// Claims of the stream may hold their transaction during the delivery, so a subscriber must not keep it open for long. A lane waits only
-// patience (100 ms) for an application's subscribers, and in a round of the quarantine for patience after each report, up to maxPatience
-// (250 ms). Then it ends the delivery without them: rings that they have taken are Awaited, and package ring settles them when the
-// report comes; the others are Untaken. From then on the application's outlet is slow, and a shared batch does not wait for it, until a
-// report comes in time again. docs/lab/2026-11-23.md has the figures (Slow subscribers).
+// Claims of the stream may hold their transaction while a lane hands over their batch, so a subscriber must not keep it open for long. A
+// lane waits only patience (100 ms) for an application's subscribers, and in a round of the quarantine for patience after each report, up
+// to maxPatience (250 ms). Then it returns the batch without them: rings that they have taken are Awaited, and package ring settles them
+// when the report comes; the others are Untaken. From then on the application's outlet is slow, and a shared batch does not wait for it,
+// until a report comes in time again. docs/lab/2026-11-23.md has the figures (Slow subscribers).
 //
-// The time to a report is that of the write to the subscriber's connection. Buffers of the network hide a subscriber that is a little slow.
+// A subscriber reports after the write to its connection. Buffers of the network hide a subscriber that is a little slow.
 //
-// Untaken rings make an application suspect: its alarms ring in rounds of the quarantine, which wait for patience also if the outlet is slow.
-// It is healthy again after a round whose rings were all written in time, or after 10 s without an alarm. A late report frees a held
+// Untaken rings make an application suspect: its alarms ring in rounds of the quarantine, which wait for patience also if the outlet is
+// slow. It is healthy again after a round whose rings were all written in time, or after 10 s without an alarm. A late report frees a held
 // application.
 //
 // # Invariants
 //
 //  1. A ring goes to one subscriber. It is confirmed when the subscriber reports that it was written and flushed, never when it
-//     is only queued. A ring of which the subscriber reports that it was not begun is unsent: it rings again, also if it rings at most
-//     once. A ring between these is in doubt.
+//     is only queued. If the subscriber reports that it has not begun a ring, the ring is unsent: it rings again, also if it rings at
+//     most once. A ring that was begun and not flushed is in doubt.
 //  2. A ring that no subscriber has taken by the write limit of its batch is withdrawn: it is untaken, and counts as never tried. In a batch
 //     of healthy applications it is withdrawn at once if the subscribers are slow, otherwise after patience.
 //  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
