@@ -15,13 +15,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// clusterNodes are the services whose RabbitMQ nodes form a cluster.
-var clusterNodes = []string{"rabbitmq", "rabbitmq2", "rabbitmq3"}
+// brokerServices are the services of deploy/services that are the hosts of one RabbitMQ cluster.
+var brokerServices = []string{"rabbitmq", "rabbitmq2", "rabbitmq3"}
 
-// Each node of a broker cluster is killed and started again in turn. Rings go on while a node is down. At the end every accepted alarm has
-// rung, and no cancelled one has.
-func TestSoakNoAlarmIsLostWhileBrokerNodesDieInTurn(t *testing.T) {
-	s := startPrivateServers(t, clusterNodes...)
+// Each host of a broker cluster is killed and started again in turn. Rings go on while a host is down. At the end every accepted alarm has
+// rung, and no cancelled alarm has rung.
+func TestSoakNoAlarmIsLostWhileBrokerHostsDieInTurn(t *testing.T) {
+	s := startPrivateServers(t, brokerServices...)
 	url := s.env["CLOCKD_TEST_AMQP_CLUSTER_URL"]
 	for _, e := range engines[:2] {
 		t.Run(e.name, func(t *testing.T) {
@@ -34,12 +34,12 @@ func TestSoakNoAlarmIsLostWhileBrokerNodesDieInTurn(t *testing.T) {
 				nodes = append(nodes, start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_NODE="+name, "CLOCKD_AMQP_URL="+url, "CLOCKD_AMQP_EXCHANGE="+c.exchange))
 			}
 			l := startClusterLoad(t, nodes)
-			for _, node := range clusterNodes {
-				awaitMore(t, "rings before a node dies", &c.got)
-				s.do("kill", node)
-				awaitMore(t, "rings while "+node+" is down", &c.got)
-				s.do("start", node)
-				eventually(t, "the queue has three members", func() bool { return s.onlineMembers(c.queue()) == len(clusterNodes) })
+			for _, host := range brokerServices {
+				awaitMore(t, "rings before a host dies", &c.got)
+				s.do("kill", host)
+				awaitMore(t, "rings while "+host+" is down", &c.got)
+				s.do("start", host)
+				eventually(t, "the queue has three members", func() bool { return s.onlineMembers(c.queue()) == len(brokerServices) })
 			}
 			l.stop()
 			l.requireRung(t, nodes[0], &c.got)
@@ -64,8 +64,8 @@ func (s *services) onlineMembers(queue string) int {
 	return 0
 }
 
-// clusterConsumer takes an application's rings from a quorum queue with a member on each node. When its node dies, it connects to a living
-// node.
+// clusterConsumer takes an application's rings from a quorum queue with a member on each host. When its host dies, it connects to a living
+// host.
 type clusterConsumer struct {
 	url, exchange, application string
 	ready                      chan struct{} // closed once the first consumer is set up
@@ -85,7 +85,7 @@ func (c *clusterConsumer) start(t *testing.T) {
 		hosts, after, _ := strings.Cut(hosts, "/")
 		all := strings.Split(hosts, ",")
 		for i := 0; ctx.Err() == nil; i = (i + 1) % len(all) {
-			_ = c.consume(ctx, before+"@"+all[i]+"/"+after) // the next node takes over
+			_ = c.consume(ctx, before+"@"+all[i]+"/"+after) // the next host takes over
 		}
 	})
 	t.Cleanup(func() {
@@ -95,11 +95,11 @@ func (c *clusterConsumer) start(t *testing.T) {
 	select {
 	case <-c.ready:
 	case <-time.After(time.Minute):
-		t.Fatal("no node of the cluster serves a consumer")
+		t.Fatal("no host of the cluster serves a consumer")
 	}
 }
 
-// consume takes rings from one node until its connection ends.
+// consume takes rings from one host until its connection ends.
 func (c *clusterConsumer) consume(ctx context.Context, url string) error {
 	conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: 2 * time.Second, Dial: amqp.DefaultDial(2 * time.Second)})
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *clusterConsumer) consume(ctx context.Context, url string) error {
 		err = ch.ExchangeDeclare(c.exchange, "direct", true, false, false, false, nil)
 	}
 	if err == nil {
-		_, err = ch.QueueDeclare(c.queue(), true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(len(clusterNodes))})
+		_, err = ch.QueueDeclare(c.queue(), true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(len(brokerServices))})
 	}
 	if err == nil {
 		err = ch.QueueBind(c.queue(), c.application, c.exchange, false, nil)
@@ -149,7 +149,7 @@ type clusterLoad struct {
 
 const (
 	loadBatch  = 20 // alarms set by one request
-	loadCancel = 5  // one of so many alarms is to be cancelled
+	loadCancel = 5  // every fifth alarm is cancelled
 )
 
 // startClusterLoad begins the load. The nodes take turns.
@@ -220,7 +220,7 @@ func (l *clusterLoad) post(round int, verb string, items any) []answerResult {
 	return a.Results
 }
 
-// requireRung waits until each accepted alarm that was not cancelled has rung, and fails if a cancelled one has rung.
+// requireRung waits until each accepted alarm that was not cancelled has rung, and fails if a cancelled alarm has rung.
 func (l *clusterLoad) requireRung(t *testing.T, p *process, got *receiver) {
 	t.Helper()
 	missing := 0

@@ -306,7 +306,7 @@ func TestStoppedNodeComesBack(t *testing.T) {
 func TestAlarmSetOnOneNodeRingsOnTheShardsOwner(t *testing.T) {
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
-		r := wakeRounds{t: t, here: one, there: two, got: b.receive("shop"), rungThere: func(v nodesView, shard int) bool {
+		r := wakeRounds{t: t, setter: one, owner: two, got: b.receive("shop"), owned: func(v nodesView, shard int) bool {
 			return v.Shards[shard].Incarnation == v.Self
 		}}
 		r.run()
@@ -321,19 +321,19 @@ func TestAlarmSetOnOneNodeRingsOnTheShardsOwner(t *testing.T) {
 			v, err := one.nodes()
 			return err == nil && slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") })
 		})
-		r := wakeRounds{t: t, here: one, there: two, got: got, rungThere: func(nodesView, int) bool { return true }}
+		r := wakeRounds{t: t, setter: one, owner: two, got: got, owned: func(nodesView, int) bool { return true }}
 		r.run()
 	})
 }
 
-// wakeRounds sets alarms on the node here that the node there rings.
+// wakeRounds sets alarms on one node, the setter, that another node rings, the owner of their shards.
 type wakeRounds struct {
-	t           *testing.T
-	here, there *process
-	got         *receiver
-	rungThere   func(v nodesView, shard int) bool // reports whether there rings the shard's alarms; v is the view of there
-	next        int                               // number in the next business id
-	set         int                               // alarms that were set
+	t             *testing.T
+	setter, owner *process
+	got           *receiver
+	owned         func(v nodesView, shard int) bool // reports whether the owner rings the shard's alarms; v is the owner's view
+	next          int                               // number in the next business id
+	set           int                               // alarms that were set
 }
 
 // run repeats the round until one was undisturbed. On a starved machine a lease may end during a round, and then the other node rings its
@@ -349,22 +349,22 @@ func (w *wakeRounds) run() {
 	w.t.Errorf("each of %d rounds was disturbed: shards changed hands, or the node that does not own them rang their alarms", rounds)
 }
 
-// round sets the first alarms, which open all connections, and then the counted alarms. It checks that only there rang the counted alarms and
+// round sets the first alarms, which open all connections, and then the counted alarms. It checks that only the owner rang the counted alarms and
 // received a wake-up for each. It logs the lateness. It returns false, and checks nothing, if the round was disturbed: shards changed hands, or
-// here rang some of the first alarms. A node still rings a shard for a second after it gave the shard up.
+// the setter rang some of the first alarms. A node still rings a shard for a second after it gave the shard up.
 func (w *wakeRounds) round() (undisturbed bool) {
 	w.t.Helper()
 	const first, count = 20, 200
-	w.here.awaitShares("two nodes", 32, 32)
+	w.setter.awaitShares("two nodes", 32, 32)
 	v := w.view()
-	hereBefore := w.here.metric(ringsMetric)
-	w.ring(v, first)
-	hereRang, heardBefore, received := w.here.metric(ringsMetric), w.there.metric(wakesMetric), w.got.number()
-	if hereRang > hereBefore {
-		w.t.Logf("the round is repeated: here rang %v of the first alarms", hereRang-hereBefore)
+	rungBefore := w.setter.metric(ringsMetric)
+	w.setAndAwait(v, first)
+	setterRang, heardBefore, received := w.setter.metric(ringsMetric), w.owner.metric(wakesMetric), w.got.number()
+	if setterRang > rungBefore {
+		w.t.Logf("the round is repeated: the setter rang %v of the first alarms", setterRang-rungBefore)
 		return false
 	}
-	w.ring(v, count)
+	w.setAndAwait(v, count)
 	if !slices.Equal(w.view().Shards, v.Shards) {
 		w.t.Log("the round is repeated: shards changed hands")
 		return false
@@ -372,10 +372,10 @@ func (w *wakeRounds) round() (undisturbed bool) {
 	lates := lateness(w.got.all()[received:])
 	w.t.Logf("set on one node, rung by the other: median %s, 99%% %s, latest %s late",
 		lates[count/2], lates[count*99/100], lates[count-1])
-	if heard := w.there.metric(wakesMetric) - heardBefore; heard < count {
+	if heard := w.owner.metric(wakesMetric) - heardBefore; heard < count {
 		w.t.Errorf("the node that rang %d alarms received only %v wake-ups: the sweep found the others", count, heard)
 	}
-	if n := w.here.metric(ringsMetric) - hereRang; n > 0 {
+	if n := w.setter.metric(ringsMetric) - setterRang; n > 0 {
 		w.t.Errorf("the node that does not own the shards rang %v of %d alarms", n, count)
 	}
 	return true
@@ -386,30 +386,30 @@ const (
 	wakesMetric = "clockd_preload_wakes_received_total"
 )
 
-// view reads the nodes and shards as there sees them.
+// view reads the nodes and shards as the owner sees them.
 func (w *wakeRounds) view() (v nodesView) {
 	w.t.Helper()
-	eventually(w.t, "there lists the nodes", func() (listed bool) { // 503 while the database is busy
+	eventually(w.t, "the owner lists the nodes", func() (listed bool) { // 503 while the database is busy
 		var err error
-		v, err = w.there.nodes()
+		v, err = w.owner.nodes()
 		return err == nil
 	})
 	return v
 }
 
-// ring sets count alarms that there rings, and waits until they have rung and the nodes have counted the rings.
-func (w *wakeRounds) ring(v nodesView, count int) {
+// setAndAwait sets count alarms that the owner rings, and waits until they have rung and the nodes have counted the rings.
+func (w *wakeRounds) setAndAwait(v nodesView, count int) {
 	w.t.Helper()
 	for w.set += count; count > 0; w.next++ {
 		id := fmt.Sprintf("near-%d", w.next)
-		if w.rungThere(v, (clock.Key{Application: "shop", BusinessID: id}).Shard(64)) {
-			w.here.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{"delay": 300})
+		if w.owned(v, (clock.Key{Application: "shop", BusinessID: id}).Shard(64)) {
+			w.setter.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{"delay": 300})
 			count--
 		}
 	}
 	eventually(w.t, "all ring", func() bool {
 		d, _ := w.got.byID()
-		return len(d) == w.set && int(w.here.metric(ringsMetric)+w.there.metric(ringsMetric)) >= w.set
+		return len(d) == w.set && int(w.setter.metric(ringsMetric)+w.owner.metric(ringsMetric)) >= w.set
 	})
 }
 

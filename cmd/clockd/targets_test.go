@@ -158,7 +158,8 @@ func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 			t.Parallel()
 			p := startOn(t, e.open(t), nil)
 			const count = 80
-			// The receive buffers differ by about a ring of 64 KiB, so the blocked ring is not the last of its delivery in each round.
+			// A delivery has four rings of 64 KiB. The receive buffers differ by half a ring, so in some rounds the blocked ring is not the
+			// last of its delivery.
 			for _, readBuffer := range []int{4 << 10, 36 << 10, 68 << 10, 100 << 10} {
 				application := fmt.Sprint("shop", readBuffer)
 				for i := range count {
