@@ -79,8 +79,8 @@
 //  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
 //     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, and when the control connection to
 //     it is lost or a probe on it fails. The broker's refusal of a single step, like 403 or 406, is no such failure: every host refuses it.
-//     After the loss of any other connection (lane, wake-ups, answers) the next dial still begins with the current host. Only the TCP
-//     connect has a share of DialTimeout. The handshake on a slow host may take all of the rest, because a cluster may be slow on every
+//     After the loss of any other connection (lanes, wake-ups, answers, copies) the next dial still begins with the current host. Only the
+//     TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest, because a cluster may be slow on every
 //     host.
 //
 // # The control connection
