@@ -37,7 +37,7 @@ func cancelAtServer(p *pgxpool.Config) {
 type readCanceller struct {
 	conn    *pgconn.PgConn
 	abandon context.CancelFunc // gives the cancel request up
-	done    chan struct{}      // closed when the cancel request can interrupt no later statement
+	served  chan bool          // receives whether the server has taken the cancel request, when it can interrupt no later statement
 }
 
 // HandleCancel is called when the context of a read has ended. It bounds the wait for the server: until cancelGrace after now or after the
@@ -50,21 +50,28 @@ func (r *readCanceller) HandleCancel(ctx context.Context) {
 	deadline := time.Now().Add(limit)
 	_ = r.conn.Conn().SetDeadline(deadline)
 	ctx, r.abandon = context.WithDeadline(context.WithoutCancel(ctx), deadline)
-	r.done = make(chan struct{})
+	r.served = make(chan bool, 1)
 	go func() {
-		defer close(r.done)
-		_ = r.conn.CancelRequest(ctx)
+		err := r.conn.CancelRequest(ctx)
 		<-time.After(cancelArrival)
+		r.served <- err == nil
 	}()
 }
 
-// HandleUnwatchAfterCancel is called when the statement of a cancelled read has ended.
+// HandleUnwatchAfterCancel is called when the statement of a cancelled read has ended. If the server has not taken the cancel request within
+// cancelGrace, the request may interrupt a later statement, so the connection is closed.
 func (r *readCanceller) HandleUnwatchAfterCancel() {
+	served := false
 	select {
-	case <-r.done:
+	case served = <-r.served:
+		r.abandon()
 	case <-time.After(cancelGrace):
+		r.abandon()
+		<-r.served
 	}
-	r.abandon()
-	<-r.done
-	_ = r.conn.Conn().SetDeadline(time.Time{})
+	if served {
+		_ = r.conn.Conn().SetDeadline(time.Time{})
+	} else {
+		_ = r.conn.Close(context.Background()) // with another context it would wait for this handler
+	}
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,12 +18,18 @@ import (
 var errSharedSessions = errors.New("the database URL leads to a pooler that shares sessions (transaction or statement pooling): " +
 	"use session pooling or the server itself")
 
-// The search for shared sessions. Two connections, compared once, missed a shared session in 5 to 10 % of the attempts, measured beside 6
-// other clients of PgBouncer 1.18. A pooler with server_round_robin gives connections that ask in the same order the same sessions again.
-const comparedConns = 4
+// Numbers of connections whose sessions are compared. Two connections, compared once, missed a shared session in 5 to 10 % of the attempts,
+// measured beside 6 other clients of PgBouncer 1.18.
+const (
+	comparedConns = 4
+	// comparedPooled is the number behind a pooler. Several processes of a pooler behind a balancer share a session only if two of the
+	// connections reach the same process. A pooler for clockd allows more connections than this.
+	comparedPooled = 24
+)
 
-// comparedOrders are the orders in which the connections ask for their sessions.
-var comparedOrders = [][comparedConns]int{{3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}}
+// comparedRounds is how often the connections are compared, each time in another order. A pooler with server_round_robin gives connections
+// that ask in the same order the same sessions again.
+const comparedRounds = 3
 
 // The statements that identify a session: by its process on one server, and by the mark that its connection has set. The mark alone is not
 // enough: a pooler may set it again in the connection's next session.
@@ -32,21 +41,29 @@ const (
 )
 
 // refuseSharedSessions returns errSharedSessions if connections of the URL share sessions.
-func (d *Driver) refuseSharedSessions(ctx context.Context) error {
+func (d *Driver) refuseSharedSessions(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	conns, err := d.openBare(ctx)
+	var conns []*pgconn.PgConn
 	defer func() {
 		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
 		for _, c := range conns {
-			if c != nil {
-				_ = c.Close(ctx)
-			}
+			_ = c.Close(ctx)
 		}
 	}()
+	if conns, err = d.openBare(ctx, comparedConns); err != nil {
+		return err
+	}
+	pooled, err := isPooled(ctx, conns[0])
 	if err != nil {
-		return fmt.Errorf("open %d connections at once: %w", comparedConns, err)
+		return err
+	}
+	if pooled {
+		further, err := d.openBare(ctx, comparedPooled-comparedConns)
+		if conns = append(conns, further...); err != nil {
+			return fmt.Errorf("the database URL leads to a pooler: %w", err)
+		}
 	}
 	if err := compareSessions(ctx, conns); err != nil {
 		return err
@@ -54,29 +71,41 @@ func (d *Driver) refuseSharedSessions(ctx context.Context) error {
 	return refuseStatementPooling(ctx, conns[0])
 }
 
-// openBare opens connections without settings, all at once. The caller closes them, also after an error; then some are nil.
-func (d *Driver) openBare(ctx context.Context) (conns [comparedConns]*pgconn.PgConn, err error) {
+// openBare opens connections without settings, all at once. The caller closes them, also after an error.
+func (d *Driver) openBare(ctx context.Context, count int) (conns []*pgconn.PgConn, err error) {
 	pool, err := d.cfg.pool(1, map[string]string{applicationName: "clockd check"})
 	if err != nil {
-		return conns, err
+		return nil, err
 	}
-	var errs [comparedConns]error
+	opened, errs := make([]*pgconn.PgConn, count), make([]error, count)
 	var opening sync.WaitGroup
-	for i := range conns {
-		opening.Go(func() { conns[i], errs[i] = pgconn.ConnectConfig(ctx, &pool.ConnConfig.Config) })
+	for i := range opened {
+		opening.Go(func() { opened[i], errs[i] = pgconn.ConnectConfig(ctx, &pool.ConnConfig.Config) })
 	}
 	opening.Wait()
-	for _, err := range errs {
-		if err != nil { // the first one is enough: the errors mostly have one cause
-			return conns, err
+	for i, c := range opened {
+		if c != nil {
+			conns = append(conns, c)
+		} else if err == nil { // the first one is enough: the errors mostly have one cause
+			err = fmt.Errorf("open %d connections at once: %w", count, errs[i])
 		}
 	}
-	return conns, nil
+	return conns, err
+}
+
+// isPooled reports whether the process that the connection was told at its start is another one than the process that serves it. A pooler
+// tells numbers of its own.
+func isPooled(ctx context.Context, c *pgconn.PgConn) (bool, error) {
+	result := c.ExecParams(ctx, "SELECT pg_backend_pid()::text", nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return false, fmt.Errorf("identify the session: %w", result.Err)
+	}
+	return string(result.Rows[0][0]) != strconv.FormatUint(uint64(c.PID()), 10), nil
 }
 
 // compareSessions marks the session of each connection, and looks whether each connection keeps its session and its mark.
-func compareSessions(ctx context.Context, conns [comparedConns]*pgconn.PgConn) error {
-	var sessions, marks [comparedConns]string
+func compareSessions(ctx context.Context, conns []*pgconn.PgConn) error {
+	sessions, marks := make([]string, len(conns)), make([]string, len(conns))
 	seen := map[string]bool{}
 	for i, c := range conns {
 		var err error
@@ -88,7 +117,14 @@ func compareSessions(ctx context.Context, conns [comparedConns]*pgconn.PgConn) e
 		}
 		seen[sessions[i]] = true
 	}
-	for _, order := range comparedOrders {
+	order := make([]int, len(conns))
+	for i := range order {
+		order[i] = i
+	}
+	for range comparedRounds {
+		for previous := slices.Clone(order); slices.Equal(order, previous); {
+			mathrand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
 		for _, i := range order {
 			session, mark, err := askSession(ctx, conns[i], sqlReadMark)
 			if err != nil {

@@ -1,8 +1,13 @@
 package postgresql
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -100,6 +105,8 @@ func TestPoolersThatShareSessionsAreRefused(t *testing.T) {
 			b.requireRefusals(t, mode)
 		})
 	}
+	t.Run("transaction pooling behind a balancer is refused", func(t *testing.T) { (&pgBouncer{url: b.balance(t, 4)}).requireRefusals(t, "transaction") })
+	t.Run("settings of clockd's own may stand in the URL", b.testSettingsInURL)
 	t.Run("statement pooling is known by its refusal of BEGIN", b.testBegin)
 	b.configure(t, "server_round_robin = 1")
 	for _, mode := range []string{"transaction", "statement"} {
@@ -120,6 +127,68 @@ func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
+	}
+}
+
+// balance returns the URL of a balancer before several poolers. Each new connection gets the next pooler: its database transaction is one of
+// the databases transaction1 to transaction4, which share no session.
+func (b *pgBouncer) balance(t *testing.T, poolers int) string {
+	t.Helper()
+	u, err := url.Parse(b.url)
+	ok(t, err, "parse the URL of PgBouncer")
+	server := u.Host
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err, "listen")
+	u.Host = front.Addr().String()
+	var connections sync.WaitGroup
+	t.Cleanup(func() {
+		_ = front.Close()
+		connections.Wait()
+	})
+	connections.Go(func() {
+		for turn := 0; ; turn++ {
+			client, err := front.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() { forward(client, server, fmt.Sprintf("transaction%d", turn%poolers+1)) })
+		}
+	})
+	return u.String()
+}
+
+// forward connects a client to the server, and names another database than transaction in the client's startup message.
+func forward(client net.Conn, address, database string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	startup := make([]byte, 4096)
+	n, err := client.Read(startup)
+	if err != nil {
+		return
+	}
+	startup = bytes.Replace(startup[:n], []byte("database\x00transaction\x00"), []byte("database\x00"+database+"\x00"), 1)
+	binary.BigEndian.PutUint32(startup, uint32(len(startup)))
+	_, _ = server.Write(startup)
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	})
+	_, _ = io.Copy(server, client)
+	_ = server.Close()
+	both.Wait()
+}
+
+// testSettingsInURL checks a store whose URL has settings that PgBouncer does not know as startup parameters.
+func (b *pgBouncer) testSettingsInURL(t *testing.T) {
+	for _, setting := range []string{"statement_timeout=60000", "idle_in_transaction_session_timeout=7000", "enable_seqscan=on"} {
+		s := openStore(t, b.url+"&"+setting)
+		ok(t, s.Migrate(t.Context()), "migrate with "+setting)
+		ok(t, s.Check(t.Context()), "check with "+setting)
 	}
 }
 

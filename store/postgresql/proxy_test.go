@@ -20,8 +20,9 @@ type proxy struct {
 	cutAt  []byte // bytes from the client that trigger the cut; nil: no cut
 	passOn bool   // whether the server still receives those bytes
 
-	keepsCancels bool // whether requests to cancel a statement never reach the server
-	localizes    bool // whether each set_config lasts only for its transaction
+	keepsCancels  bool // whether requests to cancel a statement never reach the server
+	stallsCancels bool // whether they wait in the proxy, without a reply
+	localizes     bool // whether each set_config lasts only for its transaction
 }
 
 // cancelRequest is how a connection begins that cancels a statement: its length and its code.
@@ -70,8 +71,8 @@ func (p *proxy) serve(client net.Conn, address string) {
 		})
 	})
 	p.copy(server, client, func(said []byte) (last, forward bool) {
-		if p.keepsCancels && bytes.HasPrefix(said, cancelRequest) {
-			return true, false
+		if (p.keepsCancels || p.stallsCancels) && bytes.HasPrefix(said, cancelRequest) {
+			return !p.stallsCancels, false
 		}
 		if p.localizes {
 			copy(said, bytes.ReplaceAll(said, []byte(", false)"), []byte(", true )")))

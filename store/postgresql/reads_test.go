@@ -106,3 +106,31 @@ func TestReadReturnsSoonAfterItsDeadline(t *testing.T) {
 		t.Errorf("%d statements at the server, want the one that is still not cancelled", n)
 	}
 }
+
+// TestLateCancelInterruptsNoLaterRead cancels a read whose statement ends by itself, while the cancel request waits on its way to the server.
+func TestLateCancelInterruptsNoLaterRead(t *testing.T) {
+	p := newProxy(t, migratedURL(t))
+	p.stallsCancels = true
+	s := openChecked(t, p.url)
+	conn, err := s.d.reads.Acquire(t.Context())
+	ok(t, err, "take a connection")
+	defer conn.Release()
+	ctx, cut := context.WithCancel(t.Context())
+	defer cut()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(ctx, "SELECT pg_sleep(2)")
+		ended <- err
+	}()
+	for readSessions(t, s, endless) == 0 {
+		if len(ended) > 0 {
+			t.Fatalf("the read ended by itself: %v", <-ended)
+		}
+	}
+	cut()
+	err = <-ended // nil if the statement has ended before the cancellation
+	t.Logf("cancelled read: %v", err)
+	if !conn.Conn().IsClosed() {
+		t.Error("the connection is open, and the cancel request may still interrupt its next read")
+	}
+}

@@ -59,10 +59,16 @@ func prepareSession(c *pgconn.Config, settings map[string]string) {
 	}
 }
 
-// newSessionSetup returns the set-up for the settings. It removes from the startup parameters the settings that the URL contains, and uses
-// their values. applicationName stays a startup parameter.
+// newSessionSetup returns the set-up for the settings. It removes clockd's settings from the startup parameters, where the URL has put them,
+// and uses their values. applicationName stays a startup parameter.
 func newSessionSetup(startup, settings map[string]string) *sessionSetup {
 	s := &sessionSetup{idleTime: settings[idleInTransactionTimeout]}
+	settings = maps.Clone(settings)
+	for name := range ringSettings() { // it has each setting that clockd knows
+		if value, given := startup[name]; given {
+			settings[name] = value
+		}
+	}
 	var calls []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		value, given := startup[name]
