@@ -195,8 +195,9 @@ func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
 // searches for the too large one. Delivered alone, only that ring is refused.
 func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
 	b := open(t, privateBroker(t))
-	restoreAfter(t, "ctl", "rabbitmq", "eval", "application:unset_env(rabbit, max_message_size).")
-	onPrivate(t, "ctl", "rabbitmq", "eval", "application:set_env(rabbit, max_message_size, 1000).")
+	// RabbitMQ 3 reads the environment, and RabbitMQ 4 a term that it has set at its start
+	restoreAfter(t, "ctl", "rabbitmq", "eval", "application:unset_env(rabbit, max_message_size), persistent_term:put(max_message_size, 16777216).")
+	onPrivate(t, "ctl", "rabbitmq", "eval", "application:set_env(rabbit, max_message_size, 1000), persistent_term:put(max_message_size, 1000).")
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", quorum)
 	l := laneOf(t, s)
