@@ -16,9 +16,9 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// copier publishes copies of paused answers to the queue of answers. It serves one consumer, whose queue may have a delivery limit. It owns a
-// connection of its own, because a broker with an alarm blocks connections that publish, and a blocked connection acks nothing. It connects
-// when the consumer asks for the first copy.
+// copier publishes copies of paused answers to the queue of answers. It serves one consumer, whose queue may have a delivery limit. It owns
+// a connection, because a broker with an alarm blocks connections that publish, and a blocked connection acks nothing. It connects when the
+// consumer asks for the first copy.
 //
 //	consumer ──▶ requests ──run──▶ broker      confirmed: the consumer acks the original
 //	                                           else: the consumer submits the original to the Answerer again
@@ -202,8 +202,8 @@ func (c *copier) disconnect() {
 	c.link, c.ch, c.doubtful = nil, nil, false
 }
 
-// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has none. The copy
-// is not larger than the application's own message:
+// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has none. It is
+// not larger than the application's own message:
 //   - Headers of the broker are left out.
 //   - CC and BCC are left out: they would route the copy to further queues.
 //   - x-reason and x-by are cut. No cut removes a byte that clockd stores.
