@@ -23,7 +23,7 @@ import (
 //
 // If the queue may have a delivery limit, a nack would drop the answer after some pauses. Then a fourth goroutine runs the copier, which
 // publishes a copy of each paused answer. The original is acked after the confirm of its copy. Without a confirm the original is submitted
-// to the Answerer again, and stays unacked meanwhile.
+// to the Answerer again, and stays unacked meanwhile. The same happens at once to an answer from a stream (fromStream).
 type consumer struct {
 	a           *Answers
 	link        *link
@@ -59,7 +59,7 @@ const (
 	actionPause                   // the delivery waits, and is put back after a pause
 	actionPutBack                 // the delivery is requeued, or copied if a requeue may drop it
 	actionAckCopied               // the copy of the delivery is confirmed: the delivery is acked
-	actionResubmit                // the delivery has no confirmed copy: it is submitted to the Answerer again
+	actionResubmit                // the delivery is submitted to the Answerer again
 )
 
 func newConsumer(a *Answers) *consumer {
@@ -282,6 +282,8 @@ func (c *consumer) settleOne(s settlement) error {
 		s.action = actionPutBack
 		time.AfterFunc(s.pause, func() { c.queueSettlement(s) })
 		return nil
+	case s.action == actionPutBack && c.copier != nil && fromStream(s.delivery):
+		s.action = actionResubmit
 	case s.action == actionPutBack && c.copier != nil:
 		c.copier.requests <- s // never full
 		return nil
@@ -300,6 +302,13 @@ func (c *consumer) settleOne(s settlement) error {
 	default:
 		return c.ch.Nack(tag, false, true)
 	}
+}
+
+// fromStream reports whether the delivery comes from a stream. A stream delivers each message to every node and keeps it after the ack. So
+// each node would copy each copy, without end. A requeue would lose the answer, because a stream does not deliver a message again.
+func fromStream(d *amqp.Delivery) bool {
+	_, is := d.Headers["x-stream-offset"]
+	return is
 }
 
 func (c *consumer) wrap(what string, err error) error {

@@ -67,6 +67,47 @@ func TestAnswersOutliveADeliveryLimit(t *testing.T) {
 	}
 }
 
+// A stream delivers each message to every node, so every node would copy each copy.
+func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream})
+	answerers, nodes := []*fakeAnswerer{newFakeAnswerer(), newFakeAnswerer()}, []*Answers{}
+	for _, answerer := range answerers {
+		answerer.judge = databaseAway
+		a, _ := runAnswers(t, b.config(), answerer, nil)
+		nodes = append(nodes, a)
+	}
+	next := 0 // a consumer of a stream gets only messages that are published after its start
+	eventually(t, 20*time.Second, "both nodes consume", func() bool {
+		next++
+		b.ack(next)
+		return nodes[0].counted("ack", "requeued") > 0 && nodes[1].counted("ack", "requeued") > 0
+	})
+	const n = 10
+	for i := range n {
+		b.ack(next + i + 1)
+	}
+	for _, a := range nodes {
+		a.attempts(t, n)
+		if copies := a.copies(resultCopyConfirmed) + a.copies(resultCopyFailed); copies != 0 {
+			t.Errorf("%v copies", copies)
+		}
+	}
+	applied := func(answerer *fakeAnswerer) (count int) {
+		answerer.mu.Lock()
+		defer answerer.mu.Unlock()
+		for i := range n {
+			count += answerer.accepted[int64(next+i+1)]
+		}
+		return count
+	}
+	for _, answerer := range answerers {
+		answerer.setJudge(nil)
+	}
+	for _, answerer := range answerers {
+		eventually(t, 20*time.Second, "the node applies the answers", func() bool { return applied(answerer) == n })
+	}
+}
+
 // A broker acks a returned copy, too.
 func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 	s, err := New(shared(t).config(), Deps{})

@@ -40,6 +40,8 @@
 // after the confirm. AMQP does not show the arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth
 // kind of connection (copier.go).
 //
+// An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it unacked meanwhile.
+//
 // The URL may name several hosts of one cluster. The hostTurn of a session decides which host is dialled next. Each connection goes to one
 // host, and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
 //
@@ -153,6 +155,8 @@
 //	locked                           the others are settled meanwhile
 //	answers: copies blocked,         the originals stay unacked on this node, in    the node submits them again after each
 //	returned, nacked, unconfirmed    their places of AnswerPrefetch                 pause
+//	answers: the queue is a stream   every node gets each answer, and the second     the node submits an unapplied answer again
+//	                                 finds the ring answered; nothing is copied      after each pause
 //	answers: the queue has a         the broker drops an answer whose connection    a person deletes the empty queue, and
 //	delivery limit                   ended more often than the limit before a copy  clockd declares it without a limit
 //	answers: a policy sets a         requeues and ends of connections count: the    Findings reports it; a person removes the
