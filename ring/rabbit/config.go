@@ -36,7 +36,8 @@ type Config struct {
 	// too. The TCP connect to one of several hosts has an even share of it. Each later declaration, binding and consumer has the
 	// same time. Default 10 s.
 	DialTimeout time.Duration
-	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. Default 5 s.
+	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. It also bounds the wait for the confirms of a batch of
+	// copies of answers. Default 5 s.
 	WriteTimeout time.Duration
 	// ProbeInterval is the time between two probes, which find out whether the broker still takes messages. Default 1 s.
 	ProbeInterval time.Duration

@@ -31,12 +31,15 @@ type copier struct {
 	// owned by the goroutine of run
 	link     *link // nil without a connection
 	ch       *channel
-	doubtful bool // the channel has a copy without a confirm, so it is not used for another copy
+	doubtful bool // the channel has a copy without an ack, so it is not used for another copy
 	watchers sync.WaitGroup
 	failures int       // connects since the last batch without an error
 	retryAt  time.Time // earliest time of the next connect
 	lastErr  error     // result of the last batch of copies
 }
+
+// errNoConfirm is the result of a batch with a copy that the broker did not confirm within WriteTimeout.
+var errNoConfirm = errors.New("the broker did not confirm copies in time")
 
 // errNoCopy is the result of a batch with copies that the broker returned or nacked.
 var errNoCopy = errors.New("the broker returned or nacked copies: the queue is full or deleted")
@@ -95,10 +98,14 @@ func (c *copier) record(ctx context.Context, err error) {
 }
 
 // publish publishes a copy of each answer of the batch and waits for the confirms. confirmed reports by index which copies are confirmed; it
-// may be shorter than the batch. An alarm of the broker ends the wait. The error is the reason of an unconfirmed copy.
+// may be shorter than the batch. The wait ends after WriteTimeout, or when the broker blocks the connection. The error is the reason of an
+// unconfirmed copy. After a batch with an error, publish tries one copy: a broker that takes copies and confirms none gets few of them.
 func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []bool, err error) {
 	if err := c.connect(ctx); err != nil {
 		return nil, err
+	}
+	if c.lastErr != nil {
+		batch = batch[:1]
 	}
 	confirms := make([]*amqp.DeferredConfirmation, 0, len(batch))
 	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
@@ -112,10 +119,15 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 		err = werr
 	}
 	confirmed = make([]bool, len(confirms))
+	waitCtx, cancel := context.WithTimeoutCause(ctx, c.s.cfg.WriteTimeout, errNoConfirm)
+	defer cancel()
 	for i, confirm := range confirms {
-		acked, werr := c.wait(ctx, confirm)
+		acked, werr := c.wait(waitCtx, confirm)
 		if werr != nil {
 			c.doubtful = true
+			if errors.Is(werr, errNoConfirm) {
+				c.link.turn.leave(c.link.host)
+			}
 			return confirmed[:i], werr
 		}
 		if confirmed[i] = acked; !acked && err == nil {
@@ -131,7 +143,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 	return confirmed, err
 }
 
-// wait waits until the copy is acked, or until it is nacked or its channel ends. The error says why it ended the wait earlier.
+// wait waits until the copy is acked, or until it is nacked, its channel ends, or ctx ends. The error says why it ended the wait earlier.
 func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (acked bool, err error) {
 	for {
 		select {
@@ -142,7 +154,7 @@ func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (
 				return false, err
 			}
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return false, context.Cause(ctx)
 		}
 	}
 }

@@ -126,6 +126,59 @@ func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// A host that takes copies and confirms none holds them for WriteTimeout. Then the copier goes to the next host.
+func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, limited(nil))
+	p, via := proxyTo(t, b.url)
+	p.dropAcks.Store(true)
+	cfg := b.config()
+	cfg.URL, cfg.WriteTimeout = withHosts(t, b.url, hostOf(t, via), hostOf(t, b.url)), time.Second
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n = 20
+	for i := range n {
+		b.ack(i + 1)
+	}
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	eventually(t, 20*time.Second, "the next host confirms copies", func() bool { return a.copies(resultCopyConfirmed) >= n })
+	if dialsTo(a.s, roleCopies, hostOf(t, via)) == 0 {
+		t.Error("the first host was not tried")
+	}
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	stop()
+}
+
+// Without a confirm, each answer waits on its node, and the queue gets few further copies.
+func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
+	b := openWithAnswerQueue(t, sharedURL, limited(nil))
+	p, via := proxyTo(t, b.url)
+	p.dropAcks.Store(true)
+	cfg := b.config()
+	cfg.URL, cfg.WriteTimeout = via, 100*time.Millisecond
+	answerer := newFakeAnswerer()
+	answerer.judge = databaseAway
+	const n = 20
+	for i := range n {
+		b.ack(i + 1)
+	}
+	a, stop := runAnswers(t, cfg, answerer, nil)
+	eventually(t, 20*time.Second, "each answer failed several times", func() bool { return a.copies(resultCopyFailed) >= 5*n })
+	answerer.setJudge(nil)
+	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	stop()
+	dials, times := dialsTo(a.s, roleCopies, hostOf(t, via)), 0
+	for _, accepted := range answerer.accepted {
+		times += accepted
+	}
+	// the first batches have up to n copies; each later connection brings one
+	if most := 2*n + int(dials); times > most {
+		t.Errorf("%d answers were applied %d times, want at most %d after %v connections", n, times, most, dials)
+	}
+	t.Logf("%d answers were applied %d times after %v connections", n, times, dials)
+}
+
 // The queue is full and rejects copies. The originals stay on the node, which applies them later.
 func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
 	b := openWithAnswerQueue(t, sharedURL, limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"}))

@@ -79,11 +79,11 @@
 //     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
 //  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
-//     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, and when the control connection to
-//     it is lost or a probe on it fails. The broker's refusal of a single step, like 403 or 406, is no such failure: every host refuses it.
-//     After the loss of any other connection (lanes, wake-ups, answers, copies) the next dial still begins with the current host. Only the
-//     TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest, because a cluster may be slow on every
-//     host.
+//     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, when it does not confirm copies in
+//     time, and when the control connection to it is lost or a probe on it fails. The broker's refusal of a single step, like 403 or 406,
+//     is no such failure: every host refuses it. After the loss of any other connection (lane, wake-ups, answers, copies) the next dial still
+//     begins with the current host. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
+//     because a cluster may be slow on every host.
 //
 // # The control connection
 //
@@ -154,7 +154,9 @@
 //	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again
 //	locked                           the others are settled meanwhile
 //	answers: copies blocked,         the originals stay unacked on this node, in    the node submits them again after each
-//	returned, nacked, unconfirmed    their places of AnswerPrefetch                 pause
+//	returned, nacked                 their places of AnswerPrefetch                 pause
+//	answers: a host takes copies     as above, after WriteTimeout; the next batch   the copies go to the next host
+//	and confirms none                has one copy
 //	answers: the queue is a stream   every node gets each answer, and the second     the node submits an unapplied answer again
 //	                                 finds the ring answered; nothing is copied      after each pause
 //	answers: the queue has a         the broker drops an answer whose connection    a person deletes the empty queue, and

@@ -1,18 +1,21 @@
 package rabbit
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,6 +25,7 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	wait     sync.WaitGroup
+	dropAcks atomic.Bool // new connections get no basic.ack from the broker
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -119,12 +123,37 @@ func (p *proxy) accept() {
 			_ = client.Close()
 			continue
 		}
+		if p.dropAcks.Load() {
+			server = &acklessConn{Conn: server, frames: &scriptedBroker{reader: bufio.NewReader(server)}}
+		}
 		if !p.add(client, server) {
 			return
 		}
 		p.wait.Go(func() { p.forward(server, client, true) })
 		p.wait.Go(func() { p.forward(client, server, false) })
 	}
+}
+
+// acklessConn is a connection to a broker whose acks get lost.
+type acklessConn struct {
+	net.Conn
+	frames  *scriptedBroker // reads the frames of the connection
+	pending []byte          // bytes of the current frame still to hand out
+}
+
+func (c *acklessConn) Read(p []byte) (int, error) {
+	for len(c.pending) == 0 {
+		f := c.frames.read()
+		if f.kind == 0 {
+			return 0, io.EOF
+		}
+		if f.method() != basicAck {
+			c.pending = encode(f)
+		}
+	}
+	n := copy(p, c.pending)
+	c.pending = c.pending[n:]
+	return n, nil
 }
 
 func (p *proxy) add(conns ...net.Conn) bool {
