@@ -130,11 +130,13 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 			}
 			return confirmed[:i], werr
 		}
-		if confirmed[i] = acked; !acked && err == nil {
-			err = errNoCopy
+		if confirmed[i] = acked; !acked {
+			c.doubtful = true // see replaceChannel
+			err = cmp.Or(err, errNoCopy)
 		}
 	}
 	if drain(c.ch.returns) { // one queue takes all copies, so one return makes the whole batch doubtful
+		c.doubtful = true
 		return nil, errNoCopy
 	}
 	if fault := c.link.lost(ctx, c.ch); fault != nil {

@@ -108,21 +108,60 @@ func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
 	}
 }
 
+// runCopier runs a copier for queue. copyOne hands it an answer and returns the action for the original.
+func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
+	t.Helper()
+	reports := make(chan settlement, 1)
+	c := newCopier(s, queue, func(s settlement) { reports <- s })
+	t.Cleanup(background(t, func(ctx context.Context) error {
+		c.run(ctx)
+		return nil
+	}))
+	return func() action {
+		c.requests <- settlement{delivery: &amqp.Delivery{Type: "alarm.ack", CorrelationId: "1.1.1"}, action: actionPutBack}
+		return (<-reports).action
+	}
+}
+
 // A broker acks a returned copy, too.
 func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 	s, err := New(shared(t).config(), Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reports := make(chan settlement, 1)
-	c := newCopier(s, unique("missing"), func(s settlement) { reports <- s })
-	t.Cleanup(background(t, func(ctx context.Context) error {
-		c.run(ctx)
-		return nil
-	}))
-	c.requests <- settlement{delivery: &amqp.Delivery{Type: "alarm.ack", CorrelationId: "1.1.1"}, action: actionPutBack}
-	if got := <-reports; got.action != actionResubmit {
-		t.Errorf("the original of a returned copy gets the action %d, want %d", got.action, actionResubmit)
+	if got := runCopier(t, s, unique("missing"))(); got != actionResubmit {
+		t.Errorf("the original of a returned copy gets the action %d, want %d", got, actionResubmit)
+	}
+}
+
+// A channel that nacks may know only a dead leader of the queue, and would nack every further copy.
+func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
+	for name, prepare := range map[string]func(b *broker, queue string) (repair func()){
+		"nacked": func(b *broker, queue string) func() {
+			_, err := b.ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+			b.must(err)
+			return func() { b.remove(queue) }
+		},
+		"returned": func(*broker, string) func() { return func() {} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, queue := shared(t), unique("answers")
+			repair := prepare(b, queue)
+			s, err := New(b.config(), Deps{})
+			b.must(err)
+			copyOne := runCopier(t, s, queue)
+			if got := copyOne(); got != actionResubmit {
+				t.Fatalf("the original gets the action %d, want %d", got, actionResubmit)
+			}
+			repair()
+			_, err = b.ch.QueueDeclare(queue, true, false, false, false, quorum)
+			b.must(err)
+			t.Cleanup(func() { b.remove(queue) })
+			eventually(t, 20*time.Second, "a copy is confirmed", func() bool { return copyOne() == actionAckCopied })
+			if dials := dialsTo(s, roleCopies, hostOf(t, b.url)); dials < 2 {
+				t.Errorf("the copier kept its connection: %v dials", dials)
+			}
+		})
 	}
 }
 
