@@ -84,6 +84,10 @@
 //     is no such failure: every host refuses it. After the loss of any other connection (lane, wake-ups, answers, copies) the next dial still
 //     begins with the current host. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
 //     because a cluster may be slow on every host.
+//     A lane also leaves its host when the write of a delivery stalls until limits.WriteBy, or when rings have no confirm at limits.ReplyBy
+//     on an open connection. A host may confirm probes and no rings: probes are small and touch no queue. If the cause is a queue, the
+//     next host does not confirm either, and the lanes go round the hosts. So at most one leave in silentInterval has this cause. Such a
+//     leave closes no connection: the lane opens another link after such a delivery in any case, and all other links stay where they are.
 //
 // # The control connection
 //
@@ -116,7 +120,11 @@
 //	one of several hosts accepts     the dial, or the step, fails after             the next dial begins with the next host
 //	connections and serves none      DialTimeout; a probe after ProbeTimeout
 //	hosts are cut off from each      with pause_minority a host in the minority     the next host is in the majority
-//	other                            closes its port, like a dead host
+//	other                            closes its port after net_ticktime, like a
+//	                                 dead host. Before, it confirms probes and
+//	                                 few rings: as in the next line
+//	one of several hosts confirms    the first delivery of each lane is awaited     the lane opens its next link on the next
+//	probes, but no rings             from limits.ReplyBy, then stuck and in doubt   host, and delivers the next rings there
 //	connections open slowly          lanes are opened before claims, each in at     nothing: rings wait for the lane, and are
 //	                                 most DialTimeout                               late by the time of its opening
 //	connections of lanes are cut     no claim begins without a lane                 ring.Loop opens lanes again, with backoff

@@ -42,7 +42,12 @@ type hostTurn struct {
 	mu       sync.Mutex
 	current  int                    // index of the host that the next dial tries first
 	lastHost map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host
+	silentAt time.Time              // last time at which a lane left a host because of missing confirms; zero: never
 }
+
+// silentInterval is the shortest time between two leaves because of missing confirms. A queue that confirms on no host makes lanes leave
+// each host, so the interval bounds how fast they go round the hosts.
+const silentInterval = 10 * time.Second
 
 func newHostTurn(hosts []*brokerHost) *hostTurn {
 	return &hostTurn{hosts: hosts, lastHost: map[string]*brokerHost{}}
@@ -63,6 +68,18 @@ func (t *hostTurn) leave(h *brokerHost) {
 	if t.hosts[t.current] == h {
 		t.current = (t.current + 1) % len(t.hosts)
 	}
+}
+
+// leaveSilent is leave for a host that serves connections, but does not confirm the rings of a delivery. It does nothing within silentInterval
+// after the last such leave. It reports whether the current host has changed.
+func (t *hostTurn) leaveSilent(h *brokerHost) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.hosts) == 1 || t.hosts[t.current] != h || !t.silentAt.IsZero() && time.Since(t.silentAt) < silentInterval {
+		return false
+	}
+	t.silentAt, t.current = time.Now(), (t.current+1)%len(t.hosts)
+	return true
 }
 
 // use records the host of a role's connection. nil: the role is dialling.

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
 )
 
 // withHosts returns the URL with these hosts.
@@ -191,6 +193,154 @@ func TestHostIsLeftOnce(t *testing.T) {
 	turn.leave(hosts[1])
 	turn.leave(hosts[2])
 	inTurn("h1", "h2", "h3")
+}
+
+// A queue may confirm on no host. Then the deliveries to it leave a host at most once in silentInterval.
+func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts, err := parseURL("amqp://h1,h2,h3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := newHostTurn(hosts)
+		for _, step := range []struct {
+			wait time.Duration
+			host int
+			left bool
+		}{
+			{0, 1, false}, // not the current host
+			{0, 0, true},
+			{0, 0, false}, // left already
+			{silentInterval - 1, 1, false},
+			{1, 1, true},
+			{silentInterval, 2, true},
+			{silentInterval - 1, 0, false},
+		} {
+			time.Sleep(step.wait)
+			if left := turn.leaveSilent(hosts[step.host]); left != step.left {
+				t.Errorf("after %s: %s left %t, want %t", step.wait, hosts[step.host].name(), left, step.left)
+			}
+		}
+	})
+}
+
+// largeRings returns n rings of application, each larger than a packet.
+func largeRings(application string, n int) []clock.Ring {
+	batch := rings(application, n)
+	for i := range batch {
+		batch[i].Payload = []byte(`"` + strings.Repeat("x", 3000) + `"`)
+	}
+	return batch
+}
+
+// lossyHost starts a proxy to the broker that loses large packets, and returns its address. Handshakes, set-ups and probes are small.
+func lossyHost(t *testing.T, target string) string {
+	t.Helper()
+	p, via := proxyTo(t, target)
+	p.loseLarger(1400)
+	return hostOf(t, via)
+}
+
+// The first host confirms probes and small rings, and never gets the large ones. The lane goes on over the second host, and the rings in doubt
+// arrive with their second delivery.
+func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
+	for _, awaited := range []bool{false, true} {
+		t.Run(fmt.Sprintf("awaited=%t", awaited), func(t *testing.T) {
+			t.Parallel()
+			b := shared(t)
+			first, second := lossyHost(t, b.url), hostOf(t, b.url)
+			cfg := b.config()
+			cfg.URL = withHosts(t, b.url, first, second)
+			s := startUsable(t, cfg)
+			queue := b.queue("shop", quorum)
+			l := laneOf(t, s)
+			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
+			b.take(queue, 3)
+			if l.link.host.name() != first {
+				t.Fatalf("the lane begins at %s, want %s", l.link.host.name(), first)
+			}
+			batch := largeRings("shop", 10)
+			if awaited {
+				var late ring.LateRings
+				wantAll(t, l.Deliver(t.Context(), batch, awaiting(&late)), clock.Awaited)
+				defer late.End()
+			} else {
+				wantAll(t, l.Deliver(t.Context(), batch, shortLimits()), clock.Doubtful)
+			}
+			wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
+			if l.link.host.name() != second {
+				t.Errorf("the lane uses %s, want %s", l.link.host.name(), second)
+			}
+			if err := s.Usable(); err != nil || connectionsTo(s, roleControl, first) != 1 {
+				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first), first)
+			}
+			arrived := b.arrived(queue)
+			for i := range batch {
+				if n := arrived[batch[i].MessageID()]; n != 1 {
+					t.Errorf("ring %d arrived %d times", i, n)
+				}
+			}
+		})
+	}
+}
+
+// The host reads nothing, so the write of a large batch stalls until the write limit.
+func TestHostThatStallsAWriteIsLeft(t *testing.T) {
+	t.Parallel()
+	b, p, cfg := proxied(t)
+	first, second := hostOf(t, cfg.URL), hostOf(t, b.url)
+	cfg.URL = withHosts(t, b.url, first, second)
+	s := startUsable(t, cfg)
+	b.queue("shop", nil)
+	l := laneOf(t, s)
+	batch := rings("shop", 600)
+	for i := range batch {
+		batch[i].Payload = []byte(strings.Repeat("x", 64<<10))
+	}
+	if err := l.Open(t.Context(), len(batch)); err != nil {
+		t.Fatal(err)
+	}
+	p.stall(true)
+	outcomes := l.Deliver(t.Context(), batch, shortLimits())
+	p.stall(false)
+	if n := count(outcomes); n[clock.Unsent] == 0 {
+		t.Fatalf("the write did not stall: %v", n)
+	}
+	if next := s.turn.inTurn()[0].name(); next != second {
+		t.Errorf("the next dial begins with %s, want %s", next, second)
+	}
+}
+
+// The rings of one application are confirmed by no host. Its lane goes to the next host at most once in silentInterval, and the lane of the
+// other application keeps its connection.
+func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	cfg := b.config()
+	cfg.URL = withHosts(t, b.url, lossyHost(t, b.url), lossyHost(t, b.url))
+	s := startUsable(t, cfg)
+	b.queue("sick", nil)
+	b.queue("well", nil)
+	sick, well := laneOf(t, s), laneOf(t, s)
+	wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
+	began, wellLink := time.Now(), well.link
+	moves, last := 0, wellLink.host
+	for range 5 {
+		if err := sick.Open(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if sick.link.host != last {
+			moves, last = moves+1, sick.link.host
+		}
+		wantAll(t, sick.Deliver(t.Context(), largeRings("sick", 1), within(1500*time.Millisecond, 2*time.Second)), clock.Doubtful)
+		wantAll(t, openAndDeliver(t.Context(), well, rings("well", 2), ampleLimits()), clock.Confirmed)
+	}
+	if most := 1 + int(time.Since(began)/silentInterval); moves < 1 || moves > most {
+		t.Errorf("the lane of the sick application has moved %d times, want 1 to %d", moves, most)
+	}
+	if well.link != wellLink {
+		t.Errorf("the lane of the healthy application has a new connection to %s", well.link.host.name())
+	}
 }
 
 func TestHostThatRefusesIsPassedOver(t *testing.T) {

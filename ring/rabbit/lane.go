@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -132,8 +133,25 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
+		if stalled(writeCtx, err) {
+			l.leaveSilentHost()
+		}
 	}
 	return nil
+}
+
+// stalled reports whether err, of a write of a delivery, means that the host took no bytes until the write limit. writeCtx ends at the limit,
+// and its end kills the link.
+func stalled(writeCtx context.Context, err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errKilled) && errors.Is(writeCtx.Err(), context.DeadlineExceeded)
+}
+
+// leaveSilentHost makes the next dial begin with the next host, because the host of the link has not confirmed the delivery in time. The
+// cause may also be a queue: then the next host does not confirm either.
+func (l *lane) leaveSilentHost() {
+	if l.s.turn.leaveSilent(l.link.host) {
+		l.s.log.Warn("broker host does not confirm rings in time: next connections begin with the next host", "broker", l.link.host.address())
+	}
 }
 
 // checkReady returns nil if size messages may be published now, else the reason.
@@ -386,6 +404,7 @@ func (l *lane) noteDoubt(ctx, replyCtx context.Context) string {
 	default:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		l.s.requestProbe()
+		l.leaveSilentHost()
 		return lateReason
 	}
 }

@@ -32,6 +32,7 @@ type proxy struct {
 	stalled bool
 	readLag time.Duration // delay of each read from the broker
 	budget  int64         // bytes to the broker until all connections are cut; negative: no cut
+	largest int           // a larger read from a client is lost, with all later bytes of its connection; 0: no limit
 	ended   bool
 	conns   map[net.Conn]bool
 }
@@ -173,8 +174,11 @@ func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
 	defer destination.Close()
 	defer source.Close()
 	buf := make([]byte, 4096)
-	for {
+	for lost := false; ; {
 		n, err := source.Read(buf)
+		if lost = lost || toBroker && p.loses(n); lost && err == nil {
+			continue
+		}
 		if !toBroker {
 			<-time.After(p.currentLag())
 		}
@@ -213,6 +217,20 @@ func (p *proxy) currentLag() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.readLag
+}
+
+// loses reports whether a read of n bytes from a client is lost.
+func (p *proxy) loses(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.largest > 0 && n > p.largest
+}
+
+// loseLarger loses reads of more than n bytes from clients.
+func (p *proxy) loseLarger(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.largest = n
 }
 
 // stall stops both directions, or lets them continue.
