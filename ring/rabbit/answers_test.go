@@ -467,6 +467,61 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 	}
 }
 
+// The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted answer too large.
+func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
+	for name, args := range map[string]amqp.Table{"requeued": quorum, "copied": limited(nil)} {
+		t.Run(name, func(t *testing.T) {
+			b := openWithAnswerQueue(t, sharedURL, args)
+			answerer := newFakeAnswerer()
+			fits, submitted, n := map[int64]bool{}, map[int64]bool{}, 0
+			answerer.judge = func(a clock.Answer) error {
+				submitted[a.Ring.AlarmID] = true
+				return away
+			}
+			for size := maxHeader - 92; size <= maxHeader+8; size++ {
+				n++
+				id := int64(1000 + n)
+				sent := amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", id), ContentType: "text/plain", ContentEncoding: "none"}
+				used := contentHeaderSize + 1 + len(sent.Type) + 1 + len(sent.CorrelationId) + 1 + len(sent.ContentType) + 1 + len(sent.ContentEncoding)
+				grows := 0
+				if n%2 == 0 {
+					sent.DeliveryMode = amqp.Persistent
+					used++
+				} else {
+					grows++
+				}
+				if n%3 == 0 {
+					sent.UserId = "guest"
+					used += 1 + len(sent.UserId)
+					grows += len("x-by") + 1 + 4
+				}
+				used += 4 + 1 + len("mine") + 1 + 4 // the table, and its header
+				sent.Headers = headers{"mine": strings.Repeat("m", size-used)}
+				b.publishAnswer(sent)
+				if size+grows <= maxHeader {
+					fits[id] = true
+				}
+			}
+			a, stop := runAnswers(t, b.config(), answerer, nil)
+			for range 2 {
+				a.attempts(t, len(fits))
+			}
+			answerer.setJudge(nil)
+			eventually(t, 20*time.Second, "the accepted answers are applied", func() bool { return answerer.count() >= len(fits) })
+			stop()
+			if !maps.Equal(submitted, fits) {
+				t.Errorf("submitted are %v, want %v", submitted, fits)
+			}
+			if m := a.counted("unknown", "malformed"); m != float64(n-len(fits)) {
+				t.Errorf("%v malformed, want %d", m, n-len(fits))
+			}
+			if confirmed := a.copies(resultCopyConfirmed); name == "copied" && confirmed < float64(len(fits)) {
+				t.Errorf("%v copies", confirmed)
+			}
+		})
+	}
+}
+
 func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 	b := openWithAnswerQueue(t, sharedURL, nil) // a classic queue
 	answerer := newFakeAnswerer()

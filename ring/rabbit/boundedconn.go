@@ -7,7 +7,15 @@ import (
 )
 
 // maxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer needs some hundred.
+// lastingSize counts the bytes.
 const maxHeader = 8 << 10
+
+// Bytes by which lastingSize differs from the size of the payload.
+const (
+	countHeaderSize = 1 + len("x-delivery-count") + 1 + 8 // a header of the broker that counts deliveries; they have names of equal length
+	userIDAsHeader  = len("x-by") + 1 + 4                 // growth of a user_id that a copy turns into a header
+	deliveryMode    = 1                                   // every copy has a delivery mode
+)
 
 // Size of the fixed part of a content header frame (class, weight, body size, flags), and offset of the body size in it.
 const (
@@ -19,7 +27,8 @@ const (
 // bodies of up to 512 MiB, for as many messages as the prefetch allows. RabbitMQ does not implement the protocol's prefetch in bytes.
 //
 // A body of more than maxBody bytes is read and dropped, and the library sees an empty body. If the header exceeds maxHeader, the
-// properties are dropped, and the library sees a message without properties.
+// properties are dropped, and the library sees a message without properties. A redelivery and a copy have the same fate as the first
+// delivery (lastingSize).
 type boundedConn struct {
 	net.Conn
 	maxBody uint64
@@ -77,17 +86,21 @@ func (c *boundedConn) nextFrame() error {
 
 // header replaces a content header frame whose body or properties are too large.
 func (c *boundedConn) header(channel uint16, size uint32) error {
-	front, err := c.reader.Peek(frameHeadSize + contentHeaderSize)
+	fits, err := c.headerFits(int(size))
+	if err != nil {
+		return err
+	}
+	front, err := c.reader.Peek(frameHeadSize + contentHeaderSize) // valid until the next Peek
 	if err != nil {
 		return err
 	}
 	body := binary.BigEndian.Uint64(front[frameHeadSize+bodySizeAt:])
 	c.dropping[channel] = body > c.maxBody
-	if body <= c.maxBody && size <= maxHeader {
+	if body <= c.maxBody && fits {
 		c.passThrough = frameOverhead + uint64(size)
 		return nil
 	}
-	if size <= maxHeader {
+	if fits {
 		frame, err := c.reader.Peek(frameOverhead + int(size))
 		if err != nil {
 			return err
@@ -103,4 +116,98 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 	}
 	_, err = c.reader.Discard(frameOverhead + int(size))
 	return err
+}
+
+// headerFits reports whether the properties of the next frame stay. size is the size of its payload.
+func (c *boundedConn) headerFits(size int) (bool, error) {
+	switch {
+	case size <= maxHeader-userIDAsHeader-deliveryMode:
+		return true, nil
+	case size > maxHeader+2*countHeaderSize:
+		return false, nil
+	}
+	frame, err := c.reader.Peek(frameHeadSize + size)
+	if err != nil {
+		return false, err
+	}
+	return lastingSize(frame[frameHeadSize:]) <= maxHeader, nil
+}
+
+// lastingSize returns the size of the payload of a content header frame, without the bytes that the broker adds at a redelivery, and with the
+// bytes that copyOf adds. So a redelivery has the same lasting size as the first delivery, and no copy has a larger one. Otherwise an answer
+// that waits for the database could exceed maxHeader at its second delivery, and be lost.
+func lastingSize(payload []byte) int {
+	size := len(payload)
+	flags, rest := binary.BigEndian.Uint16(payload[contentHeaderSize-2:]), payload[contentHeaderSize:]
+	if flags&flagDeliveryMode == 0 {
+		size += deliveryMode
+	}
+	if flags&flagUserID != 0 {
+		size += userIDAsHeader
+	}
+	for _, flag := range []uint16{flagContentType, flagContentEncoding} { // they precede the headers
+		if flags&flag != 0 {
+			_, rest = cutShort(rest)
+		}
+	}
+	if flags&flagHeaders == 0 || len(rest) < 4 {
+		return size
+	}
+	table := rest[4:]
+	return size - countHeaders(table[:min(uint64(binary.BigEndian.Uint32(rest)), uint64(len(table)))])
+}
+
+// countHeaders returns the size of the headers in which the broker counts deliveries. If the sender has set them, it counts each name once,
+// and no more bytes than the broker's own header has.
+func countHeaders(table []byte) (size int) {
+	counted := map[string]bool{"x-delivery-count": false, "x-acquired-count": false}
+	for len(table) > 0 {
+		name, rest := cutShort(table)
+		n := valueSize(rest)
+		if n == 0 || n > len(rest) {
+			break // not complete
+		}
+		if done, isCount := counted[string(name)]; isCount && !done {
+			counted[string(name)] = true
+			size += min(1+len(name)+n, countHeaderSize)
+		}
+		table = rest[n:]
+	}
+	return size
+}
+
+// cutShort cuts a short string off the beginning of b. If it is not complete, rest is nil.
+func cutShort(b []byte) (s, rest []byte) {
+	if len(b) == 0 || len(b) <= int(b[0]) {
+		return nil, nil
+	}
+	end := 1 + int(b[0])
+	return b[1:end], b[end:]
+}
+
+// valueSize returns the size of the value at the beginning of b, with the letter of its type. 0: the letter is unknown, or the value is not
+// complete.
+func valueSize(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case 'V':
+		return 1
+	case 't', 'b', 'B':
+		return 1 + 1
+	case 's', 'u':
+		return 1 + 2
+	case 'I', 'i', 'f':
+		return 1 + 4
+	case 'D':
+		return 1 + 5
+	case 'l', 'd', 'T':
+		return 1 + 8
+	case 'S', 'x', 'A', 'F':
+		if len(b) >= 1+4 {
+			return 1 + 4 + int(binary.BigEndian.Uint32(b[1:]))
+		}
+	}
+	return 0
 }

@@ -16,7 +16,7 @@ import (
 // frame.
 func contentOf(channel uint16, properties, body, maxPayload int) []frame {
 	head := binary.BigEndian.AppendUint64([]byte{0, classBasic, 0, 0}, uint64(body))
-	head = append(head, 0x80, 0) // flags: one property
+	head = append(head, 0x90, 0) // flags: content type and delivery mode
 	frames := []frame{{frameHeader, channel, append(head, bytes.Repeat([]byte{'p'}, properties)...)}}
 	for ; body > 0; body -= maxPayload {
 		frames = append(frames, frame{frameBody, channel, bytes.Repeat([]byte{'b'}, min(maxPayload, body))})
@@ -89,5 +89,55 @@ func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
 		case <-time.After(30 * time.Second):
 			t.Fatal("no wake-up")
 		}
+	}
+}
+
+// The broker may add both headers anywhere in the table. No content of the table, valid or not, changes the result otherwise.
+func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
+	f.Add(uint16(flagHeaders), []byte("\x04mineS\x00\x00\x00\x01m"), uint8(0))
+	f.Add(uint16(flagHeaders|flagContentType|flagUserID), []byte("\x10x-delivery-countS\x00\x00\x00\xff"), uint8(1))
+	f.Add(uint16(flagHeaders|flagContentEncoding|flagDeliveryMode), []byte("\x04bool"), uint8(200))
+	f.Fuzz(func(t *testing.T, flags uint16, table []byte, cut uint8) {
+		payload := func(table []byte) []byte {
+			p := binary.BigEndian.AppendUint16(make([]byte, contentHeaderSize-2), flags)
+			for _, flag := range []uint16{flagContentType, flagContentEncoding} {
+				if flags&flag != 0 {
+					p = appendShort(p, strings.Repeat("c", 255))
+				}
+			}
+			if flags&flagHeaders != 0 {
+				p = append(binary.BigEndian.AppendUint32(p, uint32(len(table))), table...)
+			}
+			return p
+		}
+		plain := payload(table)
+		if got := lastingSize(plain); got > len(plain)+deliveryMode+userIDAsHeader || got < len(plain)-2*countHeaderSize {
+			t.Fatalf("a payload of %d bytes has the lasting size %d", len(plain), got)
+		}
+		lastingSize(plain[:max(contentHeaderSize, len(plain)-int(cut))]) // does not panic
+		if flags&flagHeaders == 0 || bytes.Contains(table, []byte("-count")) {
+			return
+		}
+		counts := appendInt64(appendInt64(nil, "x-delivery-count", 3), "x-acquired-count", 4)
+		if got, want := lastingSize(payload(append(counts, table...))), lastingSize(plain); got != want {
+			t.Fatalf("the broker's counts change the lasting size from %d to %d", want, got)
+		}
+	})
+}
+
+func TestLastingSizeSkipsValuesOfEveryType(t *testing.T) {
+	values := []string{"V", "t1", "b1", "B1", "s12", "u12", "I1234", "i1234", "f1234", "D12345", "l12345678", "d12345678", "T12345678"}
+	for _, letter := range "SxAF" {
+		values = append(values, string(letter)+"\x00\x00\x00\x03abc")
+	}
+	var table []byte
+	for _, value := range values {
+		table = append(appendShort(table, "mine"), value...)
+	}
+	table = appendInt64(appendInt64(table, "x-delivery-count", 3), "x-delivery-count", 4) // the second one is the sender's
+	payload := binary.BigEndian.AppendUint16(make([]byte, contentHeaderSize-2), flagHeaders|flagDeliveryMode)
+	payload = append(binary.BigEndian.AppendUint32(payload, uint32(len(table))), table...)
+	if got, want := lastingSize(payload), len(payload)-countHeaderSize; got != want {
+		t.Errorf("the lasting size is %d, want %d", got, want)
 	}
 }

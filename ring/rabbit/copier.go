@@ -217,7 +217,7 @@ func (c *copier) disconnect() {
 }
 
 // copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has none. It is
-// not larger than the application's own message:
+// not larger than the application's own message, as lastingSize counts the bytes:
 //   - Headers of the broker are left out.
 //   - CC and BCC are left out: they would route the copy to further queues.
 //   - x-reason and x-by are cut. No cut removes a byte that clockd stores.

@@ -75,8 +75,10 @@
 //     applied twice: the second time finds the ring answered. Each delivery is settled as soon as its own outcome is known. A slow answer
 //     takes one place of AnswerPrefetch and delays no other answer. The connection that acks publishes nothing, so an alarm of the broker
 //     does not stop acks.
-//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and headers over 8 KiB. Wake-ups
-//     lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in these queues.
+//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and properties over 8 KiB. The
+//     bytes that the broker adds at a redelivery do not count, and the bytes that a copy adds count from the first delivery. So no answer
+//     is accepted once and refused at its next delivery. Wake-ups lose bodies over 64 KiB. So the memory of a node does not depend on the
+//     size of messages in these queues.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
 //  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
 //     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, when it does not confirm copies in

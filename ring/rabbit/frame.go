@@ -25,16 +25,18 @@ const (
 
 // Flags of the properties of a message, in the order in which the properties follow.
 const (
-	flagContentType   = 1 << 15
-	flagHeaders       = 1 << 13
-	flagDeliveryMode  = 1 << 12
-	flagPriority      = 1 << 11
-	flagCorrelationID = 1 << 10
-	flagReplyTo       = 1 << 9
-	flagMessageID     = 1 << 7
-	flagTimestamp     = 1 << 6
-	flagType          = 1 << 5
-	flagAppID         = 1 << 3
+	flagContentType     = 1 << 15
+	flagContentEncoding = 1 << 14
+	flagHeaders         = 1 << 13
+	flagDeliveryMode    = 1 << 12
+	flagPriority        = 1 << 11
+	flagCorrelationID   = 1 << 10
+	flagReplyTo         = 1 << 9
+	flagMessageID       = 1 << 7
+	flagTimestamp       = 1 << 6
+	flagType            = 1 << 5
+	flagUserID          = 1 << 4
+	flagAppID           = 1 << 3
 )
 
 func appendFrameHead(b []byte, kind byte, channel uint16, size int) []byte {
