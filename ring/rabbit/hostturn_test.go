@@ -254,8 +254,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 			s := startUsable(t, cfg)
 			queue := b.queue("shop", quorum)
 			l := laneOf(t, s)
-			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
-			b.take(queue, 3)
+			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
+			b.take(queue, 1)
 			if l.link.host.name() != first {
 				t.Fatalf("the lane begins at %s, want %s", l.link.host.name(), first)
 			}
@@ -332,8 +332,11 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 		if sick.link.host != last {
 			moves, last = moves+1, sick.link.host
 		}
-		wantAll(t, sick.Deliver(t.Context(), largeRings("sick", 1), within(1500*time.Millisecond, 2*time.Second)), clock.Doubtful)
-		wantAll(t, openAndDeliver(t.Context(), well, rings("well", 2), ampleLimits()), clock.Confirmed)
+		outcome := sick.Deliver(t.Context(), largeRings("sick", 1), within(1500*time.Millisecond, 2*time.Second))[0]
+		if outcome.Kind != clock.Doubtful && outcome.Kind != clock.Unsent { // unsent only on a busy machine
+			t.Fatalf("outcome %+v", outcome)
+		}
+		wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
 	}
 	if most := 1 + int(time.Since(began)/silentInterval); moves < 1 || moves > most {
 		t.Errorf("the lane of the sick application has moved %d times, want 1 to %d", moves, most)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -133,17 +132,11 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
-		if stalled(writeCtx, err) {
+		if stalled := limits.TooLateToWrite() && !errors.Is(err, errTooLate); stalled && ctx.Err() == nil {
 			l.leaveSilentHost()
 		}
 	}
 	return nil
-}
-
-// stalled reports whether err, of a write of a delivery, means that the host took no bytes until the write limit. writeCtx ends at the limit,
-// and its end kills the link.
-func stalled(writeCtx context.Context, err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errKilled) && errors.Is(writeCtx.Err(), context.DeadlineExceeded)
 }
 
 // leaveSilentHost makes the next dial begin with the next host, because the host of the link has not confirmed the delivery in time. The
