@@ -16,7 +16,7 @@ import (
 type RetentionConfig struct {
 	Keep        time.Duration // time after an alarm's end; default 24h, 0 keeps none
 	KeepInDoubt time.Duration // shortest time for at-most-once alarms in doubt, whose claims may still be settled; default 1m
-	Interval    time.Duration // time between two purges; default 1s
+	Interval    time.Duration // time between two purges; default 1s. After a purge that found nothing, or failed, it is five times as long.
 	BatchSize   int           // most alarms of one statement; default 500
 }
 
@@ -83,6 +83,9 @@ func NewRetention(cfg RetentionConfig, deps RetentionDeps) (*Retention, error) {
 	return r, nil
 }
 
+// quietFactor is how many times longer the interval is after a purge that found nothing or failed.
+const quietFactor = 5
+
 // Run deletes until ctx ends. After a full batch it pauses as long as the batch took, at most cfg.Interval. As long as batches are
 // faster than that, purging uses at most half of one connection's time.
 func (r *Retention) Run(ctx context.Context) error {
@@ -94,7 +97,9 @@ func (r *Retention) Run(ctx context.Context) error {
 		case err != nil && ctx.Err() == nil:
 			r.errors.Inc()
 			r.log.Warn("could not purge", "err", err)
-			wait *= 5
+			wait *= quietFactor
+		case n == 0:
+			wait *= quietFactor
 		case n == r.cfg.BatchSize:
 			wait = min(wait, time.Since(begun))
 		}

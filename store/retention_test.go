@@ -3,10 +3,13 @@ package store
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -48,4 +51,57 @@ func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {
 	if short.Validate() == nil {
 		t.Error("Validate accepts a time that is shorter than a claim")
 	}
+}
+
+// countedPurges deletes what is left, at most limit alarms a purge, and counts the purges.
+type countedPurges struct {
+	sync.Mutex
+	left, purges int
+}
+
+func (c *countedPurges) Purge(_ context.Context, _, _ clock.Instant, limit int) (int, error) {
+	c.Lock()
+	defer c.Unlock()
+	n := min(c.left, limit)
+	c.left -= n
+	c.purges++
+	return n, nil
+}
+
+// restart sets the number of alarms that are left, and returns the purges and alarms so far.
+func (c *countedPurges) restart(left int) (purges, wereLeft int) {
+	c.Lock()
+	defer c.Unlock()
+	purges, wereLeft = c.purges, c.left
+	c.left, c.purges = left, 0
+	return purges, wereLeft
+}
+
+// While nothing is to be deleted, purges are rare.
+func TestPurgesRestWhileNothingIsToBeDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		purger := &countedPurges{}
+		r, err := NewRetention(DefaultRetentionConfig(), RetentionDeps{
+			Purger: purger, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var ended errgroup.Group
+		ended.Go(func() error { return r.Run(ctx) })
+		time.Sleep(59 * time.Second)
+		if purges, _ := purger.restart(1250); purges != 12 { // 1250: two full batches, and half of one
+			t.Errorf("%d purges in a minute without work, not 12", purges)
+		}
+		time.Sleep(3 * time.Second)
+		if purges, left := purger.restart(0); left != 0 || purges != 4 {
+			t.Errorf("%d alarms are left after %d purges; want none after 4, of which the last finds nothing", left, purges)
+		}
+		cancel()
+		if err := ended.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }
