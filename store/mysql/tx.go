@@ -51,9 +51,9 @@ func (t *tx) commit(ctx context.Context) error {
 	return nil
 }
 
-// commitAndBegin commits and begins the next transaction. Its errors have the meaning of commit's errors, but the caller must still roll
-// back.
-func (t *tx) commitAndBegin(ctx context.Context) error { return t.endWith(ctx, "COMMIT AND CHAIN") }
+// commitAndBegin commits. The session does not commit by itself, so its next statement begins the next transaction. TiDB would ignore
+// AND CHAIN. The errors have the meaning of commit's errors, but the caller must still roll back.
+func (t *tx) commitAndBegin(ctx context.Context) error { return t.endWith(ctx, "COMMIT") }
 
 func (t *tx) endWith(ctx context.Context, statement string) error {
 	if err := ctx.Err(); err != nil {
@@ -66,9 +66,9 @@ func (t *tx) endWith(ctx context.Context, statement string) error {
 	return clock.Unconfirmed(fmt.Errorf("mysql: commit: %w", err))
 }
 
-// rollbackAndBegin releases the locks and begins the next transaction.
+// rollbackAndBegin releases the locks. The next statement begins the next transaction, as after commitAndBegin.
 func (t *tx) rollbackAndBegin(ctx context.Context) error {
-	_, err := t.ExecContext(ctx, "ROLLBACK AND CHAIN")
+	_, err := t.ExecContext(ctx, "ROLLBACK")
 	return err
 }
 
