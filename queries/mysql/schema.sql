@@ -1,7 +1,8 @@
 -- name: ReadTime :one
--- Reads the server's time in microseconds since the epoch. Seconds and fraction are of one instant, the start of the statement.
--- UNIX_TIMESTAMP would be an hour off while the server's time zone leaves daylight saving time.
-SELECT CAST(TIMESTAMPDIFF(SECOND, '1970-01-01', UTC_TIMESTAMP()) * 1000000 + MICROSECOND(NOW(6)) AS SIGNED) AS micros;
+-- Reads the server's time in microseconds since the epoch, as of the start of the statement. UNIX_TIMESTAMP would be an hour off while the
+-- server's time zone leaves daylight saving time. TiDB rounds UTC_TIMESTAMP() to the nearest second: with a fraction added, half of the
+-- results would be a second too late.
+SELECT CAST(FLOOR(@@timestamp * 1000000) AS SIGNED) AS micros;
 
 -- name: ReadServer :one
 -- Reads the server's version, the longest statement that it takes, in bytes, and the step between the ids of one INSERT.

@@ -64,11 +64,12 @@ func (q *Queries) ReadServer(ctx context.Context, db DBTX) (ReadServerRow, error
 }
 
 const ReadTime = `-- name: ReadTime :one
-SELECT CAST(TIMESTAMPDIFF(SECOND, '1970-01-01', UTC_TIMESTAMP()) * 1000000 + MICROSECOND(NOW(6)) AS SIGNED) AS micros
+SELECT CAST(FLOOR(@@timestamp * 1000000) AS SIGNED) AS micros
 `
 
-// Reads the server's time in microseconds since the epoch. Seconds and fraction are of one instant, the start of the statement.
-// UNIX_TIMESTAMP would be an hour off while the server's time zone leaves daylight saving time.
+// Reads the server's time in microseconds since the epoch, as of the start of the statement. UNIX_TIMESTAMP would be an hour off while the
+// server's time zone leaves daylight saving time. TiDB rounds UTC_TIMESTAMP() to the nearest second: with a fraction added, half of the
+// results would be a second too late.
 func (q *Queries) ReadTime(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRowContext(ctx, ReadTime)
 	var micros int64
