@@ -117,7 +117,8 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: ExpireAlarms :execrows
--- Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
+-- Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate, only in the generations that were judged.
+-- The last parameter is repeated for each row (versions.go): its id, a blank and its generation.
 -- The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
@@ -129,16 +130,19 @@ SET last_error = CASE
         ELSE last_error END,
     in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 4, next_try_time = NULL, update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
-WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED);
+WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED)
+  AND CONCAT_WS(' ', id, generation) IN (sqlc.arg(generations));
 
 -- name: KillAlarms :execrows
--- Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged.
+-- Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged. The last
+-- parameter is as in ExpireAlarms.
 -- Index: primary key. Rows: few.
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after ', ring_no, ' rings'), update_time = CAST(sqlc.arg(now) AS SIGNED),
     finished_at = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND state = 2 AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
-  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED));
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
+  AND CONCAT_WS(' ', id, generation) IN (sqlc.arg(generations));
 
 -- name: KillUnreadable :execrows
 -- Ends a due row with an unreadable column. It writes the row of clock.FateOf for Unreadable. generation is -1 if that column is

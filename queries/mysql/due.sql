@@ -52,7 +52,7 @@ SELECT COUNT(*) FROM (
 -- name: LockExpired :many
 -- Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
 -- Index: primary key. Rows: few of the ids.
-SELECT id, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
+SELECT id, generation, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED)
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
 ORDER BY id

@@ -53,22 +53,23 @@ func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, er
 // EndAlarms writes the ended alarms and their attempts (ExpireAlarms, KillAlarms, KillUnreadable).
 func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	var expired, dead []int64
+	var ofExpired, ofDead []any // generations, as generationText gives them
 	var unreadable []*store.Ending
 	for i := range judged.Ended {
 		switch e := &judged.Ended[i]; e.Fate.Outcome.Kind {
 		case clock.TooLate:
-			expired = append(expired, e.ID)
+			expired, ofExpired = append(expired, e.ID), append(ofExpired, generationText(e.ID, e.Generation))
 		case clock.Unreadable:
 			unreadable = append(unreadable, e)
 		default:
-			dead = append(dead, e.ID)
+			dead, ofDead = append(dead, e.ID), append(ofDead, generationText(e.ID, e.Generation))
 		}
 	}
 	now := int64(t.request.Now)
-	n, err := t.d.expireAlarms(ctx, t.tx, t.request.Now, expired)
+	n, err := t.d.expireAlarms(ctx, t.tx, t.request.Now, expired, ofExpired)
 	if err == nil && len(dead) > 0 {
 		var m int64
-		m, err = t.d.q.KillAlarms(ctx, t, dbsqlc.KillAlarmsParams{Now: now, Ids: dead})
+		m, err = t.d.q.KillAlarms(ctx, lastRepeated{DBTX: t, values: ofDead}, dbsqlc.KillAlarmsParams{Now: now, Ids: dead})
 		n += m
 	}
 	for i := 0; err == nil && i < len(unreadable); i++ {
@@ -86,11 +87,11 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	return t.d.addAttempts(ctx, t.tx, judged.Attempts)
 }
 
-func (d *Driver) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64) (int64, error) {
+func (d *Driver) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64, generations []any) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	return d.q.ExpireAlarms(ctx, t, dbsqlc.ExpireAlarmsParams{
+	return d.q.ExpireAlarms(ctx, lastRepeated{DBTX: t, values: generations}, dbsqlc.ExpireAlarmsParams{
 		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: ids,
 	})
 }

@@ -18,7 +18,9 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 			return err
 		}
 		ended = make([]store.EndedAlarm, len(rows))
+		generations := make([]any, len(rows))
 		for i, r := range rows {
+			generations[i] = generationText(r.ID, r.Generation)
 			ring := clock.Ring{Before: clock.RingRow{
 				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: engine.FromNull(r.RungAt), LastError: r.LastError,
 			}}
@@ -27,7 +29,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: fate.State, Reason: fate.LastError,
 			}
 		}
-		n, err := d.expireAlarms(ctx, t, now, engine.Column(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }))
+		n, err := d.expireAlarms(ctx, t, now, engine.Column(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }), generations)
 		if err == nil && int(n) != len(rows) {
 			return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 		}
@@ -52,7 +54,9 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 			return err
 		}
 		n, err := d.q.PurgeAlarms(ctx, t, dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
-		deleted = int(n)
+		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it must keep its attempts
+			return engine.ErrReplay
+		}
 		return err
 	})
 	return deleted, err

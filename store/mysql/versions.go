@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 
 	"github.com/clockd/clockd/store/engine"
@@ -57,6 +58,9 @@ func countersOf(r *engine.DueRow) counters {
 		generation: r.Generation, state: r.State, ringNo: r.RingNo, retryTimes: r.RetryTimes, inDoubt: r.InDoubt, unrung: engine.Bit(!r.RungAt.Valid),
 	}
 }
+
+// generationText returns a row's id and generation as ExpireAlarms and KillAlarms compare them.
+func generationText(id, generation int64) string { return fmt.Sprint(id, " ", generation) }
 
 // lastRepeated is a DBTX for one generated method. It runs the method's statement with the last parameter repeated for each value. sqlc drops
 // a parameter after an expression and IN.

@@ -66,6 +66,7 @@ SET last_error = CASE
     in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 4, next_try_time = NULL, update_time = CAST(? AS SIGNED),
     finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
+  AND CONCAT_WS(' ', id, generation) IN (?)
 `
 
 type ExpireAlarmsParams struct {
@@ -76,7 +77,8 @@ type ExpireAlarmsParams struct {
 	Ids            []int64
 }
 
-// Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
+// Ends due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate, only in the generations that were judged.
+// The last parameter is repeated for each row (versions.go): its id, a blank and its generation.
 // The assignments of last_error and in_doubt come first, because they read columns that the later assignments change.
 // Index: primary key. Rows: few.
 func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) (int64, error) {
@@ -110,6 +112,7 @@ SET state = 5, next_try_time = NULL, last_error = CONCAT('not acknowledged after
     finished_at = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND state = 2 AND next_try_time <= CAST(? AS SIGNED) AND rung_at IS NOT NULL AND ring_no >= max_rings
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
+  AND CONCAT_WS(' ', id, generation) IN (?)
 `
 
 type KillAlarmsParams struct {
@@ -117,7 +120,8 @@ type KillAlarmsParams struct {
 	Ids []int64
 }
 
-// Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged.
+// Ends due rows that have rung max_rings times without an acknowledgement. It writes the row of clock.FateOf for Unacknowledged. The last
+// parameter is as in ExpireAlarms.
 // Index: primary key. Rows: few.
 func (q *Queries) KillAlarms(ctx context.Context, db DBTX, arg KillAlarmsParams) (int64, error) {
 	query := KillAlarms

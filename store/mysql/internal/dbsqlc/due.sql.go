@@ -390,7 +390,7 @@ func (q *Queries) ListOldest(ctx context.Context, db DBTX, arg ListOldestParams)
 }
 
 const LockExpired = `-- name: LockExpired :many
-SELECT id, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
+SELECT id, generation, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 ORDER BY id
@@ -405,6 +405,7 @@ type LockExpiredParams struct {
 
 type LockExpiredRow struct {
 	ID          int64
+	Generation  int64
 	Application string
 	BusinessID  string
 	State       int64
@@ -439,6 +440,7 @@ func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParam
 		var i LockExpiredRow
 		if err := rows.Scan(
 			&i.ID,
+			&i.Generation,
 			&i.Application,
 			&i.BusinessID,
 			&i.State,
