@@ -9,7 +9,8 @@ ALTER TABLE alarm
     ADD COLUMN delivery    TINYINT      NOT NULL DEFAULT 0, -- clock.DeliveryMode
     ADD COLUMN due_rank    TINYINT      NOT NULL DEFAULT 9; -- 9 - priority
 UPDATE alarm SET due_rank = 9 - priority WHERE priority <> 0;
-ALTER TABLE alarm DROP KEY alarm_due, ADD KEY alarm_due (shard, next_try_time, due_rank, id, application);
+ALTER TABLE alarm DROP KEY alarm_due;
+ALTER TABLE alarm ADD KEY alarm_due (shard, next_try_time, due_rank, id, application);
 ALTER TABLE ring_attempt
     ADD COLUMN answered_by VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '';
 
@@ -52,15 +53,17 @@ SELECT a.id, a.application, a.business_id,
        NULLIF(a.answered_by, '') AS answered_by,
        CAST(TIMESTAMPADD(MICROSECOND, a.answered_at * 1000, '1970-01-01') AS DATETIME(3)) AS answered_at
 FROM alarm a
-LEFT JOIN ring_attempt l ON l.id = (SELECT MAX(r.id) FROM ring_attempt r WHERE r.alarm_id = a.id)
-WHERE a.retry_times > 0 OR a.in_doubt <> 0
-   OR EXISTS (SELECT 1 FROM ring_attempt r WHERE r.alarm_id = a.id AND r.generation = a.generation AND r.outcome >= 8);
+LEFT JOIN ring_attempt l ON l.alarm_id = a.id
+WHERE (l.id IS NULL OR l.id = (SELECT MAX(r.id) FROM ring_attempt r WHERE r.alarm_id = a.id))
+  AND (a.retry_times > 0 OR a.in_doubt <> 0
+       OR EXISTS (SELECT 1 FROM ring_attempt r WHERE r.alarm_id = a.id AND r.generation = a.generation AND r.outcome >= 8));
 
 -- +goose Down
 DROP VIEW retry_report;
 DROP VIEW alarm_report;
 ALTER TABLE ring_attempt DROP COLUMN answered_by;
-ALTER TABLE alarm DROP KEY alarm_due, ADD KEY alarm_due (shard, next_try_time, id, application);
+ALTER TABLE alarm DROP KEY alarm_due;
+ALTER TABLE alarm ADD KEY alarm_due (shard, next_try_time, id, application);
 ALTER TABLE alarm
     DROP COLUMN due_rank, DROP COLUMN delivery, DROP COLUMN answered_at, DROP COLUMN answered_by, DROP COLUMN answer;
 
@@ -91,5 +94,6 @@ SELECT a.id, a.application, a.business_id,
        ELT(l.outcome, 'confirmed', 'returned', 'nacked', 'in_doubt', 'refused', 'unsent') AS last_outcome,
        CAST(TIMESTAMPADD(MICROSECOND, l.attempt_time * 1000, '1970-01-01') AS DATETIME(3)) AS last_attempt_time
 FROM alarm a
-LEFT JOIN ring_attempt l ON l.id = (SELECT MAX(r.id) FROM ring_attempt r WHERE r.alarm_id = a.id)
-WHERE a.retry_times > 0 OR a.in_doubt <> 0;
+LEFT JOIN ring_attempt l ON l.alarm_id = a.id
+WHERE (l.id IS NULL OR l.id = (SELECT MAX(r.id) FROM ring_attempt r WHERE r.alarm_id = a.id))
+  AND (a.retry_times > 0 OR a.in_doubt <> 0);

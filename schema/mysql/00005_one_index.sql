@@ -4,11 +4,11 @@
 -- finished_at.
 ALTER TABLE alarm
     DROP KEY alarm_finished,
-    DROP KEY alarm_due,
-    ADD KEY alarm_due (shard, next_try_time, finished_at, due_rank, id, application);
+    DROP KEY alarm_due;
+ALTER TABLE alarm ADD KEY alarm_due (shard, next_try_time, finished_at, due_rank, id, application);
 
 -- +goose Down
+ALTER TABLE alarm DROP KEY alarm_due;
 ALTER TABLE alarm
-    DROP KEY alarm_due,
     ADD KEY alarm_due (shard, next_try_time, due_rank, id, application),
     ADD KEY alarm_finished (finished_at, id);

@@ -50,9 +50,9 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, arg ForgetNodesParam
 const ListCluster = `-- name: ListCluster :many
 SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -70,7 +70,7 @@ type ListClusterRow struct {
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
-// one moment. It takes no lock.
+// one moment. It takes no lock. Empty texts have the collation of their column: TiDB refuses a UNION of two collations.
 // Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
 func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, error) {
 	rows, err := db.QueryContext(ctx, ListCluster)
