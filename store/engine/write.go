@@ -20,31 +20,37 @@ var ErrReplay = errors.New("rows changed meanwhile")
 // yet. The op gets the verdict clock.Locked.
 const UncommittedKey int64 = -1
 
-// maxRefusals bounds how many refusals InsertByHalves accepts. Each refusal costs a statement or a short wait. One uncommitted key
-// among 500 keys costs 10 refusals.
+// maxRefusals bounds how many refusals ByHalves accepts. Each refusal costs a statement or a short wait. One locked element among 500
+// costs 10 refusals.
 const maxRefusals = 32
 
-// InsertByHalves inserts rows, some with uncommitted keys. It halves each part that insert refuses, until the uncommitted keys are alone.
-// After maxRefusals refusals it treats all keys of a refused part as uncommitted.
-func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error)) ([]int64, error) {
+// ByHalves runs a statement that the server refuses as a whole if a row or a key is locked. It halves each refused part, until the locked
+// elements are alone. After maxRefusals refusals it treats all elements of a refused part as locked. It returns the results of run in the
+// order of all. ofLocked returns the results of locked elements.
+func ByHalves[T, R any](all []T, run func(part []T) (results []R, refused bool, err error), ofLocked func(part []T) []R) ([]R, error) {
 	refusals := 0
-	var insertPart func(part []*clock.Alarm) ([]int64, error)
-	insertPart = func(part []*clock.Alarm) ([]int64, error) {
-		ids, refused, err := insert(part)
+	var runPart func(part []T) ([]R, error)
+	runPart = func(part []T) ([]R, error) {
+		results, refused, err := run(part)
 		if err != nil || !refused {
-			return ids, err
+			return results, err
 		}
 		if refusals++; len(part) == 1 || refusals > maxRefusals {
-			return slices.Repeat([]int64{UncommittedKey}, len(part)), nil
+			return ofLocked(part), nil
 		}
-		first, err := insertPart(part[:len(part)/2])
+		first, err := runPart(part[:len(part)/2])
 		if err != nil {
 			return nil, err
 		}
-		second, err := insertPart(part[len(part)/2:])
+		second, err := runPart(part[len(part)/2:])
 		return append(first, second...), err
 	}
-	return insertPart(rows)
+	return runPart(all)
+}
+
+// InsertByHalves inserts rows, some with uncommitted keys, by ByHalves. It returns the ids.
+func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error)) ([]int64, error) {
+	return ByHalves(rows, insert, func(part []*clock.Alarm) []int64 { return slices.Repeat([]int64{UncommittedKey}, len(part)) })
 }
 
 // Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change also rewrites the
