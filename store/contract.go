@@ -226,7 +226,8 @@ type Store interface {
 	Check(ctx context.Context) error
 	// ShardCount returns the shard count that Check has read.
 	ShardCount() int
-	// HoldsClaims reports whether a claim may hold a transaction. If false, callers must request two-phase claims only.
+	// HoldsClaims reports whether a claim may hold a transaction on the server that Check has read. If false, callers must request two-phase
+	// claims only.
 	HoldsClaims() bool
 	// Engine returns engine and version for people, like "mariadb 10.11.19", as Check has read them.
 	Engine() string

@@ -43,8 +43,8 @@ type HoldingTx interface {
 // Claim takes due alarms.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	c := &claim{ClaimRequest: r, s: s}
-	if c.Kind() == store.Held && !s.traits.HoldsClaims {
-		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine holds no claims", s.traits.Name)
+	if c.Kind() == store.Held && !s.HoldsClaims() {
+		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine or server holds no claims", s.traits.Name)
 	}
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
 		return &store.Claim{Ended: c.ended}, err

@@ -35,7 +35,7 @@ type Driver interface {
 type Traits struct {
 	Name        string // first words of every error: "mysql", "sqlite: PATH"
 	Replica     string // the engine's word for a server that takes no writes: "replica", "standby"
-	HoldsClaims bool   // a claim may hold a transaction open
+	HoldsClaims bool   // a claim may hold a transaction open, unless Server.CommitsClaims is set
 }
 
 // Errors says what errors mean.
@@ -72,8 +72,9 @@ type Schema interface {
 
 // Server is the server, or the library, that a driver works with.
 type Server struct {
-	Name  string // engine and version for people, like "mariadb 10.11.19"
-	Unfit error  // why clockd cannot work with it; nil if it can
+	Name          string // engine and version for people, like "mariadb 10.11.19"
+	Unfit         error  // why clockd cannot work with it; nil if it can
+	CommitsClaims bool   // no claim holds a transaction on this server, although the engine holds claims
 }
 
 // MigrationSession runs the migrations of one call of Migrate.

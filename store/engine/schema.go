@@ -94,7 +94,7 @@ func (s *Store) Check(ctx context.Context) error {
 	case s.shards != 0 && int64(s.shards) != shards:
 		return s.named(fmt.Errorf("the configuration says %d shards, but the database was made with %d: the count cannot be changed", s.shards, shards))
 	}
-	s.known.Store(&known{shards: int(shards), engine: server.Name})
+	s.known.Store(&known{shards: int(shards), engine: server.Name, commitsClaims: server.CommitsClaims})
 	return nil
 }
 

@@ -48,8 +48,9 @@ type Store struct {
 
 // known holds the values that Check has read.
 type known struct {
-	shards int
-	engine string
+	shards        int
+	engine        string
+	commitsClaims bool // Server.CommitsClaims
 }
 
 // New returns a Store above the driver. The Store owns the driver and closes it; after an error, New has closed it. Migrate, if needed, and
@@ -70,8 +71,8 @@ func New(cfg Config, deps Deps, d Driver) (*Store, error) {
 // Close closes the driver.
 func (s *Store) Close() error { return s.driver.Close() }
 
-// HoldsClaims reports whether a claim may hold a transaction open.
-func (s *Store) HoldsClaims() bool { return s.traits.HoldsClaims }
+// HoldsClaims reports whether a claim may hold a transaction open. Before Check it reports the ability of the engine.
+func (s *Store) HoldsClaims() bool { return s.traits.HoldsClaims && !s.known.Load().commitsClaims }
 
 // ShardCount returns the shard count that Check read; 0 before Check.
 func (s *Store) ShardCount() int { return s.known.Load().shards }
