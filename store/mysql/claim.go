@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/clockd/clockd/clock"
@@ -37,12 +38,14 @@ func (t *claimTx) Clock() clock.Instant { return t.clock }
 
 // LockDue locks the rows, and does not wait for any (LockDue). It leaves out payloads longer than inlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
-	found, err := t.d.q.LockDue(ctx, t, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: ids, Now: int64(t.request.Now), Build: store.BuildLevel()})
+	found, err := lockFree(t.d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]string, error) {
+		return t.d.q.LockDue(ctx, db, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: part, Now: int64(t.request.Now), Build: store.BuildLevel()})
+	})
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]engine.DueRow, len(found))
-	for i := range found {
+	for i := len(found) - 1; i >= 0; i-- { // the first row has the earliest clock
 		if rows[i], t.clock, err = readDue(found[i]); err != nil {
 			return nil, err
 		}

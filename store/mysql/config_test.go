@@ -84,6 +84,9 @@ func TestOldServersAndSmallPacketsAreRefused(t *testing.T) {
 		"8.4.0-0ubuntu0":             {"mysql 8.4.0", true},
 		"9.1.0":                      {"mysql 9.1.0", true},
 		"5.7.44-log":                 {"mysql 5.7.44", false},
+		"8.0.11-TiDB-v8.5.3":         {"tidb 8.5.3", true},
+		"8.0.11-TiDB-v9.0.0-beta.2":  {"tidb 9.0.0", true},
+		"8.0.11-TiDB-v8.1.2":         {"tidb 8.1.2", false},
 		"something":                  {"mysql something", false},
 	} {
 		s := parseServer(version)

@@ -26,13 +26,17 @@ import (
 // ends a connection that is silent for 8 s, and the pools keep idle connections for a shorter time. The server gives up a client that does
 // not read for clock.IdleInTransaction.
 //
+// TiDB runs the comment for MySQL, and its own. There optimistic transactions would take no locks, and a key that exists would be noticed only
+// by the COMMIT.
+//
 // MariaDB would turn lists of 1,000 values and more into joins; in_predicate_conversion_threshold = 0 keeps them ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = %[2]d, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %[1]d
 /*M!100300 , idle_transaction_timeout = %[2]d, in_predicate_conversion_threshold = 0 */
 /*M!110602 , innodb_snapshot_isolation = OFF */
-/*!80000 , wait_timeout = 8 */`
+/*!80000 , wait_timeout = 8 */
+/*T! , tidb_idle_transaction_timeout = %[2]d, tidb_txn_mode = 'pessimistic', tidb_constraint_check_in_place_pessimistic = ON */`
 )
 
 // maxIdle is how long a pool keeps an idle connection to MySQL. It is shorter than the wait_timeout above.

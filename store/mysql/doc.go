@@ -1,4 +1,5 @@
 // Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer. Its tests run on MariaDB 10.11 and 11.8 and on MySQL 9.7.
+// TiDB 8.5 or newer is experimental: the tests of CI do not run on it.
 //
 // # How it works
 //
@@ -28,12 +29,28 @@
 // Rows are ROW_FORMAT=REDUNDANT, which reserves space for a NULL, and claim_id has a fixed length. So a row keeps its size when it rings or
 // ends, and the server changes it in place.
 //
+// # TiDB
+//
+// Identify detects TiDB by VERSION(). The differences:
+//
+//   - Claims are two-phase, so no transaction is open while rings are delivered.
+//   - TiDB parses SKIP LOCKED and locks nothing. lockFree sends NOWAIT instead, and halves the list at a locked row.
+//   - TiDB ignores AND CHAIN. The sessions of claims do not commit by themselves, so a plain COMMIT does the same on every server.
+//   - An INSERT waits up to a second for a key that another transaction has inserted and not committed. LockAlarmsAtOnce does not find such
+//     a key there.
+//   - Each TiDB server gives out ids from a range of its own. So the ids of alarms are unordered: of alarms that are due at one time, a later
+//     set may ring first. The ids of ring_attempt are in order (AUTO_ID_CACHE 1), because they tell which attempt is the newest.
+//   - The time is the clock of the TiDB server to which a connection leads.
+//
+// The suite also runs as if the server were TiDB (TestStoreAsTiDB). tools/tidb parses all statements with TiDB's parser.
+//
 // # Invariants
 //
 //  1. Every session is READ COMMITTED, without innodb_snapshot_isolation, whatever the server's defaults.
 //  2. The conditional UPDATE decides a claim (TakeHeld, TakeTwoPhase, TakeOnce). LockDue before it only avoids waiting. Nothing depends on
 //     SKIP LOCKED, which some relatives of MySQL accept and ignore. LockDue also reads the content of the ring. On such a server the content
-//     may be older than the UPDATE; if the UPDATE meets fewer rows than were locked, the claim begins again.
+//     may be older than the UPDATE; if the UPDATE meets fewer rows than were locked, the claim begins again. Each conditional UPDATE of an
+//     alarm compares the generation.
 //  3. No statement waits longer than a second for a lock, unless a write is asked to wait.
 //  4. Due, finished and listed rows are found without locks. Rows are locked by primary key or by alarm_key only, so that no lock on an
 //     entry of alarm_due delays a write that moves the entry. FORCE INDEX and STRAIGHT_JOIN enforce this. Without them the server would read a
@@ -60,10 +77,11 @@
 //	the size of a Galera cluster   the loaders are offered wrong ids of new alarms    the next sweep finds the alarms;
 //	changes                        (renewIDStep), which may ring a second late; the   ReadDurability reads the new step,
 //	                               rows are right                                     within a minute
-//	process stopped in a claim     MariaDB ends the transaction after 5 s idle,       the rows are due again
-//	                               MySQL the connection after 8 s
+//	process stopped in a claim     MariaDB and TiDB end the transaction after 5 s     the rows are due again
+//	                               idle, MySQL the connection after 8 s
 //	host vanished in a claim       the same: the server counts the idle time          the rows are due again
-//	client stops reading a claim   the server gives the connection up after 5 s       the rows are due again
+//	client stops reading a claim   the server gives the connection up after 5 s;      the rows are due again
+//	                               TiDB keeps the locks for longer than 50 s
 //	max_allowed_packet too small   Check refuses below 1 MiB; a row that does not     an operator raises it
 //	                               fit is ErrUnavailable
 package mysql

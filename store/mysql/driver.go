@@ -14,7 +14,7 @@ import (
 
 var _ engine.Driver = (*Driver)(nil)
 
-// Driver is the engine.Driver of MySQL and MariaDB.
+// Driver is the engine.Driver of MySQL, MariaDB and TiDB.
 type Driver struct {
 	cfg    Config
 	log    *slog.Logger
@@ -71,7 +71,7 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 	return d, nil
 }
 
-// Traits describes the engine: a claim may hold a transaction open.
+// Traits describes the engine: a claim may hold a transaction open, except on TiDB (Identify).
 func (d *Driver) Traits() engine.Traits {
 	return engine.Traits{Name: "mysql", Replica: "replica", HoldsClaims: true}
 }

@@ -107,16 +107,22 @@ func newURL(tb testing.TB) string {
 func newDatabase(tb testing.TB) *storetest.Database {
 	tb.Helper()
 	u := newURL(tb)
+	return databaseAt(tb, u, u)
+}
+
+// databaseAt returns the database at the URL u. Stores connect to storeURL, which may lead to a proxy.
+func databaseAt(tb testing.TB, u, storeURL string) *storetest.Database {
+	tb.Helper()
 	a := newAdminPool(tb, u)
 	return &storetest.Database{
-		Open: func(tb testing.TB) store.Store { return openStore(tb, u) },
-		Log:  func(tb testing.TB, log *slog.Logger) store.Store { return openLogged(tb, u, log) },
+		Open: func(tb testing.TB) store.Store { return openStore(tb, storeURL) },
+		Log:  func(tb testing.TB, log *slog.Logger) store.Store { return openLogged(tb, storeURL, log) },
 		SQL:  a.db,
 		Kill: a.killOthers,
 
-		Server: storetest.ServerAddress(tb, u),
+		Server: storetest.ServerAddress(tb, storeURL),
 		Via: func(tb testing.TB, address string) store.Store {
-			return openStore(tb, storetest.WithAddress(tb, u, address))
+			return openStore(tb, storetest.WithAddress(tb, storeURL, address))
 		},
 	}
 }

@@ -22,7 +22,18 @@ func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 		return nil, err
 	}
 	d.renewIDStep(v["auto_increment_increment"])
+	if s := d.known(); s.tidb {
+		return judgeTiDB(s, v), nil
+	}
 	return judgeVariables(v), nil
+}
+
+// judgeTiDB judges the isolation alone. TiDB has variables of MySQL for its log, but they do nothing.
+func judgeTiDB(s server, v map[string]string) []store.Finding {
+	return []store.Finding{
+		{Name: "tidb", Value: s.version, Safe: true, Detail: "a majority of the replicas in TiKV has a commit before TiDB confirms it"},
+		engine.IsolationFinding(isolationOf(v)),
+	}
 }
 
 // variables returns the rows of a SHOW VARIABLES by name, in lower case.
@@ -70,11 +81,15 @@ func judgeVariables(v map[string]string) []store.Finding {
 			"after a crash of the machine, half-written pages are repaired",
 			"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"))
 	}
-	level := v["transaction_isolation"]
-	if level == "" {
-		level = v["tx_isolation"]
+	return append(found, engine.IsolationFinding(isolationOf(v)))
+}
+
+// isolationOf returns the isolation level of sessions.
+func isolationOf(v map[string]string) string {
+	if level := v["transaction_isolation"]; level != "" {
+		return level
 	}
-	return append(found, engine.IsolationFinding(level))
+	return v["tx_isolation"]
 }
 
 func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }

@@ -19,6 +19,13 @@ const (
 	errDeadlock           = 1213 // the transaction is rolled back; also a conflict at COMMIT in a Galera cluster
 	errRolledBackByPlugin = 3101 // a conflict at COMMIT in group replication
 	errNotPrepared        = 1047 // a Galera server that is joining, or outside the majority, refuses the statement
+
+	// of TiDB; the transaction is rolled back
+	errCannotRetry   = 8002 // a conflict in a transaction with SELECT FOR UPDATE
+	errSchemaChanged = 8028 // the schema changed during the transaction
+	errWriteConflict = 9007 // a conflict with another transaction
+
+	errUnspecified = 1105 // TiDB has locked a row in vain too often ("pessimistic lock retry limit reached"), or another failure without a number
 )
 
 // Classify returns the class of an error.
@@ -46,7 +53,7 @@ func classify(err error) engine.Class {
 		return engine.Deadlock
 	case m.Number == errLockTimeout:
 		return engine.LockTimeout
-	case m.Number == errRolledBackByPlugin:
+	case slices.Contains(conflicts, m.Number), m.Number == errUnspecified:
 		return engine.Serialization
 	case m.Number == errNotPrepared:
 		return engine.ReadOnly
@@ -56,14 +63,18 @@ func classify(err error) engine.Class {
 	return engine.Refused
 }
 
+// conflicts are the errors of a transaction that was rolled back because of another one. A COMMIT may fail with each of them.
+var conflicts = []uint16{errRolledBackByPlugin, errCannotRetry, errSchemaChanged, errWriteConflict}
+
 // passing are the server errors that pass without an operator: the server stops, is full of connections, ended the session or the
-// statement, is a replica, or does not know the user or the database yet.
+// statement, is a replica, or does not know the user or the database yet. From 8022 on: TiDB does not reach its storage, or its storage is
+// busy.
 var passing = []uint16{
-	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 1044, 1045, 1049,
+	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 1044, 1045, 1049, 8022, 8027, 9001, 9002, 9003, 9004, 9005,
 }
 
 // definite reports whether a COMMIT that failed with err certainly rolled back.
-func definite(err error) bool { return hasNumber(err, errDeadlock, errRolledBackByPlugin) }
+func definite(err error) bool { return hasNumber(err, errDeadlock) || hasNumber(err, conflicts...) }
 
 // keyTaken reports whether an INSERT met a key that exists or is locked.
 func keyTaken(err error) bool { return hasNumber(err, errDuplicateKey, errLockTimeout) }

@@ -120,7 +120,7 @@ func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	})
 }
 
-// Identify reads the server's version and limits (ReadServer). On MySQL it makes the pools close idle connections before the server does.
+// Identify reads the server's version and limits (ReadServer). On MySQL and TiDB it makes the pools close idle connections before the server does.
 func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 	row, err := d.q.ReadServer(ctx, d.upkeep)
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.server = v
-	return engine.Server{Name: v.String(), Unfit: v.check()}, nil
+	return engine.Server{Name: v.String(), Unfit: v.check(), CommitsClaims: v.tidb}, nil
 }
 
 // ReadSchemaVersion reads the version of the newest applied migration.

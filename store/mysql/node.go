@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -43,7 +44,8 @@ func (d *Driver) ForgetNodes(ctx context.Context, before clock.Instant) error {
 // clusterTx is a transaction on nodes and leases.
 type clusterTx struct {
 	*tx
-	q *dbsqlc.Queries
+	q      *dbsqlc.Queries
+	server server
 }
 
 // BeginCluster begins a transaction on nodes and leases.
@@ -52,12 +54,14 @@ func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clusterTx{tx: t, q: d.q}, nil
+	return &clusterTx{tx: t, q: d.q, server: d.known()}, nil
 }
 
 // TakeShards gives the node the free ones among the shards (LockFreeShards, TakeShards).
 func (t *clusterTx) TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error) {
-	free, err := t.q.LockFreeShards(ctx, t, dbsqlc.LockFreeShardsParams{Shards: numbersOf(shards), Now: int64(now)})
+	free, err := lockFree(t.server, t, numbersOf(shards), cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]int64, error) {
+		return t.q.LockFreeShards(ctx, db, dbsqlc.LockFreeShardsParams{Shards: part, Now: int64(now)})
+	})
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 
@@ -13,7 +14,9 @@ import (
 // EndExpired ends due rows whose latest_ring_at has passed (LockExpired, ExpireAlarms).
 func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64) (ended []store.EndedAlarm, err error) {
 	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
-		rows, err := d.q.LockExpired(ctx, t, dbsqlc.LockExpiredParams{Ids: ids, Now: int64(now), Build: store.BuildLevel()})
+		rows, err := lockFree(d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]dbsqlc.LockExpiredRow, error) {
+			return d.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Ids: part, Now: int64(now), Build: store.BuildLevel()})
+		})
 		if err != nil {
 			return err
 		}
@@ -46,7 +49,9 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 		return 0, err
 	}
 	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
-		free, err := d.q.LockFinished(ctx, t, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: ids, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+		free, err := lockFree(d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]int64, error) {
+			return d.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: part, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+		})
 		if err != nil || len(free) == 0 {
 			return err
 		}

@@ -207,10 +207,12 @@ func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 			return rows, err
 		}
 	}
-	if briefly {
-		return readKeys(ctx, w, keys, "", w.d.q.LockAlarmsBriefly, briefAlarmsOf)
-	}
-	return w.readKeys(ctx, keys, "", w.d.q.LockAlarms)
+	return lockFree(w.server, w, keys, clock.Key.Compare, func(db dbsqlc.DBTX, part []clock.Key) ([]clock.Alarm, error) {
+		if briefly {
+			return readKeys(ctx, w.server, db, part, "", w.d.q.LockAlarmsBriefly, briefAlarmsOf)
+		}
+		return readKeys(ctx, w.server, db, part, "", w.d.q.LockAlarms, alarmsOf)
+	})
 }
 
 // lockWaiting locks the rows of the keys, and waits for locked rows for so many seconds. The server counts whole seconds.
@@ -243,19 +245,19 @@ func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 type readRows[R any] func(ctx context.Context, db dbsqlc.DBTX) ([]R, error)
 
 func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string, query readRows[dbsqlc.Alarm]) ([]clock.Alarm, error) {
-	return readKeys(ctx, w, keys, prefix, query, alarmsOf)
+	return readKeys(ctx, w.server, w, keys, prefix, query, alarmsOf)
 }
 
 // readKeys runs a query of key pairs, and converts its rows to alarms of package clock.
 func readKeys[R any](
-	ctx context.Context, w *writeTx, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) []clock.Alarm,
+	ctx context.Context, s server, db dbsqlc.DBTX, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) []clock.Alarm,
 ) ([]clock.Alarm, error) {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, clock.Key.Compare)
 	rows := make([]R, 0, len(keys))
 	size := func(int) int { return 2 * (clock.MaxApplication + clock.MaxBusinessID) }
-	err := chunks(len(keys), w.server.maxStatement(), size, func(from, to int) error {
-		found, err := query(ctx, bulk{DBTX: w.tx, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})
+	err := chunks(len(keys), s.maxStatement(), size, func(from, to int) error {
+		found, err := query(ctx, bulk{DBTX: db, rows: to - from, args: keyArgs(keys[from:to]), prefix: prefix})
 		rows = append(rows, found...)
 		return err
 	})

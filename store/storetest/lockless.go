@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lockStripper is a proxy between a store and its server. It removes the row locks of claims: the server reads SKIP LOCKED statements
-// without FOR UPDATE, as TiDB runs them. It holds back the first statement that decides a claim.
+// lockStripper is a proxy between a store and its server. It removes the row locks of claims: the server reads statements with SKIP LOCKED
+// or NOWAIT without FOR UPDATE, as TiDB runs SKIP LOCKED. It holds back the first statement that decides a claim.
 type lockStripper struct {
 	address         string
 	reachedDecision chan struct{} // receives when a claim is about to decide
@@ -67,14 +67,15 @@ func (l *lockStripper) copyData(dst, src net.Conn, change func(data []byte)) err
 	}
 }
 
-// strip overwrites the locking clause with blanks, because the length must stay the same.
+// lockingClauses are the clauses that lock rows without waiting.
+var lockingClauses = [][]byte{[]byte("FOR UPDATE SKIP LOCKED"), []byte("FOR UPDATE NOWAIT")}
+
+// strip overwrites the locking clauses with blanks, because the length must stay the same.
 func (l *lockStripper) strip(data []byte) {
-	for clause := []byte("FOR UPDATE SKIP LOCKED"); ; {
-		offset := bytes.Index(data, clause)
-		if offset < 0 {
-			break
+	for _, clause := range lockingClauses {
+		for offset := bytes.Index(data, clause); offset >= 0; offset = bytes.Index(data, clause) {
+			copy(data[offset:], bytes.Repeat([]byte(" "), len(clause)))
 		}
-		copy(data[offset:], bytes.Repeat([]byte(" "), len(clause)))
 	}
 	for _, name := range decidingStatements {
 		if bytes.Contains(data, name) {

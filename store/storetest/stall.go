@@ -23,7 +23,7 @@ func stalls() []stallCase {
 		}
 	}
 	claim := func(f *fixture, s store.Store, names ...string) {
-		r := store.ClaimRequest{Now: t0, ClaimID: claimID(), MaxBytes: 64 << 20}
+		r := store.ClaimRequest{Now: t0, ClaimID: claimID(), MaxBytes: 64 << 20, Timeout: f.timeout}
 		for _, name := range names {
 			r.IDs = append(r.IDs, f.get(name).ID)
 		}
@@ -34,7 +34,7 @@ func stalls() []stallCase {
 	}
 	return []stallCase{
 		{
-			name: "in a claim, while it rings", existingRows: []clock.Op{set("rings", t0)},
+			name: "in a claim, while it rings", held: true, existingRows: []clock.Op{set("rings", t0)},
 			begin: func(f *fixture, s store.Store, p *Proxy) {
 				claim(f, s, "rings")
 				p.Stall()
@@ -70,6 +70,7 @@ var commitTexts = []string{"commit\x00", "\x03commit"}
 
 type stallCase struct {
 	name           string
+	held           bool       // only claims that hold a transaction lock the row
 	existingRows   []clock.Op // sets of the rows that exist before
 	lockedRow      string     // table and condition of the locked row; empty: the first of existingRows
 	stallTexts     []string   // texts at which the proxy stalls, see Proxy.StallAt; nil: begin stalls it
@@ -81,6 +82,9 @@ type stallCase struct {
 func testStoppedClients(t *testing.T, f *fixture) {
 	var g errgroup.Group
 	for _, c := range stalls() {
+		if c.held && f.timeout != 0 {
+			continue
+		}
 		lockedRow := c.lockedRow
 		if len(c.existingRows) > 0 {
 			lockedRow = fmt.Sprintf("alarm WHERE id = %d", f.set(t0, c.existingRows...)[0])
