@@ -50,6 +50,12 @@ test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
 	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS) $(PKGS)
 
+# go test would not notice a change of the files that this test reads outside of its module.
+.PHONY: test-tools
+test-tools: ## the SQL of store/mysql with TiDB's parser, in the module of the tools
+	go -C tools vet ./...
+	go -C tools test -count=1 ./...
+
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \

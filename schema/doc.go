@@ -10,4 +10,6 @@
 //     store/mysql therefore looks up in the schema whether a statement has run. It can do so for CREATE TABLE, ALTER TABLE, CREATE VIEW
 //     and DROP VIEW. It repeats UPDATE, DELETE and INSERT IGNORE: write them so that a repetition changes nothing. It refuses all other
 //     statements.
+//  4. TiDB runs the migrations of MySQL. An ALTER TABLE names each column and each key once, and the condition of a join has no subquery.
+//     A test in tools/tidb checks both.
 package schema
