@@ -31,7 +31,7 @@ RACE      := -race -gcflags='modernc.org/...=-race=false'
 TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
-SCRIPTS   := deploy/services deploy/roots deploy/matrix .ci/run
+SCRIPTS   := deploy/services deploy/roots deploy/matrix deploy/citus .ci/run
 
 .PHONY: help
 help: ## print this list
