@@ -37,8 +37,8 @@ type Lane interface {
 	// closed. Nil means that the lane never breaks.
 	Broken() <-chan struct{}
 	// Deliver hands over all rings and waits for their outcomes, at most until limits.ReplyBy plus some milliseconds. It returns
-	// one outcome per ring, in order. It leaves nothing behind that could hand over a ring later: no byte of a ring is written
-	// after limits.WriteBy. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
+	// one outcome per ring, in order. No byte of a ring is written after limits.WriteBy. Until then an Awaited ring may still be handed over
+	// after the return of Deliver, unless LateRings.End is called. No other ring may. When ctx ends, it returns early with the outcomes that are known by then. Of the other rings, those
 	// without a written byte are Unsent, the rest Doubtful. At limits.ReplyBy or earlier, the rest may be Awaited instead
 	// (limits.Await). Deliver does not open the lane: rings of a lane that is not open are Unsent.
 	Deliver(ctx context.Context, rings []clock.Ring, limits Limits) []clock.Outcome
@@ -46,7 +46,8 @@ type Lane interface {
 	Close() error
 }
 
-// Limits bound one delivery, on the monotonic clock. WriteBy is before ReplyBy.
+// Limits are the time limits of one delivery, on the monotonic clock, and the callbacks for replies that come before or after the others.
+// WriteBy is before ReplyBy.
 type Limits struct {
 	WriteBy time.Time // time after which no byte of a ring is written
 	ReplyBy time.Time // time until which Deliver waits for replies; rings without one are then Awaited or Doubtful

@@ -41,8 +41,8 @@ type hostTurn struct {
 
 	mu       sync.Mutex
 	current  int                    // index of the host that the next dial tries first
-	lastHost map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host
-	silentAt time.Time              // last time at which a lane left a host because of missing confirms; zero: never
+	lastHost map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host, or one is under way
+	silentAt time.Time              // last time at which leaveSilent left a host; zero: never
 }
 
 // silentInterval is the shortest time between two leaves because of missing confirms. A queue that confirms on no host makes lanes leave
@@ -70,7 +70,7 @@ func (t *hostTurn) leave(h *brokerHost) {
 	}
 }
 
-// leaveSilent is leave for a host that serves connections, but does not confirm the rings of a delivery. It does nothing within silentInterval
+// leaveSilent is leave for a host that serves connections, but does not take or does not confirm the rings of a delivery. It does nothing within silentInterval
 // after the last such leave. It reports whether the current host has changed.
 func (t *hostTurn) leaveSilent(h *brokerHost) bool {
 	t.mu.Lock()
@@ -93,7 +93,7 @@ func (t *hostTurn) use(role string, h *brokerHost) {
 	}
 }
 
-// used returns the host of the role's last connection, nil if the last dial reached no host.
+// used returns the host of the role's last connection, nil if the last dial reached no host or is under way.
 func (t *hostTurn) used(role string) *brokerHost {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 const (
 	// maxLate is the most late deliveries of a lane. A lane with as many does not open, and so gets no batch.
 	maxLate = 4
-	// stuckAfter is the time for which an application must be silent, while others are not, until its late deliveries are stuck.
+	// stuckAfter is the shortest time from the setting aside of a late delivery to a confirm of another application that makes it stuck.
 	stuckAfter = 2 * time.Second
 	// stuckAnyway is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the begin and
 	// at the end of that time.
@@ -108,8 +108,9 @@ func (d *lateDelivery) closed() bool {
 }
 
 // Stuck reports whether a queue of the delivery is at fault; see ring.LateRings. Either the broker has confirmed no ring of one of its
-// applications since the delivery was set aside, although it has confirmed rings of others for stuckAfter. Or it has confirmed nothing of the
-// delivery for stuckAnyway, although it confirms probes. Probes alone prove little: they touch no queue and no disk.
+// applications since the delivery was set aside, although it has confirmed a ring of another application more than stuckAfter after that. Or
+// it has confirmed nothing of the delivery for stuckAnyway, although it confirms probes. Probes alone prove little: they touch no queue and no
+// disk.
 func (d *lateDelivery) Stuck() bool {
 	if d.ended {
 		return false

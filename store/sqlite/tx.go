@@ -64,7 +64,7 @@ func (d *Driver) beginGuarded(ctx context.Context) (*writeTx, error) {
 // Commit commits.
 func (t *writeTx) Commit(ctx context.Context) error {
 	err := t.Tx.Commit()
-	t.checkpoints.noteCommit()
+	t.checkpoints.noteCommit() // also after an error: the commit may have written pages, and a checkpoint without new pages costs little
 	return commitError(ctx, err)
 }
 
