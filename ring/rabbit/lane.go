@@ -133,17 +133,17 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
 		if stalled := limits.TooLateToWrite() && !errors.Is(err, errTooLate); stalled && ctx.Err() == nil {
-			l.leaveSilentHost()
+			l.leaveSilentHost("it does not take rings in time")
 		}
 	}
 	return nil
 }
 
-// leaveSilentHost makes the next dial begin with the next host, because the host of the link has not confirmed the delivery in time. The
-// cause may also be a queue: then the next host does not confirm either.
-func (l *lane) leaveSilentHost() {
+// leaveSilentHost makes the next dial begin with the next host, because the host of the link has not taken or not confirmed the delivery in
+// time. The cause may also be a queue: then the next host does not confirm either.
+func (l *lane) leaveSilentHost(reason string) {
 	if l.s.turn.leaveSilent(l.link.host) {
-		l.s.log.Warn("broker host does not confirm rings in time: next connections begin with the next host", "broker", l.link.host.address())
+		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker", l.link.host.address(), "reason", reason)
 	}
 }
 
@@ -397,7 +397,7 @@ func (l *lane) noteDoubt(ctx, replyCtx context.Context) string {
 	default:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		l.s.requestProbe()
-		l.leaveSilentHost()
+		l.leaveSilentHost("it does not confirm rings in time")
 		return lateReason
 	}
 }
