@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lateLook is the time between two looks at the late rings of a claim.
-	lateLook = 200 * time.Millisecond
+	// awaitPoll is the time between two polls of the late replies of a claim.
+	awaitPoll = 200 * time.Millisecond
 	// lateLimit is the longest wait for a late reply.
 	lateLimit = 10 * time.Minute
 	// lateStopLimit is the longest wait for late replies after the process was told to stop.
@@ -30,18 +30,18 @@ const (
 // process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
 // reply to these rings, after lateLimit, and soon after the process is told to stop: the rings are then in doubt, and due at once.
 type lateClaim struct {
-	loop     *Loop
-	settler  store.Settler
-	late     LateRings
-	rings    []clock.Ring  // rings without a final outcome, as settler has them
-	fates    []clock.Fate  // of these rings, as last written
-	indexes  []int         // of these rings in the delivery
-	written  clock.Instant // database time of the last settlement
-	dueAgain time.Time     // local time at which the rows of these rings are due again
-	ends     time.Time     // local time at which the wait ends
-	separate bool          // the route has SeparateReplies
-	stopping bool
-	failed   *lateSettlement // a settlement that failed and is repeated; nil: none
+	loop      *Loop
+	settler   store.Settler
+	late      LateRings
+	rings     []clock.Ring  // rings without a final outcome, as settler has them
+	fates     []clock.Fate  // of these rings, as last written
+	indexes   []int         // of these rings in the delivery
+	written   clock.Instant // database time of the last settlement
+	dueAgain  time.Time     // local time at which the rows of these rings are due again
+	waitUntil time.Time     // local time at which the wait ends
+	separate  bool          // the route has SeparateReplies
+	stopping  bool
+	toRepeat  *lateSettlement // a settlement that failed and is repeated; nil: none
 }
 
 // lateSettlement is one settlement of late rings. After an error it is repeated unchanged, because it may have been committed.
@@ -68,8 +68,8 @@ func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
 		return
 	}
 	l := &lateClaim{
-		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settledAt.Add(clock.AwaitTimeout),
-		ends: d.settledAt.Add(lateLimit), written: d.writtenAt, separate: w.crew.SeparateReplies,
+		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settleBegan.Add(clock.AwaitTimeout),
+		waitUntil: d.settleBegan.Add(lateLimit), written: d.settledNow, separate: w.crew.SeparateReplies,
 	}
 	for i := range d.Rings {
 		l.indexes = append(l.indexes, i)
@@ -83,7 +83,7 @@ func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
 // run settles late rings until none is left.
 func (l *lateClaim) run() {
 	defer l.late.End()
-	ticker := time.NewTicker(lateLook)
+	ticker := time.NewTicker(awaitPoll)
 	defer ticker.Stop()
 	stop := l.loop.stopping
 	for len(l.rings) > 0 {
@@ -92,17 +92,17 @@ func (l *lateClaim) run() {
 			l.step()
 		case <-stop:
 			stop, l.stopping = nil, true
-			l.ends = time.Now().Add(lateStopLimit)
+			l.waitUntil = time.Now().Add(lateStopLimit)
 		}
 	}
 }
 
 // step settles the outcomes that are known now, if there are any, or if the rings would soon be due again.
 func (l *lateClaim) step() {
-	if time.Now().After(l.ends) || l.late.Stuck() {
+	if time.Now().After(l.waitUntil) || l.late.Stuck() {
 		l.late.End()
 	}
-	if l.failed == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
+	if l.toRepeat == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
 		return
 	}
 	if !l.begin() {
@@ -164,7 +164,7 @@ func (l *lateClaim) outcomes() []clock.Outcome {
 
 // settle writes the outcomes that are known now, or repeats the settlement that failed.
 func (l *lateClaim) settle() error {
-	s := l.failed
+	s := l.toRepeat
 	if s == nil {
 		now, err := l.loop.time.Now()
 		if err != nil {
@@ -175,10 +175,10 @@ func (l *lateClaim) settle() error {
 	ctx, cancel := context.WithTimeout(l.loop.lateContext, lateSettleLimit)
 	defer cancel()
 	if err := l.settler.Settle(ctx, s.now, s.fates); err != nil {
-		l.failed = s
+		l.toRepeat = s
 		return err
 	}
-	l.failed = nil
+	l.toRepeat = nil
 	l.noteSettled(s)
 	return nil
 }

@@ -220,9 +220,9 @@ type delivery struct {
 	committed bool            // the claim was committed before the delivery
 	began     time.Time       // begin of the claim
 
-	fates     []clock.Fate  // as settled; nil after a release
-	writtenAt clock.Instant // the time that was settled with
-	settledAt time.Time     // local time before the settlement
+	fates       []clock.Fate  // as settled; nil after a release
+	settledNow  clock.Instant // database time that was given to the settlement
+	settleBegan time.Time     // local time at which the settlement began
 }
 
 // settle writes the outcomes. It notes in r the tallies, the rows that ring again, and the released entries.
@@ -238,18 +238,18 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 		r.blameLate()
 	}
 	w.loop.metrics.rung(d.Rings, d.outcomes, now)
-	settling := time.Now()
+	d.settleBegan = time.Now()
 	if unsent(d.outcomes) == len(d.outcomes) {
 		r.putBack = append(r.putBack, r.released(d.Rings, now)...)
 		r.err = w.finish(ctx, d, d.Settler.Release)
 	} else {
 		now = max(now, d.Rings[0].RungAt+1) // a later update_time tells a settled row from a row as the claim wrote it
-		d.fates, d.writtenAt, d.settledAt = r.decideFates(d.Rings, d.outcomes, now, clock.FateOf), now, settling
+		d.fates, d.settledNow = r.decideFates(d.Rings, d.outcomes, now, clock.FateOf), now
 		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, d.fates) })
 	}
 	r.settleFailed = r.err != nil
-	r.load = max(r.load, loadOf(time.Since(settling), clock.IdleInTransaction-w.loop.cfg.ReplyTimeout))
-	w.loop.metrics.settled(time.Since(settling), time.Since(d.began))
+	r.load = max(r.load, loadOf(time.Since(d.settleBegan), clock.IdleInTransaction-w.loop.cfg.ReplyTimeout))
+	w.loop.metrics.settled(time.Since(d.settleBegan), time.Since(d.began))
 }
 
 // finish ends a claim with end. A held transaction has one try. A committed claim is tried again until its timeout. ctx must
