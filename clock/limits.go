@@ -19,6 +19,6 @@ const (
 	DatabaseCall = 5 * time.Second
 	// ClaimTimeout is the default time after which a two-phase claim ends.
 	ClaimTimeout = 10 * time.Second
-	// AwaitTimeout is the time after which an awaited ring is due again, unless its node moves that time.
+	// AwaitTimeout is the time after which an awaited ring is due again, unless its node postpones that time.
 	AwaitTimeout = 10 * time.Second
 )

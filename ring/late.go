@@ -47,11 +47,11 @@ type lateClaim struct {
 // lateSettlement is one settlement of late rings. After an error it is repeated unchanged, because it may have been committed.
 type lateSettlement struct {
 	result
-	now      clock.Instant
-	begun    time.Time // local time when now was read
-	outcomes []clock.Outcome
-	fates    []clock.Fate
-	extends  bool // the rings without a final outcome are due again later
+	now       clock.Instant
+	begun     time.Time // local time when now was read
+	outcomes  []clock.Outcome
+	fates     []clock.Fate
+	postpones bool // the due time of the rings without a final outcome is postponed
 }
 
 // lateTallies are the tallies of late outcomes.
@@ -185,10 +185,10 @@ func (l *lateClaim) settle() error {
 
 // decide returns the settlement of the outcomes that are known now.
 func (l *lateClaim) decide(now clock.Instant) *lateSettlement {
-	s := &lateSettlement{now: now, begun: time.Now(), outcomes: l.outcomes(), extends: l.dueSoon()}
+	s := &lateSettlement{now: now, begun: time.Now(), outcomes: l.outcomes(), postpones: l.dueSoon()}
 	s.fates = s.decideFates(l.rings, s.outcomes, now, clock.LateFateOf)
 	for i := range s.fates {
-		if !isFinal(s.outcomes[i]) && !s.extends {
+		if !isFinal(s.outcomes[i]) && !s.postpones {
 			s.fates[i] = l.fates[i] // an unchanged fate writes nothing; see store.Settler
 		}
 	}
@@ -197,7 +197,7 @@ func (l *lateClaim) decide(now clock.Instant) *lateSettlement {
 
 // noteSettled takes a settlement that is committed.
 func (l *lateClaim) noteSettled(s *lateSettlement) {
-	if s.extends {
+	if s.postpones {
 		l.dueAgain = s.begun.Add(clock.AwaitTimeout)
 	}
 	s.countOutcomes(l.rings, s.outcomes)

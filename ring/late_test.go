@@ -244,7 +244,7 @@ func TestLateSettlementIsRepeatedAfterLostCommit(t *testing.T) {
 		inBubbleWithLateReplies(t, 30*time.Second, func(t *testing.T, n *node) {
 			ids := n.setMany("a", 10, time.Second)
 			time.Sleep(5 * time.Second)
-			n.db.loseNextCommit(committed) // the next settlement moves the time at which the rings are due again
+			n.db.loseNextCommit(committed) // the next settlement postpones the time at which the rings are due again
 			time.Sleep(20 * time.Second)
 			n.db.loseNextCommit(committed)
 			time.Sleep(time.Minute)

@@ -155,7 +155,7 @@ type Settler interface {
 	// Once claim stay rung and in doubt.
 	//
 	// If some fates are clock.Awaited, the claim goes on for the rings with these fates alone, in their order. The caller may call Settle
-	// again, any number of times, with fates of clock.LateFateOf: an Awaited fate moves the time at which the ring is due again, and an equal
+	// again, any number of times, with fates of clock.LateFateOf: an Awaited fate postpones the time at which the ring is due again, and an equal
 	// Awaited fate writes nothing. A row that has changed otherwise meanwhile stays as it is. The caller may stop at any time.
 	Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error
 	// Release undoes the claim of all rings. The caller has handed none of them over.

@@ -67,7 +67,7 @@ func testLateReplies(t *testing.T, f *fixture) {
 			same(t, what+": rows", len(fates), n/2)
 		}
 		longer := c.settleLate(t0+100, rings, everyRing(clock.Awaited))
-		check("extended", longer, 0)
+		check("postponed", longer, 0)
 		ok(t, c.Settler.Settle(t.Context(), t0+150, longer), "settle with the same fates")
 		check("unchanged", longer, 0)
 		kinds := clock.OutcomeKinds()
