@@ -13,8 +13,8 @@ import (
 //
 // The bound follows additive increase and multiplicative decrease. The measure is the load of a batch: the largest part of a time limit that
 // the batch has used. From slowLoad on, the bound is halved. Up to easyLoad it grows by a sixteenth of Config.BatchRows, up to fairLoad by
-// a 64th: a part of the load does not depend on the number of rows, and small batches then only ring less. In between it stays, so a bound that
-// was right is not exceeded over and over. Below leastPacedRows, where failures of the database lead, each batch within its limits doubles it.
+// a 64th. Part of the load is the same for every size, so below fairLoad a smaller batch would hardly be quicker. From there to slowLoad the
+// bound stays, so a bound that was right is not exceeded over and over. Below leastPacedRows, where failures of the database lead, each batch within its limits doubles it.
 //
 // The number of workers stays the same, because a worker may wait for a silent application while the others ring.
 type pace struct {
@@ -27,6 +27,8 @@ const (
 	slowLoad = 0.75
 	fairLoad = 0.5
 	easyLoad = 0.25
+	// unchangedLoad lies between fairLoad and slowLoad: the bound stays.
+	unchangedLoad = (fairLoad + slowLoad) / 2
 	// leastPacedRows is the least bound after slow batches. Smaller batches cost more for each ring, and are hardly quicker. Only failures
 	// of the database lead to a lower bound.
 	leastPacedRows = 16
@@ -69,7 +71,7 @@ func replyLoad(took, limit time.Duration, outcomes []clock.Outcome) float64 {
 	load := loadOf(took, limit)
 	withoutReply := func(o clock.Outcome) bool { return o.Kind == clock.Awaited || o.Kind == clock.Doubtful }
 	if !slices.ContainsFunc(outcomes, withoutReply) {
-		load = min(load, (fairLoad+slowLoad)/2)
+		load = min(load, unchangedLoad)
 	}
 	return load
 }
