@@ -146,8 +146,9 @@
 //	its host                         registered with the dead leader
 //	quorum queue without majority    awaited, then stuck and in doubt: after        the cluster regains its majority
 //	                                 stuckAfter beside confirms of others, else
-//	                                 stuckAnyway; while its application is silent
-//	                                 in doubt at limits.ReplyBy, only its rings
+//	                                 stuckBesideProbesAfter; while its
+//	                                 application is silent in doubt at
+//	                                 limits.ReplyBy, only its rings
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again

@@ -15,9 +15,9 @@ const (
 	maxLate = 4
 	// stuckAfter is the shortest time from the setting aside of a late delivery to a confirm of another application that makes it stuck.
 	stuckAfter = 2 * time.Second
-	// stuckAnyway is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the begin and
-	// at the end of that time.
-	stuckAnyway = 10 * time.Second
+	// stuckBesideProbesAfter is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the
+	// begin and at the end of that time.
+	stuckBesideProbesAfter = 10 * time.Second
 )
 
 // latePlaces counts a lane's late deliveries.
@@ -109,8 +109,8 @@ func (d *lateDelivery) closed() bool {
 
 // Stuck reports whether a queue of the delivery is at fault; see ring.LateRings. Either the broker has confirmed no ring of one of its
 // applications since the delivery was set aside, although it has confirmed a ring of another application more than stuckAfter after that. Or
-// it has confirmed nothing of the delivery for stuckAnyway, although it confirms probes. Probes alone prove little: they touch no queue and no
-// disk.
+// it has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes. Probes alone prove little: they touch no
+// queue and no disk.
 func (d *lateDelivery) Stuck() bool {
 	if d.ended {
 		return false
@@ -124,7 +124,7 @@ func (d *lateDelivery) Stuck() bool {
 			return true
 		}
 	}
-	return d.stuckBesideProbes()
+	return d.checkBesideProbes()
 }
 
 // awaitedApplications returns the set of the applications with rings without an outcome.
@@ -138,14 +138,14 @@ func (d *lateDelivery) awaitedApplications() map[string]bool {
 	return applications
 }
 
-// stuckBesideProbes reports whether the broker has confirmed nothing of the delivery for stuckAnyway, although it confirms probes. It asks for
-// the probes.
-func (d *lateDelivery) stuckBesideProbes() bool {
+// checkBesideProbes reports whether the broker has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes.
+// It also requests these probes, and sets probedFrom.
+func (d *lateDelivery) checkBesideProbes() bool {
 	switch {
 	case d.probedFrom.IsZero() && d.s.health.passedSince(d.progress):
 		d.probedFrom = time.Now()
-	case !d.probedFrom.IsZero() && time.Since(d.probedFrom) < stuckAnyway:
-	case !d.probedFrom.IsZero() && d.s.health.passedSince(d.probedFrom.Add(stuckAnyway)):
+	case !d.probedFrom.IsZero() && time.Since(d.probedFrom) < stuckBesideProbesAfter:
+	case !d.probedFrom.IsZero() && d.s.health.passedSince(d.probedFrom.Add(stuckBesideProbesAfter)):
 		return true
 	default:
 		d.s.requestProbe()

@@ -127,7 +127,7 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 	expect("without probes", false)
 	probed()
 	expect("after the first probe", false)
-	late.probedFrom = time.Now().Add(-stuckAnyway)
+	late.probedFrom = time.Now().Add(-stuckBesideProbesAfter)
 	expect("the newest probe is old", false)
 	probed()
 	expect("after a probe at the end of the time", true)
