@@ -62,7 +62,7 @@ type lateTallies struct {
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
 // awaited: rows of at-least-once alarms are due again by themselves, and those of at-most-once alarms stay rung and in doubt.
-func (w *worker) awaitLate(r *result, d *delivery, late LateRings) {
+func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	if r.err != nil {
 		late.End()
 		return

@@ -144,7 +144,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	if !r.silent || w.crew.SeparateReplies { // in a silent round of other routes nothing is awaited: the rings are tried again
 		limits.Await = func(rings LateRings) { late = rings }
 	}
-	d := &delivery{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
+	d := &deliveredClaim{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
 	if r.quarantined == nil {
 		r.load = max(r.load, replyLoad(time.Since(began), w.loop.cfg.ReplyTimeout, d.outcomes))
 	}
@@ -213,8 +213,8 @@ func (w *worker) claim(ctx context.Context, entries []entry, atMostOnce bool, no
 	return w.loop.database.Claim(ctx, request)
 }
 
-// delivery is a claim after its delivery.
-type delivery struct {
+// deliveredClaim is a claim after its delivery.
+type deliveredClaim struct {
 	*store.Claim
 	outcomes  []clock.Outcome // one per ring, in the order of Claim.Rings
 	committed bool            // the claim was committed before the delivery
@@ -226,7 +226,7 @@ type delivery struct {
 }
 
 // settle writes the outcomes. It notes in r the tallies, the rows that ring again, and the released entries.
-func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
+func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 	now, err := w.loop.time.Now()
 	if err != nil {
 		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
@@ -254,7 +254,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *delivery) {
 
 // finish ends a claim with end. A held transaction has one try. A committed claim is tried again until its timeout. ctx must
 // outlive the stop of the process.
-func (w *worker) finish(ctx context.Context, d *delivery, end func(context.Context) error) error {
+func (w *worker) finish(ctx context.Context, d *deliveredClaim, end func(context.Context) error) error {
 	deadline := d.began.Add(clock.IdleInTransaction)
 	if d.committed {
 		deadline = d.began.Add(max(w.loop.cfg.ClaimTimeout, clock.IdleInTransaction))
