@@ -15,7 +15,7 @@ type delivery struct {
 	link     *link
 	channels []*channel   // channels on link that publish the rings
 	rings    []clock.Ring // no other goroutine changes them
-	batch    []ringState  // one for each ring; a lane reuses the memory
+	states   []ringState  // one for each ring; a lane reuses the memory
 }
 
 // ringState is the state of one ring during a delivery.
@@ -28,9 +28,9 @@ type ringState struct {
 
 // outcomes returns the outcome of each ring. Rings without an outcome are awaited.
 func (d *delivery) outcomes() []clock.Outcome {
-	outcomes := make([]clock.Outcome, len(d.batch))
-	for i := range d.batch {
-		if outcomes[i] = d.batch[i].outcome; outcomes[i].Kind == 0 {
+	outcomes := make([]clock.Outcome, len(d.states))
+	for i := range d.states {
+		if outcomes[i] = d.states[i].outcome; outcomes[i].Kind == 0 {
 			outcomes[i] = clock.Outcome{Kind: clock.Awaited, Reason: lateReason}
 		}
 	}
@@ -42,8 +42,8 @@ const lateReason = "no confirm in time"
 
 // noteConfirms sets the outcomes of acked and nacked rings. resolveReturned must follow.
 func (d *delivery) noteConfirms() {
-	for i := range d.batch {
-		t := &d.batch[i]
+	for i := range d.states {
+		t := &d.states[i]
 		if t.tag == 0 || t.outcome.Kind == clock.Returned {
 			continue
 		}
@@ -69,16 +69,16 @@ func (d *delivery) resolveReturned() {
 				index = d.indexByMessageID()
 			}
 			if i, ours := index[r.MessageId]; ours {
-				d.batch[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
+				d.states[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
 			}
 		}
 	}
 }
 
 func (d *delivery) indexByMessageID() map[string]int {
-	index := make(map[string]int, len(d.batch))
-	for i := range d.batch {
-		if d.batch[i].tag != 0 {
+	index := make(map[string]int, len(d.states))
+	for i := range d.states {
+		if d.states[i].tag != 0 {
 			index[d.rings[i].MessageID()] = i
 		}
 	}
@@ -99,8 +99,8 @@ func (d *delivery) resolveUnsent() {
 	if err := d.link.wire.failure(); err != nil {
 		reason = "not sent: " + err.Error()
 	}
-	for i := range d.batch {
-		t := &d.batch[i]
+	for i := range d.states {
+		t := &d.states[i]
 		if t.outcome.Kind == 0 && (t.tag == 0 || sent <= t.mark) {
 			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: reason}
 		}
@@ -117,8 +117,8 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 		d.noteConfirms() // the last ones before the fault
 		d.resolveReturned()
 		outcome := d.channelFault(fault)
-		for i := range d.batch {
-			if t := &d.batch[i]; t.ch == ch && t.outcome.Kind == 0 {
+		for i := range d.states {
+			if t := &d.states[i]; t.ch == ch && t.outcome.Kind == 0 {
 				t.outcome = outcome
 			}
 		}
@@ -144,8 +144,8 @@ func (d *delivery) channelFault(fault *amqp.Error) clock.Outcome {
 
 func (d *delivery) unresolved() int {
 	n := 0
-	for i := range d.batch {
-		if d.batch[i].outcome.Kind == 0 {
+	for i := range d.states {
+		if d.states[i].outcome.Kind == 0 {
 			n++
 		}
 	}
@@ -154,9 +154,9 @@ func (d *delivery) unresolved() int {
 
 // setUnresolved gives an outcome to all rings without an outcome.
 func (d *delivery) setUnresolved(outcome clock.Outcome) {
-	for i := range d.batch {
-		if d.batch[i].outcome.Kind == 0 {
-			d.batch[i].outcome = outcome
+	for i := range d.states {
+		if d.states[i].outcome.Kind == 0 {
+			d.states[i].outcome = outcome
 		}
 	}
 }

@@ -45,8 +45,8 @@ func (f *flow) note(d *delivery, known []bool) {
 	if f.confirmed == nil {
 		f.confirmed = map[string]time.Time{}
 	}
-	for i := range d.batch {
-		if d.batch[i].outcome.Kind != clock.Confirmed || i < len(known) && known[i] {
+	for i := range d.states {
+		if d.states[i].outcome.Kind != clock.Confirmed || i < len(known) && known[i] {
 			continue
 		}
 		application := d.rings[i].Application

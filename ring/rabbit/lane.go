@@ -91,7 +91,7 @@ func (l *lane) Broken() <-chan struct{} {
 
 // Deliver publishes the rings and waits for their confirms; see ring.Lane.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.rings, l.batch = rings, zeroed(l.batch, len(rings))
+	l.rings, l.states = rings, zeroed(l.states, len(rings))
 	replyCtx, cancel := context.WithDeadline(ctx, limits.ReplyBy)
 	defer cancel()
 	if err := l.publish(replyCtx, limits); err != nil {
@@ -107,7 +107,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		return outcomes
 	}
 	l.rings = nil
-	clear(l.batch)
+	clear(l.states)
 	return outcomes
 }
 
@@ -214,7 +214,7 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 				return err
 			}
 		}
-		channels[application], l.batch[i].ch = ch, ch
+		channels[application], l.states[i].ch = ch, ch
 	}
 	for _, ch := range l.channels {
 		ch.confirms.expect(ch.published+1, len(l.rings))
@@ -269,7 +269,7 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 // publishRings publishes the rings, one after the other, until a channel or the connection ends.
 func (l *lane) publishRings() {
 	for i := range l.rings {
-		t := &l.batch[i]
+		t := &l.states[i]
 		head, err := l.encoder.encode(&l.rings[i], t.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
@@ -330,14 +330,14 @@ const reportInterval = 20 * time.Millisecond
 // reportConfirmed reads the acks first and the returns second.
 func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	var acks []int
-	for i := range l.batch {
-		if t := &l.batch[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
+	for i := range l.states {
+		if t := &l.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
 			acks = append(acks, i)
 		}
 	}
 	l.resolveReturned()
 	for _, i := range acks {
-		if t := &l.batch[i]; t.outcome.Kind == 0 {
+		if t := &l.states[i]; t.outcome.Kind == 0 {
 			t.outcome.Kind = clock.Confirmed
 			onConfirmed(i)
 		}
@@ -419,10 +419,10 @@ func (l *lane) Close() error {
 	return nil
 }
 
-// zeroed returns batch with n zero elements. The elements of batch must be zero.
-func zeroed(batch []ringState, n int) []ringState {
-	if cap(batch) < n {
+// zeroed returns states with n zero elements. The elements of states must be zero.
+func zeroed(states []ringState, n int) []ringState {
+	if cap(states) < n {
 		return make([]ringState, n)
 	}
-	return batch[:n]
+	return states[:n]
 }

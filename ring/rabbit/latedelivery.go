@@ -77,9 +77,9 @@ func (d *lateDelivery) update() {
 	if before == 0 {
 		return
 	}
-	known := make([]bool, len(d.batch))
-	for i := range d.batch {
-		known[i] = d.batch[i].outcome.Kind == clock.Confirmed
+	known := make([]bool, len(d.states))
+	for i := range d.states {
+		known[i] = d.states[i].outcome.Kind == clock.Confirmed
 	}
 	closed := d.closed() // first, so that all confirms before the end are noted below
 	d.noteConfirms()
@@ -130,8 +130,8 @@ func (d *lateDelivery) Stuck() bool {
 // awaitedApplications returns the set of the applications with rings without an outcome.
 func (d *lateDelivery) awaitedApplications() map[string]bool {
 	applications := map[string]bool{}
-	for i := range d.batch {
-		if d.batch[i].outcome.Kind == 0 {
+	for i := range d.states {
+		if d.states[i].outcome.Kind == 0 {
 			applications[d.rings[i].Application] = true
 		}
 	}

@@ -110,7 +110,7 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 		}
 	}
 	confirm := func(application string) {
-		s.flow.note(&delivery{rings: rings(application, 1), batch: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
+		s.flow.note(&delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
 	}
 	probed := func() { s.health.probePassed(s.health.doubtCount(), time.Now()) }
 	since := late.since

@@ -22,12 +22,12 @@ const (
 	maxDeliveryBytes = 256 << 10
 )
 
-// handover is one application's part of a batch.
+// handover is one application's part of a delivery.
 type handover struct {
 	limits     ring.Limits
 	rings      []clock.Ring
-	batch      *batch  // the whole batch; a handover writes only its own application's outcomes
-	outlet     *outlet // nil: the application has no subscriber
+	delivery   *lateDelivery // the whole delivery; a handover writes only its own application's outcomes
+	outlet     *outlet       // nil: the application has no subscriber
 	began      time.Time
 	reports    chan report
 	unreported int // deliveries that a subscriber has taken and not yet reported
@@ -115,7 +115,7 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 		rings[i] = h.rings[ringIndex]
 	}
 	offered, outlet := time.Now(), h.outlet
-	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.batch.ctx, Done: func(written, begun int, err error) {
+	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
 		outlet.noteReport(offered)
 		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}
@@ -153,6 +153,6 @@ func (h *handover) noteReport(r report) {
 
 func (h *handover) set(ringIndexes []int, kind clock.OutcomeKind, reason string) {
 	for _, i := range ringIndexes {
-		h.batch.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
+		h.delivery.outcomes[i] = clock.Outcome{Kind: kind, Reason: reason}
 	}
 }

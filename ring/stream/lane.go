@@ -26,14 +26,14 @@ func (lane) Close() error { return nil }
 // concurrently. A subscriber that is slow or does not read delays only its own application: its rings are Awaited (limits.Await) or, in a
 // shared batch, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	b := newBatch(len(rings))
+	d := newLateDelivery(len(rings))
 	var applications sync.WaitGroup
 	for application, ringIndexes := range byApplication(rings) {
 		part := &handover{
-			limits: limits, rings: rings, batch: b, outlet: l.target.outlet(application), began: time.Now(),
+			limits: limits, rings: rings, delivery: d, outlet: l.target.outlet(application), began: time.Now(),
 			reports: make(chan report, len(ringIndexes)), // at most one report per ring, so a report never blocks
 		}
-		b.parts = append(b.parts, part)
+		d.parts = append(d.parts, part)
 		applications.Go(func() {
 			part.handOver(ctx, ringIndexes)
 			part.await(ctx)
@@ -41,15 +41,15 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	}
 	applications.Wait()
 	if limits.Await == nil || ctx.Err() != nil {
-		b.End()
-		return b.outcomes
+		d.End()
+		return d.outcomes
 	}
-	outcomes := slices.Clone(b.outcomes)
-	if b.forgetReported(); len(b.parts) == 0 {
-		b.cancel()
+	outcomes := slices.Clone(d.outcomes)
+	if d.forgetReported(); len(d.parts) == 0 {
+		d.cancel()
 		return outcomes
 	}
-	limits.Await(b)
+	limits.Await(d)
 	return outcomes
 }
 
