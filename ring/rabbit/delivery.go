@@ -12,7 +12,7 @@ import (
 // delivery is the rings of one call of Deliver, and their outcomes so far.
 type delivery struct {
 	s        *Session
-	link     *link
+	link     *link        // nil: none was open
 	channels []*channel   // channels on link that publish the rings
 	rings    []clock.Ring // no other goroutine changes them
 	states   []ringState  // one for each ring; a lane reuses the memory
@@ -24,6 +24,21 @@ type ringState struct {
 	tag     uint64        // delivery tag; 0: not published
 	mark    int64         // position in the wire's stream at or shortly before the message's begin
 	outcome clock.Outcome // zero: unresolved
+}
+
+// begin makes d the delivery of the rings over the link. d must be new or cleared.
+func (d *delivery) begin(link *link, rings []clock.Ring) {
+	d.link, d.rings = link, rings
+	if cap(d.states) < len(rings) {
+		d.states = make([]ringState, len(rings))
+	}
+	d.states = d.states[:len(rings)]
+}
+
+// clear forgets the rings and their states. It keeps the memory of the states.
+func (d *delivery) clear() {
+	d.link, d.rings = nil, nil
+	clear(d.states)
 }
 
 // outcomes returns the outcome of each ring. Rings without an outcome are awaited.

@@ -20,12 +20,13 @@ const minReturns = 1024
 // lane owns one connection with its own channel and side channels. Open connects and opens the lane's own channel. Deliver never dials. It
 // opens side channels, and replaces channels after a nack. One goroutine uses a lane.
 type lane struct {
-	delivery // the delivery under way. Its link is nil if the lane was not opened yet, or if its link was abandoned or set aside
-
+	s        *Session
 	encoder  *messageEncoder
+	link     *link      // nil: not opened yet, abandoned or set aside
 	ch       *channel   // the lane's own channel on link; nil: not open
 	sides    []*channel // side channels on link, for deliveries with a channel for each application
 	places   latePlaces // of late deliveries, each with a connection
+	current  delivery   // the delivery under way
 	watchers sync.WaitGroup
 }
 
@@ -35,7 +36,9 @@ var errStopped = errors.New("stopped before the ring was sent")
 var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session) *lane {
-	return &lane{delivery: delivery{s: s}, places: latePlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers)}
+	return &lane{
+		s: s, current: delivery{s: s}, places: latePlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers),
+	}
 }
 
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
@@ -91,23 +94,22 @@ func (l *lane) Broken() <-chan struct{} {
 
 // Deliver publishes the rings and waits for their confirms; see ring.Lane.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.rings, l.states = rings, zeroed(l.states, len(rings))
+	l.current.begin(l.link, rings)
 	replyCtx, cancel := context.WithDeadline(ctx, limits.ReplyBy)
 	defer cancel()
 	if err := l.publish(replyCtx, limits); err != nil {
-		l.setUnresolved(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
+		l.current.setUnresolved(clock.Outcome{Kind: clock.Unsent, Reason: err.Error()})
 	} else {
 		l.awaitConfirms(replyCtx, limits.OnConfirmed)
 		l.resolve(ctx, replyCtx, limits.Await != nil)
 	}
-	l.s.flow.note(&l.delivery, nil)
-	outcomes := l.outcomes()
-	if l.unresolved() > 0 {
+	l.s.flow.note(&l.current, nil)
+	outcomes := l.current.outcomes()
+	if l.current.unresolved() > 0 {
 		limits.Await(l.setAside())
 		return outcomes
 	}
-	l.rings = nil
-	clear(l.states)
+	l.current.clear()
 	return outcomes
 }
 
@@ -116,7 +118,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	writeCtx, cancel := context.WithDeadline(ctx, limits.WriteBy)
 	defer cancel()
-	if err := l.checkReady(writeCtx, len(l.rings)); err != nil {
+	if err := l.checkReady(writeCtx, len(l.current.rings)); err != nil {
 		return err
 	}
 	// a stuck write of the library may hold the library's locks: only kill ends it
@@ -197,12 +199,12 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 		}
 	}
 	channels, counts := map[string]*channel{}, map[string]int{}
-	for i := range l.rings {
-		counts[l.rings[i].Application]++
+	for i := range l.current.rings {
+		counts[l.current.rings[i].Application]++
 	}
-	l.channels = append(l.channels[:0], l.ch)
-	for i := range l.rings {
-		application := l.rings[i].Application
+	l.current.channels = append(l.current.channels[:0], l.ch)
+	for i := range l.current.rings {
+		application := l.current.rings[i].Application
 		ch := channels[application]
 		switch {
 		case !separate || len(channels) == 0:
@@ -214,10 +216,10 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 				return err
 			}
 		}
-		channels[application], l.states[i].ch = ch, ch
+		channels[application], l.current.states[i].ch = ch, ch
 	}
-	for _, ch := range l.channels {
-		ch.confirms.expect(ch.published+1, len(l.rings))
+	for _, ch := range l.current.channels {
+		ch.confirms.expect(ch.published+1, len(l.current.rings))
 		ch.first = ch.published + 1
 	}
 	return nil
@@ -260,7 +262,7 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 		}
 	}
 	if n < len(l.sides) && cap(l.sides[n].returns) >= size {
-		l.channels = append(l.channels, l.sides[n])
+		l.current.channels = append(l.current.channels, l.sides[n])
 		return l.sides[n], nil
 	}
 	return l.ch, nil
@@ -268,15 +270,15 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 
 // publishRings publishes the rings, one after the other, until a channel or the connection ends.
 func (l *lane) publishRings() {
-	for i := range l.rings {
-		t := &l.states[i]
-		head, err := l.encoder.encode(&l.rings[i], t.ch.id)
+	for i := range l.current.rings {
+		t := &l.current.states[i]
+		head, err := l.encoder.encode(&l.current.rings[i], t.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue
 		}
 		t.mark = l.link.wire.mark()
-		if err = l.link.mux.publish(t.ch, head, l.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
+		if err = l.link.mux.publish(t.ch, head, l.current.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
 			break
 		}
 		t.ch.published++
@@ -285,7 +287,7 @@ func (l *lane) publishRings() {
 			break
 		}
 	}
-	for _, ch := range l.channels {
+	for _, ch := range l.current.channels {
 		ch.confirms.allPublished(int(ch.published + 1 - ch.first))
 	}
 }
@@ -300,10 +302,10 @@ func (l *lane) awaitConfirms(ctx context.Context, onConfirmed func(ring int)) {
 		defer ticker.Stop()
 		ticks = ticker.C
 	}
-	for _, ch := range l.channels {
+	for _, ch := range l.current.channels {
 		l.awaitChannel(ctx, ch, ticks, onConfirmed)
 	}
-	l.noteConfirms()
+	l.current.noteConfirms()
 	l.s.metrics.confirmWait.Observe(time.Since(began).Seconds())
 }
 
@@ -330,14 +332,14 @@ const reportInterval = 20 * time.Millisecond
 // reportConfirmed reads the acks first and the returns second.
 func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	var acks []int
-	for i := range l.states {
-		if t := &l.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
+	for i := range l.current.states {
+		if t := &l.current.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
 			acks = append(acks, i)
 		}
 	}
-	l.resolveReturned()
+	l.current.resolveReturned()
 	for _, i := range acks {
-		if t := &l.states[i]; t.outcome.Kind == 0 {
+		if t := &l.current.states[i]; t.outcome.Kind == 0 {
 			t.outcome.Kind = clock.Confirmed
 			onConfirmed(i)
 		}
@@ -348,20 +350,20 @@ func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 // it leaves rings unresolved whose confirm may still come: then the delivery must be set aside. ctx is the caller's context; replyCtx ends at
 // the reply limit.
 func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
-	l.resolveReturned()
-	if l.unresolved() == 0 {
+	l.current.resolveReturned()
+	if l.current.unresolved() == 0 {
 		return
 	}
-	l.resolveUnsent()
-	l.drop(l.resolveFaulted(replyCtx))
-	if l.unresolved() == 0 {
+	l.current.resolveUnsent()
+	l.drop(l.current.resolveFaulted(replyCtx))
+	if l.current.unresolved() == 0 {
 		return
 	}
 	reason := l.noteDoubt(ctx, replyCtx)
 	if mayWait && ctx.Err() == nil && !l.link.conn.IsClosed() && l.link.wire.failure() == nil {
 		return
 	}
-	l.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: reason})
+	l.current.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: reason})
 	l.abandon()
 }
 
@@ -417,12 +419,4 @@ func (l *lane) Close() error {
 	}
 	l.watchers.Wait()
 	return nil
-}
-
-// zeroed returns states with n zero elements. The elements of states must be zero.
-func zeroed(states []ringState, n int) []ringState {
-	if cap(states) < n {
-		return make([]ringState, n)
-	}
-	return states[:n]
 }

@@ -255,7 +255,7 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := rings("shop", 10)
-	l.rings, l.states = batch, make([]ringState, len(batch))
+	l.current.begin(l.link, batch)
 	limit := time.Now().Add(50 * time.Millisecond)
 	l.link.wire.beginDelivery(ring.Limits{WriteBy: limit})
 	if err := l.assignChannels(false, time.Now()); err != nil {
@@ -270,9 +270,9 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	defer cancel()
 	l.awaitConfirms(replyCtx, nil)
 	l.resolve(t.Context(), replyCtx, false)
-	for i := range l.states {
-		if l.states[i].outcome.Kind != clock.Unsent {
-			t.Fatalf("outcome %+v, want unsent", l.states[i].outcome)
+	for i := range l.current.states {
+		if l.current.states[i].outcome.Kind != clock.Unsent {
+			t.Fatalf("outcome %+v, want unsent", l.current.states[i].outcome)
 		}
 	}
 	b.empty(queue)

@@ -56,10 +56,10 @@ var _ ring.LateRings = (*lateDelivery)(nil)
 // setAside takes the delivery and the link off the lane.
 func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
-	d := &lateDelivery{delivery: l.delivery, places: &l.places, since: now, progress: now}
+	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now}
 	l.places.taken.Add(1)
 	l.s.flow.begin()
-	l.delivery, l.ch, l.sides = delivery{s: l.s}, nil, nil
+	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
 	return d
 }
 
