@@ -26,7 +26,7 @@ func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := lastingContext(c, patience(c))
+		ctx, cancel := lastingContext(c, clientWait(c))
 		defer cancel()
 		d, err := awaitDecision(ctx, s.alarms.Answer(ctx, *a))
 		if err != nil {

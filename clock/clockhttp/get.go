@@ -37,10 +37,10 @@ func (s *Server) get(c echo.Context) error {
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
 }
 
-// clientContext returns the context of a read: it ends when the client waits no longer (see patience), or when it leaves. The
+// clientContext returns the context of a read: it ends when the client waits no longer (see clientWait), or when it leaves. The
 // server cannot tell a client that closed only its sending half from a client that left.
 func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.Request().Context(), patience(c))
+	return context.WithTimeout(c.Request().Context(), clientWait(c))
 }
 
 // refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the body.

@@ -12,9 +12,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// patience returns how long the client waits for the response, at most clock.RequestTimeout. The client says so by the preference wait of
+// clientWait returns how long the client waits for the response, at most clock.RequestTimeout. The client says so by the preference wait of
 // RFC 7240, as in "Prefer: wait=5". If it does, the response has Preference-Applied.
-func patience(c echo.Context) time.Duration {
+func clientWait(c echo.Context) time.Duration {
 	wait, given := preferredWait(c.Request().Header)
 	if !given {
 		return clock.RequestTimeout
@@ -47,7 +47,7 @@ func preferredWait(h http.Header) (wait time.Duration, given bool) {
 // wait longer are refused at once. The context also ends when the client closes its sending half.
 func opContext(c echo.Context) (context.Context, context.CancelFunc) {
 	ctx := c.Request().Context()
-	if wait := patience(c); wait < clock.RequestTimeout {
+	if wait := clientWait(c); wait < clock.RequestTimeout {
 		return context.WithTimeout(ctx, wait)
 	}
 	return ctx, func() {}
