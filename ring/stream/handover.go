@@ -48,7 +48,7 @@ func (h *handover) handOver(ctx context.Context, ringIndexes []int) {
 	}
 	for len(ringIndexes) > 0 {
 		next := ringIndexes[:h.nextPart(ringIndexes)]
-		if kind, reason := h.offer(ctx, next); kind != clock.Awaited {
+		if kind, reason := h.handTo(ctx, next); kind != clock.Awaited {
 			h.set(ringIndexes, kind, reason)
 			return
 		}
@@ -69,8 +69,8 @@ func (h *handover) nextPart(ringIndexes []int) int {
 	return len(ringIndexes)
 }
 
-// offer waits until a subscriber takes the rings. The result is then Awaited, else the outcome of these and all further rings.
-func (h *handover) offer(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
+// handTo waits until a subscriber takes the rings. The result is then Awaited, else the outcome of these and all further rings.
+func (h *handover) handTo(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
 	const untaken = "no subscriber took the ring in time"
 	d := h.forSubscriber(ringIndexes)
 	for {
