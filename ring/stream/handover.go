@@ -114,9 +114,9 @@ func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
 	for i, ringIndex := range ringIndexes {
 		rings[i] = h.rings[ringIndex]
 	}
-	offered, outlet := time.Now(), h.outlet
+	ready, outlet := time.Now(), h.outlet
 	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
-		outlet.noteReport(offered)
+		outlet.noteReport(ready)
 		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}
 }

@@ -30,15 +30,15 @@ type outlet struct {
 
 	mu       sync.Mutex
 	reported time.Time // time of the last report of any subscriber; zero: none
-	slow     bool      // the last wait ended without a report, or the last report came later than patience after its offer and after the report before
+	slow     bool      // the last wait ended without a report, or the last report came later than patience after its delivery was ready and after the report before
 }
 
-// noteReport notes that a subscriber has reported a delivery that was offered at the given time.
-func (o *outlet) noteReport(offered time.Time) {
+// noteReport notes that a subscriber has reported a delivery that was ready at the given time.
+func (o *outlet) noteReport(ready time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	o.slow = now.Sub(later(offered, o.reported)) > patience
+	o.slow = now.Sub(later(ready, o.reported)) > patience
 	o.reported = now
 }
 
