@@ -17,7 +17,7 @@ type appQueue struct {
 	ready       opList // ops that are first on their keys; a group may take them
 	blocked     opList // ops that wait for an earlier op on their key, in order of arrival
 	bytes       int    // bytes of all ops: queued and in transactions
-	queued      int    // bytes of the ops in the two lists
+	queuedBytes int    // bytes of the ops in the two lists
 	readyOps    int    // number of ops in ready
 	hasTurn     bool   // the application is in Writer.turns
 	creditBytes int    // credit left in this turn, in bytes of cost()
@@ -81,7 +81,7 @@ type keyQueue struct {
 type byQueuedBytes []*appQueue //nolint:recvcheck // Push and Pop change the slice
 
 func (h byQueuedBytes) Len() int           { return len(h) }
-func (h byQueuedBytes) Less(i, j int) bool { return h[i].queued > h[j].queued }
+func (h byQueuedBytes) Less(i, j int) bool { return h[i].queuedBytes > h[j].queuedBytes }
 
 func (h byQueuedBytes) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

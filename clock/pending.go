@@ -22,7 +22,7 @@ type Pending struct {
 	writer *Writer // to which it was submitted; nil: to none
 
 	// position in the queue of the Writer, guarded by Writer.mu
-	queued                 bool // in a list of its application: no transaction writes it
+	isQueued               bool // in a list of its application: no transaction writes it
 	app                    *appQueue
 	keyQueue               *keyQueue
 	arrival                uint64

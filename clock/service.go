@@ -69,9 +69,9 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
 func (s *Service) Run(ctx context.Context) error { return s.writer.Run(ctx) }
 
-// Queued returns the number of ops that are queued or being written, and their bytes in memory.
-func (s *Service) Queued() (ops, bytes int) {
-	return s.writer.queued()
+// Undecided returns the number of ops that are queued or being written, and their bytes in memory.
+func (s *Service) Undecided() (ops, bytes int) {
+	return s.writer.undecided()
 }
 
 // Writable returns an error if all writes of the last seconds have failed, so that sets cannot be served; else nil.

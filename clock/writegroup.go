@@ -142,8 +142,8 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 
 // requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first on its key.
 func (w *Writer) requeue(p *Pending) {
-	p.queued = true
-	p.app.queued += p.size
+	p.isQueued = true
+	p.app.queuedBytes += p.size
 	heap.Fix(&w.appsBySize, p.app.heapIndex)
 	p.app.ready.pushFront(p)
 	w.countReady(p.app)

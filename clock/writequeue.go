@@ -10,8 +10,8 @@ import (
 // has a queue too, because its ops are written one by one. The queue has bounds for its bytes in all, and the bytes of one application,
 // the wait of its ops, and the ops on one key.
 
-// queued returns the number of ops that are queued or in transactions, and their bytes.
-func (w *Writer) queued() (ops, bytes int) {
+// undecided returns the number of ops that are queued or in transactions, and their bytes.
+func (w *Writer) undecided() (ops, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ops, w.bytes
@@ -29,7 +29,7 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 		return nil, DropKeyFull
 	}
 	app := w.app(p.key.Application)
-	if w.tooSlow(app, p) {
+	if w.wouldWaitTooLong(app, p) {
 		w.forgetIfEmpty(app)
 		return nil, DropQueueSlow
 	}
@@ -47,7 +47,7 @@ func (w *Writer) enqueue(p *Pending) (pushedOut []*Pending, refusal DropReason) 
 func (w *Writer) dequeue(p *Pending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !p.queued {
+	if !p.isQueued {
 		return false
 	}
 	app := p.app
@@ -60,9 +60,9 @@ func (w *Writer) dequeue(p *Pending) bool {
 	return true
 }
 
-// tooSlow reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
+// wouldWaitTooLong reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
 // twice as long, so cancels and answers are still accepted when sets are refused. No op may wait past its caller's deadline.
-func (w *Writer) tooSlow(app *appQueue, p *Pending) bool {
+func (w *Writer) wouldWaitTooLong(app *appQueue, p *Pending) bool {
 	bound := w.cfg.QueueWait
 	if p.op.Set == nil {
 		bound *= 2
@@ -129,7 +129,7 @@ func (w *Writer) makeRoom(app *appQueue, size int) (pushedOut []*Pending, fits b
 	}
 	for w.bytes+size > w.cfg.QueueBytes {
 		most := w.appsBySize[0]
-		if most.queued <= app.queued+size {
+		if most.queuedBytes <= app.queuedBytes+size {
 			return pushedOut, false
 		}
 		p := most.newest()
@@ -160,10 +160,10 @@ func (w *Writer) put(p *Pending, app *appQueue) {
 	if queue.locked {
 		p.lockedSince = p.submitted
 	}
-	p.queued = true
+	p.isQueued = true
 	p.readySince, p.readyAhead = p.submitted, app.readyOps
 	app.bytes += p.size
-	app.queued += p.size
+	app.queuedBytes += p.size
 	heap.Fix(&w.appsBySize, app.heapIndex)
 	w.ops++
 	w.bytes += p.size
@@ -207,8 +207,8 @@ func (w *Writer) removeFromLists(p *Pending) {
 	} else {
 		p.app.blocked.remove(p)
 	}
-	p.queued = false
-	p.app.queued -= p.size
+	p.isQueued = false
+	p.app.queuedBytes -= p.size
 	heap.Fix(&w.appsBySize, p.app.heapIndex)
 }
 

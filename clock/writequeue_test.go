@@ -324,7 +324,7 @@ func TestWithdrawnOpsAreNotWritten(t *testing.T) {
 		if got := s.store.transactions(); !slices.Equal(got, []int{1, 1}) || s.dropped[DropAbandoned] != 2 {
 			t.Errorf("transactions of %d ops, %v dropped", got, s.dropped)
 		}
-		if ops, bytes := s.writer.queued(); ops != 0 || bytes != 0 {
+		if ops, bytes := s.writer.undecided(); ops != 0 || bytes != 0 {
 			t.Errorf("%d ops with %d bytes are queued", ops, bytes)
 		}
 	})

@@ -110,7 +110,7 @@ func (w *Writer) drain(ctx context.Context) {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	for ops, _ := w.queued(); ops > 0; ops, _ = w.queued() {
+	for ops, _ := w.undecided(); ops > 0; ops, _ = w.undecided() {
 		for w.writeNext(ctx) {
 		}
 		w.lockedOps.Wait() // afterwards the next ops on the locked keys are ready

@@ -358,7 +358,7 @@ func TestWaitingLinesOfAClientThatLeftAreDropped(t *testing.T) {
 		su.service.Writer.GroupOps = 10
 		su.store.hold = func() { <-release }
 	})
-	queued := func() int { n, _ := h.server.alarms.(*clock.Service).Queued(); return n }
+	queued := func() int { n, _ := h.server.alarms.(*clock.Service).Undecided(); return n }
 	const lines = 500
 	conn := h.dial()
 	fmt.Fprint(conn, streamHead+"Transfer-Encoding: chunked\r\n\r\n")

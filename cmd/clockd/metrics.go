@@ -47,13 +47,13 @@ func registerQueueMetrics(reg prometheus.Registerer, service *clock.Service) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_queued_ops", Help: "Sets, cancels and answers that are queued or being written.",
 		}, func() float64 {
-			ops, _ := service.Queued()
+			ops, _ := service.Undecided()
 			return float64(ops)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_queued_bytes", Help: "Bytes in memory of the sets, cancels and answers that are queued or being written.",
 		}, func() float64 {
-			_, bytes := service.Queued()
+			_, bytes := service.Undecided()
 			return float64(bytes)
 		}),
 	)
