@@ -88,8 +88,9 @@
 //     because a cluster may be slow on every host.
 //     A lane also leaves its host when the write of a delivery stalls until limits.WriteBy, or when rings have no confirm at limits.ReplyBy
 //     on an open connection. A host may confirm probes and no rings: probes are small and touch no queue. If the cause is a queue, the
-//     next host does not confirm either, and the lanes go round the hosts. So at most one leave in silentInterval has this cause. Such a
-//     leave closes no connection: the lane opens another link after such a delivery in any case, and all other links stay where they are.
+//     next host does not confirm either, and the lanes go round the hosts. So at most one leave in unconfirmingInterval has this cause.
+//     Such a leave closes no connection: the lane opens another link after such a delivery in any case, and all other links stay where they
+//     are.
 //
 // # The control connection
 //

@@ -39,15 +39,15 @@ func address(hosts []*brokerHost) string {
 type hostTurn struct {
 	hosts []*brokerHost // at least one, in the order of the URL
 
-	mu       sync.Mutex
-	current  int                    // index of the host that the next dial tries first
-	lastHost map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host, or one is under way
-	silentAt time.Time              // last time at which leaveSilent left a host; zero: never
+	mu               sync.Mutex
+	current          int                    // index of the host that the next dial tries first
+	lastHost         map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host, or one is under way
+	leftUnconfirming time.Time              // last time at which leaveUnconfirming left a host; zero: never
 }
 
-// silentInterval is the shortest time between two leaves because of missing confirms. A queue that confirms on no host makes lanes leave
-// each host, so the interval bounds how fast they go round the hosts.
-const silentInterval = 10 * time.Second
+// unconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that confirms on no host makes lanes
+// leave each host, so the interval bounds how fast they go round the hosts.
+const unconfirmingInterval = 10 * time.Second
 
 func newHostTurn(hosts []*brokerHost) *hostTurn {
 	return &hostTurn{hosts: hosts, lastHost: map[string]*brokerHost{}}
@@ -70,15 +70,15 @@ func (t *hostTurn) leave(h *brokerHost) {
 	}
 }
 
-// leaveSilent is leave for a host that serves connections, but does not take or does not confirm the rings of a delivery. It does nothing within silentInterval
-// after the last such leave. It reports whether the current host has changed.
-func (t *hostTurn) leaveSilent(h *brokerHost) bool {
+// leaveUnconfirming is leave for a host that serves connections, but does not take or does not confirm the rings of a delivery. It does nothing
+// within unconfirmingInterval after the last such leave. It reports whether the current host has changed.
+func (t *hostTurn) leaveUnconfirming(h *brokerHost) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.hosts) == 1 || t.hosts[t.current] != h || !t.silentAt.IsZero() && time.Since(t.silentAt) < silentInterval {
+	if len(t.hosts) == 1 || t.hosts[t.current] != h || !t.leftUnconfirming.IsZero() && time.Since(t.leftUnconfirming) < unconfirmingInterval {
 		return false
 	}
-	t.silentAt, t.current = time.Now(), (t.current+1)%len(t.hosts)
+	t.leftUnconfirming, t.current = time.Now(), (t.current+1)%len(t.hosts)
 	return true
 }
 

@@ -195,7 +195,7 @@ func TestHostIsLeftOnce(t *testing.T) {
 	inTurn("h1", "h2", "h3")
 }
 
-// A queue may confirm on no host. Then the deliveries to it leave a host at most once in silentInterval.
+// A queue may confirm on no host. Then the deliveries to it leave a host at most once in unconfirmingInterval.
 func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts, err := parseURL("amqp://h1,h2,h3")
@@ -211,13 +211,13 @@ func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
 			{0, 1, false}, // not the current host
 			{0, 0, true},
 			{0, 0, false}, // left already
-			{silentInterval - 1, 1, false},
+			{unconfirmingInterval - 1, 1, false},
 			{1, 1, true},
-			{silentInterval, 2, true},
-			{silentInterval - 1, 0, false},
+			{unconfirmingInterval, 2, true},
+			{unconfirmingInterval - 1, 0, false},
 		} {
 			time.Sleep(step.wait)
-			if left := turn.leaveSilent(hosts[step.host]); left != step.left {
+			if left := turn.leaveUnconfirming(hosts[step.host]); left != step.left {
 				t.Errorf("after %s: %s left %t, want %t", step.wait, hosts[step.host].name(), left, step.left)
 			}
 		}
@@ -311,8 +311,8 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	}
 }
 
-// The rings of one application are confirmed by no host. Its lane goes to the next host at most once in silentInterval, and the lane of the
-// other application keeps its connection.
+// The rings of one application are confirmed by no host. Its lane goes to the next host at most once in unconfirmingInterval, and the lane of
+// the other application keeps its connection.
 func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -338,7 +338,7 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 		}
 		wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
 	}
-	if most := 1 + int(time.Since(began)/silentInterval); moves < 1 || moves > most {
+	if most := 1 + int(time.Since(began)/unconfirmingInterval); moves < 1 || moves > most {
 		t.Errorf("the lane of the sick application has moved %d times, want 1 to %d", moves, most)
 	}
 	if well.link != wellLink {

@@ -135,16 +135,16 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
 		if stalled := limits.TooLateToWrite() && !errors.Is(err, errTooLate); stalled && ctx.Err() == nil {
-			l.leaveSilentHost("it does not take rings in time")
+			l.leaveUnconfirmingHost("it does not take rings in time")
 		}
 	}
 	return nil
 }
 
-// leaveSilentHost makes the next dial begin with the next host, because the host of the link has not taken or not confirmed the delivery in
-// time. The cause may also be a queue: then the next host does not confirm either.
-func (l *lane) leaveSilentHost(reason string) {
-	if l.s.turn.leaveSilent(l.link.host) {
+// leaveUnconfirmingHost makes the next dial begin with the next host, because the host of the link has not taken or not confirmed the delivery
+// in time. The cause may also be a queue: then the next host does not confirm either.
+func (l *lane) leaveUnconfirmingHost(reason string) {
+	if l.s.turn.leaveUnconfirming(l.link.host) {
 		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker", l.link.host.address(), "reason", reason)
 	}
 }
@@ -399,7 +399,7 @@ func (l *lane) noteDoubt(ctx, replyCtx context.Context) string {
 	default:
 		l.s.metrics.errors.WithLabelValues(kindTimeout).Inc()
 		l.s.requestProbe()
-		l.leaveSilentHost("it does not confirm rings in time")
+		l.leaveUnconfirmingHost("it does not confirm rings in time")
 		return lateReason
 	}
 }
