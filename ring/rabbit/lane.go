@@ -359,7 +359,7 @@ func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	if l.current.unresolved() == 0 {
 		return
 	}
-	reason := l.noteDoubt(ctx, replyCtx)
+	reason := l.reportMissingConfirms(ctx, replyCtx)
 	if mayWait && ctx.Err() == nil && !l.link.conn.IsClosed() && l.link.wire.failure() == nil {
 		return
 	}
@@ -377,8 +377,9 @@ func (l *lane) drop(closed []*channel) {
 	}
 }
 
-// noteDoubt returns the reason why rings on open channels have no confirm. It tells the session.
-func (l *lane) noteDoubt(ctx, replyCtx context.Context) string {
+// reportMissingConfirms finds the reason why rings on open channels have no confirm, and returns it. Depending on the reason it counts an error,
+// requests a probe, and leaves the host.
+func (l *lane) reportMissingConfirms(ctx, replyCtx context.Context) string {
 	blocked := l.link.blocked.Load()
 	broken := l.link.wire.failure()
 	if broken == nil && l.link.conn.IsClosed() {
