@@ -105,10 +105,15 @@ func (l *lateClaim) step() {
 	if l.toRepeat == nil && !l.dueSoon() && !slices.ContainsFunc(l.outcomes(), isFinal) {
 		return
 	}
-	if !l.begin() {
+	if acquired, noTimeLeft := l.acquireWrite(); !acquired {
+		if noTimeLeft {
+			l.late.End() // no subscriber writes a ring that may ring again
+			l.loop.log.Warn("no time was left to write late outcomes of rings", "count", len(l.rings))
+			l.forget()
+		}
 		return
 	}
-	defer func() { <-l.loop.lateWrites }()
+	defer l.releaseWrite()
 	err := l.settle()
 	if err == nil {
 		return
@@ -120,26 +125,26 @@ func (l *lateClaim) step() {
 	}
 }
 
-// begin waits until the claim may write: all late claims share one database connection. It reports false if the process is told to stop
-// meanwhile, and ends the claim if the rings are due again or the time for the stop is over.
-func (l *lateClaim) begin() bool {
+// acquireWrite waits until the claim may write: all late claims share one database connection. The caller then calls releaseWrite. acquireWrite
+// gives up when the process is told to stop; then a later step tries again. It also gives up when the rings are due again, or when the time
+// for the stop is over: then the claim has no time left.
+func (l *lateClaim) acquireWrite() (acquired, noTimeLeft bool) {
 	stop := l.loop.stopping
 	if l.stopping {
 		stop = nil
 	}
 	select {
 	case l.loop.lateWrites <- struct{}{}:
-		return true
+		return true, false
 	case <-stop:
-		return false
+		return false, false
 	case <-time.After(max(time.Millisecond, time.Until(l.dueAgain))):
 	case <-l.loop.lateContext.Done():
 	}
-	l.late.End() // no subscriber writes a ring that may ring again
-	l.loop.log.Warn("no time was left to write late outcomes of rings", "count", len(l.rings))
-	l.forget()
-	return false
+	return false, true
 }
+
+func (l *lateClaim) releaseWrite() { <-l.loop.lateWrites }
 
 // forget ends the claim without a settlement. The rows are due again by themselves.
 func (l *lateClaim) forget() {
