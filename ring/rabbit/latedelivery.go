@@ -58,7 +58,7 @@ func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
 	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now}
 	l.places.taken.Add(1)
-	l.s.flow.begin()
+	l.s.lastConfirms.begin()
 	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
 	return d
 }
@@ -93,7 +93,7 @@ func (d *lateDelivery) update() {
 	}
 	if d.unresolved() < before {
 		d.progress, d.probedFrom = time.Now(), time.Time{}
-		d.s.flow.note(&d.delivery, known)
+		d.s.lastConfirms.note(&d.delivery, known)
 	}
 }
 
@@ -120,7 +120,7 @@ func (d *lateDelivery) Stuck() bool {
 		return false
 	}
 	for application := range d.awaitedApplications() {
-		if d.s.flow.silentSince(application, d.since) {
+		if d.s.lastConfirms.silentSince(application, d.since) {
 			return true
 		}
 	}
@@ -166,7 +166,7 @@ func (d *lateDelivery) End() {
 	} else {
 		d.link.close()
 	}
-	d.s.flow.end()
+	d.s.lastConfirms.end()
 	d.places.taken.Add(-1)
 	clock.Signal(d.places.freed)
 }

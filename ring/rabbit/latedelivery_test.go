@@ -110,7 +110,7 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 		}
 	}
 	confirm := func(application string) {
-		s.flow.note(&delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
+		s.lastConfirms.note(&delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
 	}
 	probed := func() { s.health.probePassed(s.health.doubtCount(), time.Now()) }
 	since := late.since
@@ -140,8 +140,8 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 	expect("only others were confirmed for some time", true)
 	late.End()
 	wantAll(t, late.Outcomes(), clock.Doubtful)
-	if s.flow.confirmed != nil {
-		t.Error("the flow remembers confirms that nobody needs")
+	if s.lastConfirms.confirmed != nil {
+		t.Error("a session remembers confirms that nobody needs")
 	}
 	p.stall(false)
 }

@@ -20,14 +20,14 @@ type Deps struct {
 
 // Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
 type Session struct {
-	cfg        Config
-	address    string      // URL of the broker with all its hosts, without user and password
-	turn       *hostTurn   // the hosts of the URL
-	management *management // nil without a ManagementURL
-	log        *slog.Logger
-	metrics    *metrics
-	health     *health
-	flow       flow
+	cfg          Config
+	address      string      // URL of the broker with all its hosts, without user and password
+	turn         *hostTurn   // the hosts of the URL
+	management   *management // nil without a ManagementURL
+	log          *slog.Logger
+	metrics      *metrics
+	health       *health
+	lastConfirms lastConfirms
 
 	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
 	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange
