@@ -39,7 +39,7 @@
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
-//     BatchBytes; for each lane as many batches with late replies as RabbitMQ allows (4), without their payloads; for each subscriber of
+//     BatchBytes; for each lane four batches with late replies (package rabbit, maxLate), without their payloads; for each subscriber of
 //     a stream one batch with late replies, with the payloads of the rings that the subscriber has; maxQuarantined applications (about 1
 //     KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one entry beyond maxParkedAll. The routes
 //     divide the last two limits equally.
