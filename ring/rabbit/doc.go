@@ -145,11 +145,10 @@
 //	queue full (reject-publish)      nacked                                         the application consumes
 //	quorum queue's leader dies with  nacked, on a channel that RabbitMQ 3.10 has    the next delivery replaces the channel
 //	its host                         registered with the dead leader
-//	quorum queue without majority    awaited, then stuck and in doubt: after        the cluster regains its majority
-//	                                 stuckAfter beside confirms of others, else
-//	                                 stuckBesideProbesAfter; while its
-//	                                 application is silent in doubt at
-//	                                 limits.ReplyBy, only its rings
+//	quorum queue without majority    awaited, then stuck and in doubt (times: see   the cluster regains its majority
+//	                                 docs/architecture.md, When a silent queue is
+//	                                 given up); while its application is silent
+//	                                 in doubt at limits.ReplyBy, only its rings
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again
