@@ -105,7 +105,7 @@ cover: ## tests with coverage over all packages, into coverage.out
 	go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: up
-up: ## start the databases and the broker and tell how to run clockd on them
+up: build ## build clockd, start the databases and the broker, and tell how to run clockd on them
 	@deploy/services up
 	@eval "$$(deploy/services env)"; \
 	echo "MariaDB and RabbitMQ:"; \
