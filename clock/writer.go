@@ -37,7 +37,7 @@ type Writer struct {
 	ops            int                  // ops queued and in transactions
 	bytes          int                  // bytes of these ops
 	ready          int                  // ops that a group may take
-	stalledSince   time.Time            // since when ready ops have waited without progress; zero: none waits, as far as known. Withdrawals reset it only when a committer next finds no ready op
+	stalledSince   time.Time            // since when ready ops have waited without progress; zero: none waits. After withdrawals it is stale until a committer looks
 	youngGroups    int                  // groups whose transaction is younger than secondGroupAfter
 	closed         bool                 // new ops are refused
 	lockSlots      lockSlots            // slots of the transactions that wait for a locked row
