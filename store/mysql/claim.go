@@ -36,17 +36,17 @@ func (t *claimTx) TakeFresh(context.Context, int) ([]engine.DueRow, error) { ret
 // Clock returns the server's clock when LockDue began.
 func (t *claimTx) Clock() clock.Instant { return t.clock }
 
-// LockDue locks the rows, and does not wait for any (LockDue). It leaves out payloads longer than inlineBytes.
+// LockDue locks the rows, and does not wait for any (LockDue). It leaves out payloads longer than engine.InlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
 	found, err := lockFree(t.d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]string, error) {
-		return t.d.q.LockDue(ctx, db, dbsqlc.LockDueParams{InlineBytes: inlineBytes, Ids: part, Now: int64(t.request.Now), Build: store.BuildLevel()})
+		return t.d.q.LockDue(ctx, db, dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: part, Now: int64(t.request.Now), Build: store.BuildLevel()})
 	})
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]engine.DueRow, len(found))
 	for i := len(found) - 1; i >= 0; i-- { // the first row has the earliest clock
-		if rows[i], t.clock, err = readDue(found[i]); err != nil {
+		if rows[i], t.clock, err = engine.ReadDue(found[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	}
 	var long []*engine.DueRow
 	for _, r := range rows {
-		if r.PayloadLength > inlineBytes {
+		if r.PayloadLength > engine.InlineBytes {
 			long = append(long, r)
 		}
 	}

@@ -44,10 +44,10 @@ func unpackEntries(found []string, err error) ([]store.Due, error) {
 
 // unpackEntry unpacks one entry of the due index, in the column order of ListDue.
 func unpackEntry(entry string) (store.Due, error) {
-	p := packed{rest: entry}
-	d := store.Due{Shard: int(p.number()), NextTryTime: clock.Instant(p.number()), Rank: int(p.number()), ID: p.number()}
-	d.Application = p.rest
-	return d, p.err
+	p := engine.Unpack(entry)
+	d := store.Due{Shard: int(p.Number()), NextTryTime: clock.Instant(p.Number()), Rank: int(p.Number()), ID: p.Number()}
+	d.Application = p.Rest()
+	return d, p.End()
 }
 
 // dueBulk returns the bulk of ListDue or a variant. last is the last argument of the SELECT for a single shard.
