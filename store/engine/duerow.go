@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// DueColumns are the columns of LockDue. The row types of PostgreSQL's and SQLite's generated code convert to it, so the order of the columns
-// counts. MySQL unpacks its rows into it (store/mysql/duerow.go).
+// DueColumns are the columns of LockDue. The row type of PostgreSQL's generated code converts to it, so the order of the columns counts. MySQL
+// and SQLite unpack their rows into it (packed.go).
 type DueColumns struct {
 	ID            int64
 	Application   string

@@ -116,3 +116,19 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	r.DueRank = int64(store.Rank(int(r.Priority)))
 	return r, server, p.End()
 }
+
+// AddLongPayloads sets the payloads that a packed row leaves out, because they are longer than InlineBytes. read reads them by id.
+func AddLongPayloads(rows []*DueRow, read func(long []*DueRow) ([]PayloadRow, error)) error {
+	var long []*DueRow
+	for _, r := range rows {
+		if r.PayloadLength > InlineBytes {
+			long = append(long, r)
+		}
+	}
+	if len(long) == 0 {
+		return nil
+	}
+	found, err := read(long)
+	SetPayloads(long, found, func(r PayloadRow) PayloadRow { return r })
+	return err
+}

@@ -105,18 +105,10 @@ func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	if err != nil || n != len(rows) {
 		return n, err
 	}
-	var long []*engine.DueRow
-	for _, r := range rows {
-		if r.PayloadLength > engine.InlineBytes {
-			long = append(long, r)
-		}
-	}
-	if len(long) == 0 {
-		return n, nil
-	}
-	found, err := t.d.q.ListPayloads(ctx, t, engine.Column(long, idOfDue))
-	engine.SetPayloads(long, found, func(r dbsqlc.ListPayloadsRow) engine.PayloadRow { return engine.PayloadRow(r) })
-	return n, err
+	return n, engine.AddLongPayloads(rows, func(long []*engine.DueRow) ([]engine.PayloadRow, error) {
+		found, err := t.d.q.ListPayloads(ctx, t, engine.Column(long, idOfDue))
+		return engine.Column(found, func(r *dbsqlc.ListPayloadsRow) engine.PayloadRow { return engine.PayloadRow(*r) }), err
+	})
 }
 
 // take runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read: on a server that ignores

@@ -28,10 +28,20 @@ func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.
 	return &claimTx{writeTx: t, request: r}, nil
 }
 
-// LockDue reads the due rows (LockDue). The transaction holds the file's lock, so no other transaction changes them.
+// LockDue reads the due rows (LockDue). The transaction holds the file's lock, so no other transaction changes them. It leaves out payloads
+// longer than engine.InlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
-	rows, err := t.q.LockDue(ctx, t, dbsqlc.LockDueParams{Ids: jsonNumbers(ids), Now: int64(t.request.Now)})
-	return engine.DueRows(rows, func(r dbsqlc.LockDueRow) engine.DueColumns { return engine.DueColumns(r) }), err
+	found, err := t.q.LockDue(ctx, t, dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: jsonNumbers(ids), Now: int64(t.request.Now)})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]engine.DueRow, len(found))
+	for i := range found {
+		if rows[i], _, err = engine.ReadDue(string(found[i])); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // Clock returns the machine's clock.
@@ -54,14 +64,26 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	return t.addAttempts(ctx, judged.Attempts)
 }
 
-// Take takes the rows and reads their payloads in one statement (TakeOnce or TakeTwoPhase).
+// Take takes the rows (TakeOnce or TakeTwoPhase), and reads the payloads that LockDue left out (ListPayloads).
 func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) {
-	ids := jsonNumbers(engine.Column(rows, func(r **engine.DueRow) int64 { return (*r).ID }))
+	n, err := t.take(ctx, jsonNumbers(engine.Column(rows, idOfDue)))
+	if err != nil || n != len(rows) {
+		return n, err
+	}
+	return n, engine.AddLongPayloads(rows, func(long []*engine.DueRow) ([]engine.PayloadRow, error) {
+		found, err := t.q.ListPayloads(ctx, t, jsonNumbers(engine.Column(long, idOfDue)))
+		return engine.Column(found, func(r *dbsqlc.ListPayloadsRow) engine.PayloadRow { return engine.PayloadRow(*r) }), err
+	})
+}
+
+func idOfDue(r **engine.DueRow) int64 { return (*r).ID }
+
+func (t *claimTx) take(ctx context.Context, ids string) (int, error) {
 	now := int64(t.request.Now)
 	if t.request.Kind() == store.Once {
-		taken, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{ClaimID: t.request.ClaimID, Now: now, Ids: ids})
-		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeOnceRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
+		n, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{ClaimID: t.request.ClaimID, Now: now, Ids: ids})
+		return int(n), err
 	}
-	taken, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{ClaimEnd: int64(t.request.ClaimEnd()), Now: now, Ids: ids})
-	return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeTwoPhaseRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
+	n, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{ClaimEnd: int64(t.request.ClaimEnd()), Now: now, Ids: ids})
+	return int(n), err
 }

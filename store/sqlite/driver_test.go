@@ -112,7 +112,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
 		{"cancel", dbsqlc.CancelScheduled, []any{1, 1, "plan", `["a","b"]`},
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
-		{"claim, look", dbsqlc.LockDue, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, look", dbsqlc.LockDue, []any{4096, "[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take", dbsqlc.TakeTwoPhase, []any{5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"settle", dbsqlc.SettleAlarms, make([]any, 17), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},

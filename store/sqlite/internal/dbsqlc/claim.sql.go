@@ -41,93 +41,78 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) (
 	return result.RowsAffected()
 }
 
-const LockDue = `-- name: LockDue :many
-SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
-       ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, CAST(length(payload) AS INTEGER) AS payload_length
-FROM alarm
-WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
-  AND next_try_time <= CAST(?2 AS INTEGER)
-ORDER BY id
+const ListPayloads = `-- name: ListPayloads :many
+SELECT id, payload FROM alarm WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) ORDER BY id
 `
 
-type LockDueParams struct {
-	Ids string
-	Now int64
+type ListPayloadsRow struct {
+	ID      int64
+	Payload []byte
 }
 
-type LockDueRow struct {
-	ID            int64
-	Application   string
-	BusinessID    string
-	Shard         int64
-	State         int64
-	Generation    int64
-	PayloadKind   int64
-	ContentType   string
-	TargetRingAt  int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	RingNo        int64
-	RetryTimes    int64
-	LastError     string
-	InDoubt       int64
-	RetryPolicy   string
-	AckTimeout    int64
-	MaxRings      int64
-	Priority      int64
-	Traceparent   string
-	ClaimID       string
-	RungAt        sql.NullInt64
-	UpdateTime    int64
-	Delivery      int64
-	DueRank       int64
-	PayloadLength int64
-}
-
-// Reads the due rows of a claim. They need no lock, because this transaction is the only one that writes. It reads everything for the
-// rings except the payloads, which only the taken rows need. A row with an unknown state is read too, so that the caller can end it.
-// Index: primary key. Rows: a batch of rings.
-func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]LockDueRow, error) {
-	rows, err := db.QueryContext(ctx, LockDue, arg.Ids, arg.Now)
+// Reads the payloads that LockDue left out.
+// Index: primary key. Rows: few.
+func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids string) ([]ListPayloadsRow, error) {
+	rows, err := db.QueryContext(ctx, ListPayloads, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LockDueRow
+	var items []ListPayloadsRow
 	for rows.Next() {
-		var i LockDueRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.UpdateTime,
-			&i.Delivery,
-			&i.DueRank,
-			&i.PayloadLength,
-		); err != nil {
+		var i ListPayloadsRow
+		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockDue = `-- name: LockDue :many
+SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_doubt, coalesce(rung_at, -1), next_try_time, update_time, shard,
+                      max_rings, ack_timeout, delivery, priority, target_ring_at, coalesce(latest_ring_at, -1),
+                      length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
+                      length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
+                      length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
+                      length(CAST(content_type AS BLOB)), content_type, payload_kind, length(payload),
+                      CASE WHEN length(payload) <= CAST(?1 AS INTEGER) THEN payload END) AS BLOB) AS packed
+FROM alarm
+WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
+  AND next_try_time <= CAST(?3 AS INTEGER)
+ORDER BY id
+`
+
+type LockDueParams struct {
+	InlineBytes int64
+	Ids         string
+	Now         int64
+}
+
+// Reads the due rows of a claim. They need no lock, because this transaction is the only one that writes. It reads everything that the rings
+// need. A row is one value in the format of engine.Packed: each text after its length in bytes, -1 for NULL. The 0 stands for a server's
+// clock. A payload longer than inline_bytes is left out; ListPayloads reads it. A row with an unknown state is read too, so that the caller
+// can end it.
+// Index: primary key. Rows: a batch of rings.
+func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([][]byte, error) {
+	rows, err := db.QueryContext(ctx, LockDue, arg.InlineBytes, arg.Ids, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items [][]byte
+	for rows.Next() {
+		var packed []byte
+		if err := rows.Scan(&packed); err != nil {
+			return nil, err
+		}
+		items = append(items, packed)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -198,14 +183,13 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 	return result.RowsAffected()
 }
 
-const TakeOnce = `-- name: TakeOnce :many
+const TakeOnce = `-- name: TakeOnce :execrows
 UPDATE alarm
 SET state = 3, next_try_time = NULL, in_doubt = 1, claim_id = ?1, rung_at = CAST(?2 AS INTEGER),
     update_time = CAST(?2 AS INTEGER), finished_at = CAST(?2 AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND state IN (1, 2) AND delivery = 1
   AND next_try_time <= CAST(?2 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
-RETURNING id, payload
 `
 
 type TakeOnceParams struct {
@@ -214,44 +198,23 @@ type TakeOnceParams struct {
 	Ids     string
 }
 
-type TakeOnceRow struct {
-	ID      int64
-	Payload []byte
-}
-
 // Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]TakeOnceRow, error) {
-	rows, err := db.QueryContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
+func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (int64, error) {
+	result, err := db.ExecContext(ctx, TakeOnce, arg.ClaimID, arg.Now, arg.Ids)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	var items []TakeOnceRow
-	for rows.Next() {
-		var i TakeOnceRow
-		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected()
 }
 
-const TakeTwoPhase = `-- name: TakeTwoPhase :many
+const TakeTwoPhase = `-- name: TakeTwoPhase :execrows
 UPDATE alarm
 SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = CAST(?1 AS INTEGER), rung_at = NULL, update_time = CAST(?2 AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
-RETURNING id, payload
 `
 
 type TakeTwoPhaseParams struct {
@@ -260,33 +223,13 @@ type TakeTwoPhaseParams struct {
 	Ids      string
 }
 
-type TakeTwoPhaseRow struct {
-	ID      int64
-	Payload []byte
-}
-
 // Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
 // doubt.
 // Index: primary key. Rows: a batch of rings.
-func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) ([]TakeTwoPhaseRow, error) {
-	rows, err := db.QueryContext(ctx, TakeTwoPhase, arg.ClaimEnd, arg.Now, arg.Ids)
+func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) (int64, error) {
+	result, err := db.ExecContext(ctx, TakeTwoPhase, arg.ClaimEnd, arg.Now, arg.Ids)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	var items []TakeTwoPhaseRow
-	for rows.Next() {
-		var i TakeTwoPhaseRow
-		if err := rows.Scan(&i.ID, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected()
 }
