@@ -103,7 +103,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		l.awaitConfirms(replyCtx, limits.OnConfirmed)
 		l.resolve(ctx, replyCtx, limits.Await != nil)
 	}
-	l.s.lastConfirms.note(&l.current, nil)
+	l.s.lastConfirms.note(&l.current)
 	outcomes := l.current.outcomes()
 	if l.current.unresolved() > 0 {
 		limits.Await(l.setAside())

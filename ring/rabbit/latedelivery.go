@@ -13,7 +13,7 @@ import (
 const (
 	// maxLate is the most late deliveries of a lane. A lane with as many does not open, and so gets no batch.
 	maxLate = 4
-	// stuckAfter is the shortest time from the setting aside of a late delivery to a confirm of another application that makes it stuck.
+	// stuckAfter is how long the rings of other applications must have been confirmed in time before a late delivery is stuck.
 	stuckAfter = 2 * time.Second
 	// stuckBesideProbesAfter is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the
 	// begin and at the end of that time.
@@ -49,6 +49,8 @@ type lateDelivery struct {
 	progress   time.Time // last time at which an outcome became known; at first the time at which it was set aside
 	probedFrom time.Time // when Stuck first saw a confirmed probe that began after progress; zero: not yet
 	ended      bool
+	// othersFrom has the first confirm in time of another application since the setting aside that Stuck saw, by application that waits.
+	othersFrom map[string]time.Time
 }
 
 var _ ring.LateRings = (*lateDelivery)(nil)
@@ -56,7 +58,7 @@ var _ ring.LateRings = (*lateDelivery)(nil)
 // setAside takes the delivery and the link off the lane.
 func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
-	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now}
+	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now, othersFrom: map[string]time.Time{}}
 	l.places.taken.Add(1)
 	l.s.lastConfirms.begin()
 	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
@@ -93,7 +95,7 @@ func (d *lateDelivery) update() {
 	}
 	if d.unresolved() < before {
 		d.progress, d.probedFrom = time.Now(), time.Time{}
-		d.s.lastConfirms.note(&d.delivery, known)
+		d.s.lastConfirms.noteLate(&d.delivery, known, d.since)
 	}
 }
 
@@ -107,10 +109,9 @@ func (d *lateDelivery) closed() bool {
 	}
 }
 
-// Stuck reports whether a queue of the delivery is at fault; see ring.LateRings. Either the broker has confirmed no ring of one of its
-// applications since the delivery was set aside, although it has confirmed a ring of another application more than stuckAfter after that. Or
-// it has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes. Probes alone prove little: they touch no
-// queue and no disk.
+// Stuck reports whether a queue of the delivery is at fault; see ring.LateRings. Either one of its applications alone has no confirm
+// (silentAlone). Or the broker has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes. Probes alone
+// prove little: they touch no queue and no disk.
 func (d *lateDelivery) Stuck() bool {
 	if d.ended {
 		return false
@@ -120,11 +121,29 @@ func (d *lateDelivery) Stuck() bool {
 		return false
 	}
 	for application := range d.awaitedApplications() {
-		if d.s.lastConfirms.silentSince(application, d.since) {
+		if d.silentAlone(application) {
 			return true
 		}
 	}
 	return d.checkBesideProbes()
+}
+
+// silentAlone reports whether the broker has confirmed no ring of the application since the delivery was set aside, although it confirms the
+// rings of others in time: for stuckAfter now, and for longer than any late confirm took. A broker that is slow for all applications confirms
+// others late, too, each delivery at a moment of its own.
+func (d *lateDelivery) silentAlone(application string) bool {
+	confirms := &d.s.lastConfirms
+	others, longest := confirms.othersInTime(application)
+	if confirms.confirmedSince(application, d.since) || !others.After(d.since) {
+		delete(d.othersFrom, application)
+		return false
+	}
+	from, seen := d.othersFrom[application]
+	if !seen {
+		d.othersFrom[application] = others
+		return false
+	}
+	return others.Sub(from) > stuckAfter && others.Sub(d.since) > longest+stuckAfter
 }
 
 // awaitedApplications returns the set of the applications with rings without an outcome.

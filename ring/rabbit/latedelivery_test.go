@@ -109,9 +109,10 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 			t.Errorf("%s: stuck %t, want %t", when, got, want)
 		}
 	}
-	confirm := func(application string) {
-		s.lastConfirms.note(&delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}, nil)
+	confirmed := func(application string) *delivery {
+		return &delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}
 	}
+	confirm := func(application string) { s.lastConfirms.note(confirmed(application)) }
 	probed := func() { s.health.probePassed(s.health.doubtCount(), time.Now()) }
 	since := late.since
 
@@ -136,6 +137,14 @@ func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
 	late.since = time.Now().Add(time.Millisecond)
 	<-time.After(stuckAfter + 10*time.Millisecond)
 	expect("nothing was confirmed since", false)
+	s.lastConfirms.noteLate(confirmed("other"), nil, time.Now())
+	expect("a ring of another application was confirmed late", false)
+	confirm("other")
+	expect("a ring of another application was confirmed in time once", false)
+	late.othersFrom["shop"] = late.othersFrom["shop"].Add(-stuckAfter)
+	s.lastConfirms.noteLate(confirmed("third"), nil, time.Now().Add(-time.Minute))
+	expect("another delivery took longer", false)
+	s.lastConfirms.mostLate = 0
 	confirm("other")
 	expect("only others were confirmed for some time", true)
 	late.End()
