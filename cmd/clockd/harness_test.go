@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -270,6 +271,18 @@ func (p *process) do(method, path string, body any) (response, error) {
 	status, header, err := p.decode(method, path, body, &a)
 	a.Status, a.RetryAfter = status, header.Get("Retry-After")
 	return a, err
+}
+
+// doWithRoom is do. It repeats a request that the service refuses for lack of room, as Retry-After says.
+func (p *process) doWithRoom(method, path string, body any) (response, error) {
+	for {
+		a, err := p.do(method, path, body)
+		seconds, parseErr := strconv.Atoi(a.RetryAfter)
+		if err != nil || a.Status != http.StatusServiceUnavailable || parseErr != nil || p.t.Context().Err() != nil {
+			return a, err
+		}
+		time.Sleep(time.Duration(seconds) * time.Second)
+	}
 }
 
 // decode sends a request and reads the JSON of the response into out.

@@ -49,7 +49,7 @@ func (p *process) setMany(application, prefix string, count int, due time.Time, 
 				for i := range sets {
 					sets[i] = map[string]any{"business_id": fmt.Sprintf("%s-%d", prefix, from+i), "ring_at": due.UnixMilli(), "payload": payload}
 				}
-				a, err := p.do(http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"set": sets})
+				a, err := p.doWithRoom(http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"set": sets})
 				if err != nil || a.Status != http.StatusOK {
 					p.t.Errorf("set: %d %v", a.Status, err)
 				}
