@@ -15,10 +15,12 @@ const (
 	awaitPoll = 200 * time.Millisecond
 	// lateLimit is the longest wait for a late reply.
 	lateLimit = 10 * time.Minute
-	// lateStopLimit is the longest wait for late replies after the process was told to stop.
+	// lateStopLimit is the longest wait for late replies after Run was told to end, if it does not know when the process ends (EndBy).
 	lateStopLimit = 2 * time.Second
 	// lateStopGrace is the time for the last settlements after that. Together with the time of a delivery this bounds the stop.
 	lateStopGrace = time.Second
+	// afterRun is the part of the time of EndBy that Run leaves to what ends after it: the broker's connections, and the store.
+	afterRun = time.Second
 	// lateSettleLimit bounds one settlement of late rings.
 	lateSettleLimit = clock.IdleInTransaction
 	// lateConnections is the number of database connections that all late claims together use.
@@ -28,7 +30,8 @@ const (
 // lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
 // known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come. If the
 // process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
-// reply to these rings, after lateLimit, and soon after the process is told to stop: the rings are then in doubt, and due at once.
+// reply to these rings, after lateLimit, and shortly before the end of a process that was told to stop: the rings are then in doubt, and due
+// at once.
 type lateClaim struct {
 	loop      *Loop
 	settler   store.Settler
@@ -80,6 +83,18 @@ func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	w.loop.lateClaims.Go(l.run)
 }
 
+// EndBy says when the process ends. Call it before the context of Run ends. Run then waits for late replies as long as that time allows.
+func (l *Loop) EndBy(t time.Time) { l.endBy.Store(&t) }
+
+// lateStop returns when the wait for late replies ends, after Run was told to end. delivery is the time that deliveries under way may still
+// take before they wait for late replies.
+func (l *Loop) lateStop(delivery time.Duration) time.Time {
+	if by := l.endBy.Load(); by != nil {
+		return by.Add(-afterRun - lateStopGrace)
+	}
+	return time.Now().Add(delivery + lateStopLimit)
+}
+
 // run settles late rings until none is left.
 func (l *lateClaim) run() {
 	defer l.late.End()
@@ -92,7 +107,7 @@ func (l *lateClaim) run() {
 			l.step()
 		case <-stop:
 			stop, l.stopping = nil, true
-			l.waitUntil = time.Now().Add(lateStopLimit)
+			l.waitUntil = l.loop.lateStop(0)
 		}
 	}
 }

@@ -215,6 +215,36 @@ func TestStopEndsTheWaitForLateReplies(t *testing.T) {
 	})
 }
 
+// A node that knows when its process ends waits for late replies until shortly before.
+func TestStopUsesItsTimeForLateReplies(t *testing.T) {
+	inBubbleWithLateReplies(t, 8*time.Second, func(t *testing.T, n *node) {
+		ids := n.setMany("a", 10, time.Second)
+		time.Sleep(4 * time.Second)
+		n.loop.EndBy(time.Now().Add(10 * time.Second))
+		begun := time.Now()
+		n.stop()
+		if took := time.Since(begun); took > 6*time.Second {
+			t.Errorf("the stop took %s, although all replies came within 5s", took)
+		}
+		for _, id := range ids {
+			if a := n.db.get(id); a.State != clock.Rung || a.InDoubt {
+				t.Errorf("after the stop: %+v", a)
+			}
+		}
+		n.wantCopies(ids, 1)
+	})
+	inBubbleWithLateReplies(t, time.Hour, func(t *testing.T, n *node) {
+		n.setMany("a", 10, time.Second)
+		time.Sleep(4 * time.Second)
+		end := time.Now().Add(10 * time.Second)
+		n.loop.EndBy(end)
+		n.stop()
+		if left := time.Until(end); left < time.Second {
+			t.Errorf("the stop has left %s for what ends after it", left)
+		}
+	})
+}
+
 // While the database is down, late outcomes wait. If it is down for longer than the rows, they are due again by themselves.
 func TestLateRepliesAreWrittenAfterOutage(t *testing.T) {
 	inBubbleWithLateReplies(t, 20*time.Second, func(t *testing.T, n *node) {

@@ -83,6 +83,7 @@ type Loop struct {
 	quarantine quarantine
 
 	claimFailure atomic.Pointer[claimFailure] // nil: the last batch did not fail in the database
+	endBy        atomic.Pointer[time.Time]    // when the process ends; nil: unknown
 }
 
 // New returns a Loop. It does no work before Run.
@@ -119,7 +120,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.stopping = ctx.Done()
 	lateContext, endLate := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLate()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(l.cfg.ReplyTimeout+lateStopLimit+lateStopGrace, endLate) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(l.lateStop(l.cfg.ReplyTimeout))+lateStopGrace, endLate) })()
 	l.lateContext = lateContext
 	var workers sync.WaitGroup
 	defer l.lateClaims.Wait() // after the workers, which begin them

@@ -14,6 +14,8 @@ import (
 type component struct {
 	name string
 	run  func(ctx context.Context) error // blocks; returns nil once ctx has ended and its work is drained
+	// endBy, if not nil, is told before ctx ends when the process ends at the latest.
+	endBy func(time.Time)
 }
 
 // runner owns every goroutine of the service. It starts the components in order and stops them in the reverse order. Each component
@@ -39,6 +41,9 @@ func (r *runner) own(lc fx.Lifecycle, c component) {
 			return nil
 		},
 		OnStop: func(stop context.Context) error {
+			if end, limited := stop.Deadline(); limited && c.endBy != nil {
+				c.endBy(end)
+			}
 			cancel()
 			begun := time.Now()
 			select {

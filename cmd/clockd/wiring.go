@@ -78,26 +78,26 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	p.Abilities.loop.Store(p.Loop)
 	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the time is known before the first request
 	r := &runner{log: log, shutdown: shutdown}
-	r.own(lc, component{"database clock", p.Timebase.Run})
+	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
 	for _, s := range p.Targets.sessions {
-		r.own(lc, component{"broker", s.Run})
+		r.own(lc, component{name: "broker", run: s.Run})
 	}
-	r.own(lc, component{"ring", p.Loop.Run})
+	r.own(lc, component{name: "ring", run: p.Loop.Run, endBy: p.Loop.EndBy})
 	if p.WakeUps != nil {
-		r.own(lc, component{"wake-ups", p.WakeUps.run})
+		r.own(lc, component{name: "wake-ups", run: p.WakeUps.run})
 	}
-	r.own(lc, component{"wake-up sender", p.Sender.Run})
-	r.own(lc, component{"reads", p.Reads.Run})
-	r.own(lc, component{"preload", p.Preloader.Run})
-	r.own(lc, component{"writer", p.Service.Run})
-	r.own(lc, component{"retention", p.Retention.Run})
-	r.own(lc, component{"overdue", p.Overdue.Run})
-	r.own(lc, component{"audit", p.Audit.Run})
+	r.own(lc, component{name: "wake-up sender", run: p.Sender.Run})
+	r.own(lc, component{name: "reads", run: p.Reads.Run})
+	r.own(lc, component{name: "preload", run: p.Preloader.Run})
+	r.own(lc, component{name: "writer", run: p.Service.Run})
+	r.own(lc, component{name: "retention", run: p.Retention.Run})
+	r.own(lc, component{name: "overdue", run: p.Overdue.Run})
+	r.own(lc, component{name: "audit", run: p.Audit.Run})
 	for _, a := range p.Answers {
-		r.own(lc, component{"answers", a.Run})
+		r.own(lc, component{name: "answers", run: a.Run})
 	}
-	r.own(lc, component{"http", p.Server.Run})
-	r.own(lc, component{"leases", p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards
+	r.own(lc, component{name: "http", run: p.Server.Run})
+	r.own(lc, component{name: "leases", run: p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards
 }
 
 func newRegistry() *prometheus.Registry {
