@@ -20,6 +20,7 @@ type brokerProxy struct {
 	mu    sync.Mutex
 	delay time.Duration // wait before the first bytes from the broker on a connection are passed on
 	cut   laneCut
+	late  time.Duration     // wait before bytes from the broker on an open lane are passed on
 	lanes int               // cut connections
 	conns map[net.Conn]bool // open connections of both sides; nil after the end
 }
@@ -94,6 +95,19 @@ func (p *brokerProxy) fault() (time.Duration, laneCut) {
 	return p.delay, p.cut
 }
 
+// setLate makes the confirms on lanes late.
+func (p *brokerProxy) setLate(late time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = late
+}
+
+func (p *brokerProxy) lateness() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
 // cuts returns how many connections were cut.
 func (p *brokerProxy) cuts() int {
 	p.mu.Lock()
@@ -145,6 +159,9 @@ func (c *proxyConn) down() {
 			first = false
 			<-time.After(delay)
 		}
+		if c.opened() {
+			<-time.After(c.p.lateness())
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.open = c.open || bytes.Contains(b, confirmSelectOk)
@@ -154,6 +171,13 @@ func (c *proxyConn) down() {
 		}
 		return false
 	})
+}
+
+// opened reports whether the connection is an open lane.
+func (c *proxyConn) opened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lane && c.open
 }
 
 // pass copies from one side to the other until a side ends or look returns true.
@@ -249,5 +273,40 @@ func TestCutLanesCostFewClaims(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The broker confirms the rings of all applications late, each delivery at a moment of its own. No ring is published again, and no application
+// is taken for silent.
+func TestLateConfirmsOfAllApplicationsMakeNoCopies(t *testing.T) {
+	t.Parallel()
+	proxy, via := proxied(t, amqpURL())
+	b := dialBroker(t, amqpURL())
+	p := start(t, "CLOCKD_DATABASE_URL="+postgres(t), "CLOCKD_AMQP_URL="+via, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+	applications := []string{"shop", "stock", "mail"}
+	received := map[string]*receiver{}
+	for _, a := range applications {
+		received[a] = b.receive(a)
+	}
+	proxy.setLate(6 * time.Second)
+	const count = 400
+	due := time.Now().Add(2 * time.Second)
+	for _, a := range applications {
+		p.set(a, "order", count, func(i int) time.Time { return due.Add(time.Duration(i) * 25 * time.Millisecond) })
+	}
+	for _, a := range applications {
+		eventually(t, "all alarms ring", func() bool { return len(copiesOf(received[a])) == count })
+	}
+	proxy.setLate(0)
+	eventually(t, "all late confirms are written", func() bool { return p.metric("clockd_ring_awaited") == 0 })
+	if p.metric(`clockd_ring_late_replies_total{outcome="confirmed"}`) == 0 {
+		t.Error("no confirm was late")
+	}
+	for _, a := range applications {
+		for id, copies := range copiesOf(received[a]) {
+			if copies > 1 {
+				t.Errorf("%s of %s rang %d times: %+v", id, a, copies, p.must(http.StatusOK, http.MethodGet, alarmPath(a, id), nil).Attempts)
+			}
+		}
 	}
 }
