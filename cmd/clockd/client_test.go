@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -38,8 +39,8 @@ func (a *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, response)
 }
 
-// client runs clockd against a server with these responses. It returns the output, the exit code and the requests.
-func client(t *testing.T, responses []string, args ...string) (out string, code int, asked []string) {
+// runClient runs clockd against a server with these responses. It returns the output, the exit code and the requests.
+func runClient(t *testing.T, responses []string, args ...string) (out string, code int, asked []string) {
 	t.Helper()
 	a := &scriptedServer{responses: responses}
 	server := httptest.NewServer(a)
@@ -55,14 +56,30 @@ func client(t *testing.T, responses []string, args ...string) (out string, code 
 }
 
 const (
-	kickedAlarm = `200 {"application":"shop","business_id":"a/b","state":"scheduled","generation":3,"ring_at":"T1","retry_times":0,"last_error":"buried: no stock",` +
-		`"answer":"bury","answered_by":"worker-7","answered_at":"T2","attempts":[{"time":"T3","outcome":"buried","error":"no stock","by":"worker-7"}]}`
-	someNodes = `200 {"self":"ONE","database_time":"T9","nodes":[` +
-		`{"name":"b","incarnation":"ONE","address":"10.0.0.2:8080","version":"1.2","started_at":"T1","expires_at":"T4","alive":true,"name_shared":true,"shards":[0,1,2,5],"applications":[]},` +
-		`{"name":"b","incarnation":"TWO","address":"","version":"","started_at":"T2","expires_at":"T4","alive":true,"name_shared":true,"shards":[],"applications":["bank","shop"]},` +
-		`{"name":"a","incarnation":"OLD","address":"x","version":"1.1","started_at":"T0","expires_at":"T3","alive":false,"name_shared":false,"shards":[],"applications":[]}],` +
+	kickedAlarm = `200 {"application":"shop","business_id":"a/b","state":"scheduled","generation":3,"ring_at":"2030-01-02T00:00:00.000Z","retry_times":0,"last_error":"buried: no stock",` +
+		`"answer":"bury","answered_by":"worker-7","answered_at":"2030-01-03T00:00:00.000Z","attempts":[{"time":"2030-01-04T00:00:00.000Z","outcome":"buried","error":"no stock","by":"worker-7"}]}`
+	someNodes = `200 {"self":"ONE","database_time":"2030-01-10T00:00:00.000Z","nodes":[` +
+		`{"name":"b","incarnation":"ONE","address":"10.0.0.2:8080","version":"1.2","started_at":"2030-01-02T00:00:00.000Z","expires_at":"2030-01-05T00:00:00.000Z","alive":true,"name_shared":true,"shards":[0,1,2,5],"applications":[]},` +
+		`{"name":"b","incarnation":"TWO","address":"","version":"","started_at":"2030-01-03T00:00:00.000Z","expires_at":"2030-01-05T00:00:00.000Z","alive":true,"name_shared":true,"shards":[],"applications":["bank","shop"]},` +
+		`{"name":"a","incarnation":"OLD","address":"x","version":"1.1","started_at":"2030-01-01T00:00:00.000Z","expires_at":"2030-01-04T00:00:00.000Z","alive":false,"name_shared":false,"shards":[],"applications":[]}],` +
 		`"shards":[{"shard":0,"node":"b"},{"shard":1,"node":"b"},{"shard":2,"node":"b"},{"shard":3,"node":null},{"shard":4,"node":null},{"shard":5,"node":"b"}]}`
 )
+
+func TestClientCommandsAdviseWhenNoServerListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	out, err := command([]string{"CLOCKD_SERVER=http://u:secret@" + l.Addr().String()}, "get", "shop", "x").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "connection refused\nis clockd running there?") || strings.Contains(string(out), "secret") {
+		t.Errorf("%v, printed %s", err, out)
+	}
+	if out, err = command([]string{"CLOCKD_SERVER=u:secret@h"}, "get", "shop", "x").CombinedOutput(); err == nil || strings.Contains(string(out), "secret") ||
+		!strings.Contains(string(out), "CLOCKD_SERVER") {
+		t.Errorf("%v, printed %s", err, out)
+	}
+}
 
 func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -74,7 +91,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		"kick one": {
 			args: []string{"kick", "shop", "a/b", "--generation", "3"}, responses: []string{kickedAlarm},
 			asked: []string{`POST /v1/applications/shop/alarms/a%2Fb/kick if "3"`},
-			out:   []string{"shop/a/b is scheduled", "answered with bury by worker-7 at T2", "T3 buried by worker-7 no stock"},
+			out:   []string{"shop/a/b is scheduled", "answered with bury by worker-7 at 2030-01-03T00:00:00.000Z", "2030-01-04T00:00:00.000Z buried by worker-7 no stock"},
 		},
 		"discard one": {
 			args: []string{"discard", "shop", ".."}, responses: []string{`409 {"status":409,"code":"not_dead","detail":"the alarm is rung"}`}, code: exitFailure,
@@ -86,8 +103,8 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 				`200 {"kicked":10,"failed":2,"cursor":"c1"}`, `200 {"kicked":13,"failed":0,"cursor":"c2"}`,
 			},
 			asked: []string{
-				`POST /v1/applications/shop/kick {"cursor":"","limit":25,"prefix":"order-","state":["dead"]}`,
-				`POST /v1/applications/shop/kick {"cursor":"c1","limit":13,"prefix":"order-","state":["dead"]}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"prefix":"order-","limit":25}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"prefix":"order-","limit":13,"cursor":"c1"}`,
 			},
 			out: []string{"kicked 23, not 2: they changed meanwhile; there may be more"},
 		},
@@ -95,8 +112,8 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			args:      []string{"discard", "shop", "--state", "dead,expired", "--limit", "0", "--json"},
 			responses: []string{`200 {"discarded":10000,"failed":0,"cursor":"c1"}`, `200 {"discarded":3,"failed":0,"cursor":null}`},
 			asked: []string{
-				`POST /v1/applications/shop/discard {"cursor":"","limit":10000,"prefix":"","state":["dead","expired"]}`,
-				`POST /v1/applications/shop/discard {"cursor":"c1","limit":10000,"prefix":"","state":["dead","expired"]}`,
+				`POST /v1/applications/shop/discard {"state":["dead","expired"],"limit":10000}`,
+				`POST /v1/applications/shop/discard {"state":["dead","expired"],"limit":10000,"cursor":"c1"}`,
 			},
 			out: []string{`{"discarded":10003,"failed":0,"more":false}`},
 		},
@@ -106,32 +123,65 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		},
 		"kick until it fails": {
 			args: []string{"kick", "shop", "--state", "dead", "--limit", "0"}, code: exitFailure,
-			responses: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`, `503 {"code":"unavailable","detail":"gone"}`},
+			responses: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`, `503 {"code":"unavailable","detail":"gone"}`, `503 {"code":"unavailable","detail":"gone"}`, `503 {"code":"unavailable","detail":"gone"}`},
 			asked: []string{
-				`POST /v1/applications/shop/kick {"cursor":"","limit":10000,"prefix":"","state":["dead"]}`,
-				`POST /v1/applications/shop/kick {"cursor":"c1","limit":10000,"prefix":"","state":["dead"]}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000,"cursor":"c1"}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000,"cursor":"c1"}`,
+				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000,"cursor":"c1"}`,
 			},
 			out: []string{"after 5 were kicked: gone (unavailable"},
 		},
 		"nodes": {
 			args: []string{"nodes"}, responses: []string{someNodes}, asked: []string{"GET /v1/nodes"},
 			out: []string{
-				"NODE  INCARNATION  STATE          ADDRESS        VERSION  STARTED  SHARDS         STREAMS\n" +
-					"a     OLD          gone since T3  x              1.1      T0       0       -      -\n" +
-					"b *   ONE          alive          10.0.0.2:8080  1.2      T1       4       0-2,5  -\n" +
-					"b     TWO          alive          -              -        T2       0       -      bank,shop\n",
-				"* responded, at T9 by the database's clock\n", "2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
+				"NODE  INCARNATION  STATE                                ADDRESS        VERSION  STARTED                   SHARDS         STREAMS\n" +
+					"a     OLD          gone since 2030-01-04T00:00:00.000Z  x              1.1      2030-01-01T00:00:00.000Z  0       -      -\n" +
+					"b *   ONE          alive                                10.0.0.2:8080  1.2      2030-01-02T00:00:00.000Z  4       0-2,5  -\n" +
+					"b     TWO          alive                                -              -        2030-01-03T00:00:00.000Z  0       -      bank,shop\n",
+				"* responded, at 2030-01-10T00:00:00.000Z by the database's clock\n", "2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
 			},
 		},
 		"set at most once": {
 			args: []string{"set", "shop", "a/b", "--in", "5s", "--delivery", "at_most_once"}, responses: []string{kickedAlarm},
-			asked: []string{`PUT /v1/applications/shop/alarms/a%2Fb {"delay":"5s","delivery":"at_most_once"}`}, out: []string{"shop/a/b is scheduled"},
+			asked: []string{`PUT /v1/applications/shop/alarms/a%2Fb {"delay":5000,"delivery":"at_most_once"}`}, out: []string{"shop/a/b is scheduled"},
+		},
+		"set with all flags": {
+			args: []string{
+				"set", "shop", "a", "--at", "2030-01-01T01:00:00+01:00", "--latest", "1893456000001", "--payload", `{"a" : 1}`, "--ack-timeout", "1m30s", "--max-rings", "3",
+				"--priority", "9", "--generation", "2", "--content-type", "x/y",
+			},
+			responses: []string{kickedAlarm},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"ring_at":1893456000000,"latest_ring_at":1893456000001,"content_type":"x/y",` +
+				`"ack_timeout":90000,"max_rings":3,"priority":9,"payload":{"a" : 1}} if "2"`},
+		},
+		"set if absent": {
+			args: []string{"set", "shop", "a", "--in", "7d", "--if", "absent", "--text", "hi"}, responses: []string{`412 {"code":"condition_failed","detail":"it exists"}`},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":604800000,"if":"absent","text":"hi"}`}, code: exitFailure,
+			out: []string{"clockd: it exists (condition_failed)\n"},
+		},
+		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitFailure, out: []string{"--in: 5 has no unit: write 5s"}},
+		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitFailure, out: []string{"--at: ", "has no offset"}},
+		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitFailure, out: []string{"not both"}},
+		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitFailure, out: []string{"--text"}},
+		"get of another program": {
+			args: []string{"get", "shop", "a"}, responses: []string{`200 <html>`}, asked: []string{"GET /v1/applications/shop/alarms/a"}, code: exitFailure,
+			out: []string{"the server's response cannot be read"},
+		},
+		"list": {
+			args: []string{"list", "shop", "--limit", "3", "--state", "dead,rung"},
+			responses: []string{
+				`200 {"alarms":[{"business_id":"a","state":"dead","ring_at":"2030-01-01T00:00:00.000Z","retry_times":2}],"next_cursor":"c"}`,
+				`200 {"alarms":[{"business_id":"b","state":"rung","next_try_time":"2030-01-02T00:00:00.000Z"}],"next_cursor":null}`,
+			},
+			asked: []string{"GET /v1/applications/shop/alarms", "GET /v1/applications/shop/alarms"},
+			out:   []string{"a            dead   2030-01-01T00:00:00.000Z  -                         2       \n", "2030-01-02T00:00:00.000Z"},
 		},
 		"set once": {args: []string{"set", "shop", "a", "--in", "5s", "--delivery", "once"}, code: exitUsage, out: []string{"at_most_once"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, code, asked := client(t, c.responses, c.args...)
+			out, code, asked := runClient(t, c.responses, c.args...)
 			if code != c.code || !slices.Equal(asked, c.asked) {
 				t.Errorf("exit code %d, want %d; asked\n%s, want\n%s; printed %s", code, c.code, strings.Join(asked, "\n"), strings.Join(c.asked, "\n"), out)
 			}

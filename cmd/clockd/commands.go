@@ -1,18 +1,17 @@
 package main
 
 import (
-	"encoding/base64"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"text/tabwriter"
+	"time"
 
+	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
 )
 
@@ -39,83 +38,124 @@ type setCommand struct {
 
 // Run sends the set and prints the alarm.
 func (s *setCommand) Run() error {
-	body, err := s.body()
+	given, err := s.set()
 	if err != nil {
 		return err
 	}
-	response, err := s.call(http.MethodPut, s.path(), body, ifMatch(s.Generation))
+	c, err := s.client()
 	if err != nil {
 		return err
 	}
-	return s.print(response)
+	return s.printAlarm(c.Set(context.Background(), s.Application, s.BusinessID, given))
 }
 
-// body returns the body of the request. Options that are not given are left out; the server has the defaults.
-func (s *setCommand) body() (map[string]any, error) {
-	body := map[string]any{}
-	put := func(name, value string) {
-		if value != "" {
-			body[name] = value
-		}
+// set returns the set that the flags describe. The server has the defaults of options that are not given.
+func (s *setCommand) set() (given client.Set, err error) {
+	given = client.Set{
+		ContentType: s.ContentType, MaxRings: s.MaxRings, Priority: s.Priority, Delivery: client.Delivery(s.Delivery),
 	}
-	put("delay", s.In)
-	put("content_type", s.ContentType)
-	put("ack_timeout", s.AckTimeout)
-	put("text", s.Text)
-	put("if", s.If)
-	put("delivery", s.Delivery)
-	putTime(body, "ring_at", s.At)
-	putTime(body, "latest_ring_at", s.Latest)
-	if s.MaxRings != 0 {
-		body["max_rings"] = s.MaxRings
+	if given.If, err = s.condition(); err != nil {
+		return given, err
 	}
-	if s.Priority != 0 {
-		body["priority"] = s.Priority
+	if given.When, err = s.when(); err != nil {
+		return given, err
 	}
-	if s.Payload != "" {
-		if !json.Valid([]byte(s.Payload)) {
-			return nil, errors.New("--payload is not JSON; a text goes with --text")
-		}
-		body["payload"] = json.RawMessage(s.Payload)
+	if given.LatestRingAt, err = instantFlag("latest", s.Latest); err != nil {
+		return given, err
 	}
-	return body, s.putFile(body)
+	if given.AckTimeout, err = durationFlag("ack-timeout", s.AckTimeout); err != nil {
+		return given, err
+	}
+	given.Payload, err = s.payload()
+	return given, err
 }
 
-// putTime adds a time. A text of digits only is milliseconds since the epoch, sent as a number.
-func putTime(body map[string]any, name, value string) {
+func (s *setCommand) condition() (client.Condition, error) {
+	if s.If != "" && s.Generation != 0 {
+		return client.Condition{}, errors.New("give --if or --generation, not both")
+	}
+	switch s.If {
+	case "absent":
+		return client.Absent, nil
+	case "earlier":
+		return client.Earlier, nil
+	case "later":
+		return client.Later, nil
+	}
+	if s.Generation != 0 {
+		return client.AtGeneration(s.Generation), nil
+	}
+	return client.Condition{}, nil
+}
+
+func (s *setCommand) when() (client.When, error) {
+	if s.In != "" {
+		d, err := durationFlag("in", s.In)
+		return client.After(d), err
+	}
+	t, err := instantFlag("at", s.At)
+	return client.At(t), err
+}
+
+// instantFlag reads a time: RFC 3339 with an offset, or milliseconds since the epoch. It returns the zero time for "".
+func instantFlag(name, value string) (time.Time, error) {
 	if value == "" {
-		return
+		return time.Time{}, nil
 	}
-	if ms, err := strconv.ParseInt(value, 10, 64); err == nil {
-		body[name] = ms
-		return
-	}
-	body[name] = value
-}
-
-func (s *setCommand) putFile(body map[string]any) error {
-	if s.File == "" {
-		return nil
-	}
-	var content []byte
-	var err error
-	if s.File == "-" {
-		content, err = io.ReadAll(os.Stdin)
-	} else {
-		content, err = os.ReadFile(s.File)
-	}
+	i, err := clock.ParseInstant(value)
 	if err != nil {
-		return fmt.Errorf("read the payload: %w", err)
+		return time.Time{}, fmt.Errorf("--%s: %w", name, err)
 	}
-	body["base64"] = base64.StdEncoding.EncodeToString(content)
-	return nil
+	return time.UnixMilli(int64(i)), nil
 }
 
-func ifMatch(generation int64) http.Header {
+// durationFlag reads a duration with its unit. It returns 0 for "".
+func durationFlag(name, value string) (time.Duration, error) {
+	if value == "" {
+		return 0, nil
+	}
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return 0, fmt.Errorf("--%s: %s has no unit: write %ss, or %sm", name, value, value, value)
+	}
+	d, err := clock.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("--%s: %w", name, err)
+	}
+	return d, nil
+}
+
+func (s *setCommand) payload() (client.Payload, error) {
+	switch {
+	case s.Payload != "" && !json.Valid([]byte(s.Payload)):
+		return client.Payload{}, errors.New("--payload is not JSON; a text goes with --text")
+	case s.Payload != "":
+		return client.RawJSON([]byte(s.Payload)), nil
+	case s.Text != "":
+		return client.Text(s.Text), nil
+	case s.File == "":
+		return client.Payload{}, nil
+	}
+	content, err := readFile(s.File)
+	if err != nil {
+		return client.Payload{}, fmt.Errorf("read the payload: %w", err)
+	}
+	return client.Bytes(content), nil
+}
+
+// readFile reads a file; "-" is standard input.
+func readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// atGeneration returns the condition of --generation, none for 0.
+func atGeneration(generation int64) []client.Condition {
 	if generation == 0 {
 		return nil
 	}
-	return http.Header{"If-Match": {fmt.Sprintf(`"%d"`, generation)}}
+	return []client.Condition{client.AtGeneration(generation)}
 }
 
 // cancelCommand cancels an alarm.
@@ -128,11 +168,11 @@ type cancelCommand struct {
 
 // Run sends the cancel and prints the alarm.
 func (c *cancelCommand) Run() error {
-	response, err := c.call(http.MethodDelete, c.path(), nil, ifMatch(c.Generation))
+	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	return c.print(response)
+	return c.printAlarm(server.Cancel(context.Background(), c.Application, c.BusinessID, atGeneration(c.Generation)...))
 }
 
 // getCommand shows an alarm.
@@ -143,11 +183,11 @@ type getCommand struct {
 
 // Run reads the alarm and prints it.
 func (g *getCommand) Run() error {
-	response, err := g.call(http.MethodGet, g.path(), nil, nil)
+	server, err := g.client()
 	if err != nil {
 		return err
 	}
-	return g.print(response)
+	return g.printAlarm(server.Get(context.Background(), g.Application, g.BusinessID))
 }
 
 // listCommand lists alarms.
@@ -162,73 +202,53 @@ type listCommand struct {
 	Limit     int      `default:"100" help:"Most alarms to list; 0: all."`
 }
 
-// page is one page of a list.
-type page struct {
-	Alarms     []json.RawMessage `json:"alarms"`
-	NextCursor *string           `json:"next_cursor"`
-}
-
 // Run reads page after page and prints a table, or with --json one line for each alarm.
 func (l *listCommand) Run() error {
+	filter, err := l.filter()
+	if err != nil {
+		return err
+	}
+	server, err := l.client()
+	if err != nil {
+		return err
+	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
 		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tLAST ERROR")
 	}
-	left, cursor := l.Limit, ""
-	for {
-		p, err := l.page(left, cursor)
+	for a, err := range server.List(context.Background(), l.Application, filter) {
 		if err != nil {
-			return errors.Join(table.Flush(), err)
+			return errors.Join(table.Flush(), explained(err))
 		}
-		for _, raw := range p.Alarms {
-			if err := l.row(table, raw); err != nil {
-				return err
-			}
+		if err := l.row(table, a); err != nil {
+			return err
 		}
-		left -= len(p.Alarms)
-		if p.NextCursor == nil || l.Limit > 0 && left <= 0 {
-			return table.Flush()
-		}
-		cursor = *p.NextCursor
 	}
+	return table.Flush()
 }
 
-func (l *listCommand) page(left int, cursor string) (p page, err error) {
-	limit := clock.MaxListLimit
-	if l.Limit > 0 {
-		limit = min(left, clock.MaxListLimit)
+func (l *listCommand) filter() (f client.Filter, err error) {
+	f = client.Filter{States: states(l.State), Prefix: l.Prefix, Limit: max(0, l.Limit)}
+	if f.DueAfter, err = instantFlag("due-after", l.DueAfter); err != nil {
+		return f, err
 	}
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	for name, value := range map[string]string{
-		"state": strings.Join(l.State, ","), "due_after": l.DueAfter, "due_before": l.DueBefore, "prefix": l.Prefix, "cursor": cursor,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	response, err := l.call(http.MethodGet, "/v1/applications/"+url.PathEscape(l.Application)+"/alarms?"+query.Encode(), nil, nil)
-	if err != nil {
-		return p, err
-	}
-	if err := json.Unmarshal(response, &p); err != nil {
-		return p, fmt.Errorf("the server's response cannot be read: %w", err)
-	}
-	return p, nil
+	f.DueBefore, err = instantFlag("due-before", l.DueBefore)
+	return f, err
 }
 
-func (l *listCommand) row(table *tabwriter.Writer, raw json.RawMessage) error {
+func states(names []string) []client.State {
+	var states []client.State
+	for _, name := range names {
+		states = append(states, client.State(name))
+	}
+	return states
+}
+
+func (l *listCommand) row(table *tabwriter.Writer, a *client.Alarm) error {
 	if l.JSON {
-		_, err := fmt.Fprintf(stdout, "%s\n", raw)
-		return err
+		return printJSON(stdout, a.Raw)
 	}
-	var a alarmResponse
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return fmt.Errorf("the server's response cannot be read: %w", err)
-	}
-	next := "-"
-	if a.NextTryTime != nil {
-		next = *a.NextTryTime
-	}
-	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", a.BusinessID, a.State, a.RingAt, next, a.RetryTimes, a.LastError)
+	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n",
+		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, a.LastError)
 	return err
 }

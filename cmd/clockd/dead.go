@@ -1,14 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/client"
 )
 
 // deadArgs name one dead or expired alarm, or select many.
@@ -23,19 +22,31 @@ type deadArgs struct {
 	Generation int64    `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
 }
 
+// deadAction is what kick or discard does to alarms.
+type deadAction struct {
+	done string // name of the result
+	one  func(c *client.Client, ctx context.Context, application, businessID string, condition ...client.Condition) (*client.Alarm, error)
+	all  func(c *client.Client, ctx context.Context, application string, f client.DeadFilter) (client.DeadResult, error)
+}
+
+var (
+	kick    = deadAction{"kicked", (*client.Client).Kick, (*client.Client).KickAll}
+	discard = deadAction{"discarded", (*client.Client).Discard, (*client.Client).DiscardAll}
+)
+
 // kickCommand schedules dead and expired alarms again.
 type kickCommand struct{ deadArgs }
 
 // Run kicks, and prints the alarm or the number of alarms.
-func (k *kickCommand) Run() error { return k.run(stdout, "kick", "kicked") }
+func (k *kickCommand) Run() error { return k.run(stdout, kick) }
 
 // discardCommand cancels dead and expired alarms.
 type discardCommand struct{ deadArgs }
 
 // Run discards, and prints the alarm or the number of alarms.
-func (d *discardCommand) Run() error { return d.run(stdout, "discard", "discarded") }
+func (d *discardCommand) Run() error { return d.run(stdout, discard) }
 
-func (d *deadArgs) run(out io.Writer, action, done string) error {
+func (d *deadArgs) run(out io.Writer, action deadAction) error {
 	filtered := len(d.State) > 0 || d.Prefix != ""
 	switch {
 	case d.BusinessID == "" && !filtered:
@@ -44,49 +55,35 @@ func (d *deadArgs) run(out io.Writer, action, done string) error {
 		return errors.New("give a business id or a filter, not both")
 	case d.BusinessID == "" && d.Generation != 0:
 		return errors.New("--generation goes with a business id")
-	case d.BusinessID == "":
-		return d.runFiltered(out, action, done)
 	}
-	response, err := d.call(http.MethodPost, keyArgs{d.Application, d.BusinessID}.path()+"/"+action, nil, ifMatch(d.Generation))
+	c, err := d.client()
 	if err != nil {
 		return err
 	}
-	return d.print(response)
+	if d.BusinessID == "" {
+		return d.runFiltered(c, out, action)
+	}
+	return d.printAlarm(action.one(c, context.Background(), d.Application, d.BusinessID, atGeneration(d.Generation)...))
 }
 
 // runFiltered follows the server's cursors until the limit is reached or no alarm is left.
-func (d *deadArgs) runFiltered(out io.Writer, action, done string) error {
-	total, failed, cursor := 0, 0, ""
-	for {
-		response, err := d.page(action, d.Limit-total-failed, cursor)
+func (d *deadArgs) runFiltered(c *client.Client, out io.Writer, action deadAction) error {
+	filter := client.DeadFilter{States: states(d.State), Prefix: d.Prefix}
+	for total, failed := 0, 0; ; {
+		filter.Limit = client.MaxDeadLimit
+		if d.Limit > 0 {
+			filter.Limit = min(d.Limit-total-failed, client.MaxDeadLimit)
+		}
+		r, err := action.all(c, context.Background(), d.Application, filter)
 		if err != nil {
-			return fmt.Errorf("after %d were %s: %w", total, done, err)
+			return fmt.Errorf("after %d were %s: %w", total, action.done, explained(err))
 		}
-		var r struct {
-			Kicked, Discarded, Failed int
-			Cursor                    *string
-		}
-		if err := json.Unmarshal(response, &r); err != nil {
-			return fmt.Errorf("the server's response cannot be read: %w", err)
-		}
-		total, failed = total+r.Kicked+r.Discarded, failed+r.Failed
-		more := r.Cursor != nil
+		total, failed, filter.Cursor = total+r.Changed, failed+r.Failed, r.Cursor
+		more := r.Cursor != ""
 		if !more || d.Limit > 0 && total+failed >= d.Limit {
-			return d.printCounts(out, done, total, failed, more)
+			return d.printCounts(out, action.done, total, failed, more)
 		}
-		cursor = *r.Cursor
 	}
-}
-
-func (d *deadArgs) page(action string, left int, cursor string) ([]byte, error) {
-	body := map[string]any{"limit": clock.MaxDeadLimit, "prefix": d.Prefix, "cursor": cursor}
-	if d.Limit > 0 {
-		body["limit"] = min(left, clock.MaxDeadLimit)
-	}
-	if len(d.State) > 0 {
-		body["state"] = d.State
-	}
-	return d.call(http.MethodPost, "/v1/applications/"+url.PathEscape(d.Application)+"/"+action, body, nil)
 }
 
 // printCounts prints how many alarms were changed and how many were not.

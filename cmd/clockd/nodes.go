@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/clockd/clockd/client"
 )
 
 // nodesCommand shows the nodes and their shards.
@@ -17,51 +17,28 @@ type nodesCommand struct {
 	clientFlags
 }
 
-// nodesResponse has the fields of GET /v1/nodes that the client shows.
-type nodesResponse struct {
-	Self         string         `json:"self"`
-	DatabaseTime string         `json:"database_time"`
-	Nodes        []nodeResponse `json:"nodes"`
-	Shards       []struct {
-		Shard int     `json:"shard"`
-		Node  *string `json:"node"`
-	} `json:"shards"`
-}
-
-type nodeResponse struct {
-	Name         string   `json:"name"`
-	Incarnation  string   `json:"incarnation"`
-	Address      string   `json:"address"`
-	Version      string   `json:"version"`
-	StartedAt    string   `json:"started_at"`
-	ExpiresAt    string   `json:"expires_at"`
-	Alive        bool     `json:"alive"`
-	NameShared   bool     `json:"name_shared"`
-	Shards       []int    `json:"shards"`
-	Applications []string `json:"applications"`
-	Lacks        []string `json:"lacks"`
-}
+// nodesTable prints a cluster for people.
+type nodesTable struct{ *client.Cluster }
 
 // Run asks the server and prints a table.
 func (n *nodesCommand) Run() error {
-	response, err := n.call(http.MethodGet, "/v1/nodes", nil, nil)
+	c, err := n.client()
 	if err != nil {
 		return err
 	}
+	cluster, err := c.Nodes(context.Background())
+	if err != nil {
+		return explained(err)
+	}
 	if n.JSON {
-		_, err := fmt.Fprintf(stdout, "%s\n", bytes.TrimSpace(response))
-		return err
+		return printJSON(stdout, cluster.Raw)
 	}
-	var a nodesResponse
-	if err := json.Unmarshal(response, &a); err != nil {
-		return fmt.Errorf("the server's response cannot be read: %w", err)
-	}
-	return a.print(stdout)
+	return nodesTable{cluster}.print(stdout)
 }
 
 // print writes one line for each node, ordered by name. The lines below are remarks for a person.
-func (a *nodesResponse) print(out io.Writer) error {
-	slices.SortStableFunc(a.Nodes, func(x, y nodeResponse) int { return strings.Compare(x.Name, y.Name) })
+func (a nodesTable) print(out io.Writer) error {
+	slices.SortStableFunc(a.Nodes, func(x, y client.Node) int { return strings.Compare(x.Name, y.Name) })
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NODE\tINCARNATION\tSTATE\tADDRESS\tVERSION\tSTARTED\tSHARDS\t\tSTREAMS")
 	for i := range a.Nodes {
@@ -78,28 +55,28 @@ func (a *nodesResponse) print(out io.Writer) error {
 	return nil
 }
 
-func (a *nodesResponse) row(node *nodeResponse) string {
+func (a nodesTable) row(node *client.Node) string {
 	name, state := node.Name, "alive"
 	if node.Incarnation == a.Self {
 		name += " *"
 	}
 	if !node.Alive {
-		state = "gone since " + node.ExpiresAt
+		state = "gone since " + shown(node.ExpiresAt)
 	} else if len(node.Lacks) > 0 {
 		state += ", lacks " + strings.Join(node.Lacks, ",")
 	}
 	return strings.Join([]string{
-		name, node.Incarnation, state, dash(node.Address), dash(node.Version), node.StartedAt, strconv.Itoa(len(node.Shards)), dash(ranges(node.Shards)),
+		name, node.Incarnation, state, dash(node.Address), dash(node.Version), shown(node.StartedAt), strconv.Itoa(len(node.Shards)), dash(ranges(node.Shards)),
 		dash(strings.Join(node.Applications, ",")),
 	}, "\t")
 }
 
 // remarks returns lines about facts that the table does not show.
-func (a *nodesResponse) remarks() []string {
-	lines := []string{"* responded, at " + a.DatabaseTime + " by the database's clock"}
+func (a nodesTable) remarks() []string {
+	lines := []string{"* responded, at " + shown(a.DatabaseTime) + " by the database's clock"}
 	var free []int
 	for _, s := range a.Shards {
-		if s.Node == nil {
+		if s.Node == "" {
 			free = append(free, s.Shard)
 		}
 	}

@@ -1,0 +1,202 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// sets returns n sets with ids of their own.
+func sets(n int) []client.Change {
+	changes := make([]client.Change, n)
+	for i := range changes {
+		changes[i] = client.Change{BusinessID: fmt.Sprintf("order-%05d", i), Set: &client.Set{When: client.After(time.Hour), Payload: client.Text("x")}}
+	}
+	return changes
+}
+
+// apply collects the results and the error of a stream of changes.
+func apply(ctx context.Context, c *client.Client, app string, changes iter.Seq[client.Change]) (results []client.Result, err error) {
+	for r, failed := range c.Apply(ctx, app, changes) {
+		if failed != nil {
+			return results, failed
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
+	c, app := dial(t, serverURL), applicationOf(t)
+	changes := append(sets(5000), client.Change{BusinessID: "order-00042"}, client.Change{BusinessID: "none"},
+		client.Change{BusinessID: "lines", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
+		client.Change{BusinessID: "long", Set: &client.Set{When: client.After(time.Hour), Payload: client.Text(strings.Repeat("x", 200<<10))}},
+		client.Change{BusinessID: "last", Set: &client.Set{When: client.After(time.Hour)}})
+	results, err := apply(t.Context(), c, app, slices.Values(changes))
+	if err != nil || len(results) != len(changes) {
+		t.Fatalf("%d results for %d changes: %v", len(results), len(changes), err)
+	}
+	for i := range 5000 {
+		if r := results[i]; r.BusinessID != changes[i].BusinessID || r.Status != 201 || r.Line != int64(i+1) {
+			t.Fatalf("result %d: %+v", i, r)
+		}
+	}
+	rest := results[5000:]
+	if rest[0].State != client.Cancelled || rest[2].Status != 201 || rest[4].Status != 201 {
+		t.Errorf("%+v", rest)
+	}
+	refused(t, rest[1].Err(), client.CodeUnknownAlarm)
+	refused(t, rest[3].Err(), "line_too_long")
+	if a, err := c.Get(t.Context(), app, "lines"); err != nil || a.Payload.String() != "{ \"a\":  1}" {
+		t.Errorf("payload: %+v, %v", a, err)
+	}
+}
+
+// Each change is made only when the result of the one before it is known, so both directions must flow at the same time.
+func TestApplyIsFullDuplex(t *testing.T) {
+	c, app := dial(t, serverURL), applicationOf(t)
+	known := make(chan string, 1)
+	known <- "start"
+	changes := func(yield func(client.Change) bool) {
+		for i := range 20 {
+			if <-known; !yield(client.Change{BusinessID: fmt.Sprint(i), Set: &client.Set{When: client.After(time.Hour)}}) {
+				return
+			}
+		}
+	}
+	count := 0
+	for r, err := range c.Apply(t.Context(), app, changes) {
+		if err != nil || r.BusinessID != fmt.Sprint(count) {
+			t.Fatalf("result %d: %+v, %v", count, r, err)
+		}
+		count++
+		known <- r.BusinessID
+	}
+	if count != 20 {
+		t.Errorf("%d results", count)
+	}
+}
+
+func TestApplyStopsWithItsCaller(t *testing.T) {
+	c, app := dial(t, serverURL), applicationOf(t)
+	made := 0
+	endless := func(yield func(client.Change) bool) {
+		for yield(client.Change{BusinessID: "x", Set: &client.Set{When: client.After(time.Hour)}}) {
+			made++
+		}
+	}
+	count := 0
+	for _, err := range c.Apply(t.Context(), app, endless) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count++; count == 10 {
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range c.Apply(ctx, app, endless) {
+		cancel()
+		last = err
+	}
+	if failed := refused(t, last, ""); !errors.Is(last, context.Canceled) || !failed.Unconfirmed || made == 0 {
+		t.Errorf("%+v", failed)
+	}
+}
+
+func TestApplyEndsAtAWrongChange(t *testing.T) {
+	c, app := dial(t, serverURL), applicationOf(t)
+	changes := sets(5)
+	changes[3].Set.Payload = client.RawJSON([]byte("{"))
+	results, err := apply(t.Context(), c, app, slices.Values(changes))
+	failed := refused(t, err, client.CodeInvalidValue)
+	if len(results) != 3 || failed.Field != "payload" || !strings.HasPrefix(failed.Detail, "change 4: ") {
+		t.Errorf("%d results, then %+v", len(results), failed)
+	}
+}
+
+func TestApplyReportsABrokenStream(t *testing.T) {
+	line := func(n int) string { return fmt.Sprintf("{\"line\":%d,\"business_id\":\"x\",\"status\":201}\n", n) }
+	for name, c2 := range map[string]struct {
+		fault   fault
+		results int
+		code    string
+	}{
+		"closed":         {cut, 0, ""},
+		"busy":           {busy("overloaded", "1"), 0, client.CodeOverloaded},
+		"too few":        {respond(200, line(1)+line(2)), 2, ""},
+		"garbage":        {respond(200, line(1)+"<html>\n"), 1, ""},
+		"wrong order":    {respond(200, line(1)+line(3)), 1, ""},
+		"too many":       {respond(200, line(1)+line(2)+line(3)+line(4)), 4, ""},
+		"a long line":    {respond(200, line(1)+manyBytes), 1, ""},
+		"cut in a line":  {respond(200, line(1)+line(2)[:20]), 1, ""},
+		"another answer": {respond(404, "<html>"), 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server := faulty(t, times(2, c2.fault))
+			results, err := apply(t.Context(), c, applicationOf(t), slices.Values(sets(3)))
+			failed := refused(t, err, c2.code)
+			if len(results) != c2.results || server.tries() != 1 || failed.Error() == "" {
+				t.Errorf("%d results after %d tries, then %+v", len(results), server.tries(), failed)
+			}
+		})
+	}
+}
+
+// The service behind the proxy is real, so a stream that is cut in the middle has made some of its changes. Sent again, all are there.
+func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
+	app := applicationOf(t)
+	cutAfter := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // net/http else drops the rest of a body when the response begins
+		next.ServeHTTP(&cutWriter{ResponseWriter: w, left: 2000}, r)
+	}
+	c, _ := faulty(t, times(1, cutAfter))
+	at := time.Now().Add(time.Hour)
+	changes := sets(5000)
+	for i := range changes {
+		changes[i].Set.When = client.At(at)
+	}
+	results, err := apply(t.Context(), c, app, slices.Values(changes))
+	if failed := refused(t, err, ""); !failed.Unconfirmed || len(results) == len(changes) {
+		t.Fatalf("%d results, %+v", len(results), failed)
+	}
+	done, direct := len(results), dial(t, serverURL)
+	if results, err = apply(t.Context(), direct, app, slices.Values(changes[done:])); err != nil || len(results) != len(changes)-done {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	count := 0
+	for a, err := range direct.List(t.Context(), app, client.Filter{}) {
+		if err != nil || a.Generation != 1 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		count++
+	}
+	if count != len(changes) {
+		t.Errorf("%d alarms, want %d", count, len(changes))
+	}
+}
+
+// cutWriter closes the connection after some bytes of the response.
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *cutWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *cutWriter) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return w.ResponseWriter.Write(b)
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+)
+
+// Kick schedules a dead or expired alarm again: it is due at once and has all its tries. The condition may be AtGeneration.
+func (c *Client) Kick(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
+	return c.onDead(ctx, alarmPath(application, businessID)+"/kick", condition)
+}
+
+// Discard cancels a dead or expired alarm. The condition may be AtGeneration.
+func (c *Client) Discard(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
+	return c.onDead(ctx, alarmPath(application, businessID)+"/discard", condition)
+}
+
+func (c *Client) onDead(ctx context.Context, path string, condition []Condition) (*Alarm, error) {
+	header, failed := onlyGeneration(condition)
+	if failed != nil {
+		return nil, failed
+	}
+	return c.alarm(ctx, &request{method: http.MethodPost, path: path, header: header, repeat: true})
+}
+
+// DeadFilter selects dead and expired alarms of an application.
+type DeadFilter struct {
+	States []State // Dead, Expired or both; empty: both
+	Prefix string  // first bytes of the business id
+	Limit  int     // most alarms, 1 to 10,000; 0: 1000
+	Cursor string  // Cursor of the result before
+}
+
+// DeadResult is the result of KickAll and DiscardAll.
+type DeadResult struct {
+	Changed int    // alarms that were kicked or discarded
+	Failed  int    // alarms that another request changed first
+	Cursor  string // continues with the same filter; empty: no alarm is left
+}
+
+// MaxDeadLimit is the most alarms of one DeadFilter.
+const MaxDeadLimit = 10_000
+
+// KickAll kicks the alarms that the filter selects, in the order of their business ids.
+func (c *Client) KickAll(ctx context.Context, application string, f DeadFilter) (DeadResult, error) {
+	return c.onAllDead(ctx, applicationPath(application)+"/kick", &f)
+}
+
+// DiscardAll discards the alarms that the filter selects, in the order of their business ids.
+func (c *Client) DiscardAll(ctx context.Context, application string, f DeadFilter) (DeadResult, error) {
+	return c.onAllDead(ctx, applicationPath(application)+"/discard", &f)
+}
+
+func (c *Client) onAllDead(ctx context.Context, path string, f *DeadFilter) (DeadResult, error) {
+	body, err := json.Marshal(struct {
+		State  []State `json:"state,omitempty"`
+		Prefix string  `json:"prefix,omitempty"`
+		Limit  int     `json:"limit,omitempty"`
+		Cursor string  `json:"cursor,omitempty"`
+	}{f.States, f.Prefix, f.Limit, f.Cursor})
+	if err != nil {
+		return DeadResult{}, err
+	}
+	var r struct {
+		Kicked, Discarded, Failed int
+		Cursor                    string
+	}
+	if err := c.call(ctx, &request{method: http.MethodPost, path: path, body: body, repeat: true}, &r); err != nil {
+		return DeadResult{}, err
+	}
+	return DeadResult{Changed: r.Kicked + r.Discarded, Failed: r.Failed, Cursor: r.Cursor}, nil
+}

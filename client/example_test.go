@@ -1,0 +1,149 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// The order is cancelled in 30 minutes, unless it is paid before.
+func Example() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	alarm, err := c.Set(ctx, "shop", "order-4711", client.Set{
+		When:    client.At(time.Now().Add(30 * time.Minute)),
+		Payload: client.JSON(map[string]any{"order": 4711, "do": "cancel"}),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(alarm.State, alarm.Payload)
+
+	alarm, err = c.Cancel(ctx, "shop", "order-4711")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(alarm.State)
+	// Output:
+	// scheduled {"do":"cancel","order":4711}
+	// cancelled
+}
+
+func ExampleError() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, err = c.Cancel(ctx, "shop", "order-1")
+	var failed *client.Error
+	switch {
+	case errors.As(err, &failed) && failed.Code == client.CodeUnknownAlarm:
+		fmt.Println("no such alarm")
+	case errors.As(err, &failed) && failed.Unconfirmed:
+		fmt.Println("the alarm may be cancelled: call again")
+	case err != nil:
+		fmt.Println(err)
+		return
+	}
+	// Output: no such alarm
+}
+
+func ExampleClient_Set_absent() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	reminder := client.Set{When: client.After(24 * time.Hour), If: client.Absent, Payload: client.Text("rate us")}
+	for range 2 {
+		_, err = c.Set(ctx, "mail", "customer-7", reminder)
+		var failed *client.Error
+		switch {
+		case err == nil:
+			fmt.Println("set")
+		case errors.As(err, &failed) && failed.Code == client.CodeConditionFailed:
+			fmt.Println("set before, to ring once:", failed.Alarm.State)
+		default:
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// set
+	// set before, to ring once: scheduled
+}
+
+func ExampleClient_List() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for _, id := range []string{"b", "a", "c"} {
+		if _, err := c.Set(ctx, "letters", id, client.Set{When: client.After(time.Hour)}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for alarm, err := range c.List(ctx, "letters", client.Filter{States: []client.State{client.Scheduled}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(alarm.BusinessID)
+	}
+	// Output:
+	// a
+	// b
+	// c
+}
+
+func ExampleClient_Apply() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	changes := slices.Values([]client.Change{
+		{BusinessID: "invoice-1", Set: &client.Set{When: client.After(time.Hour)}},
+		{BusinessID: "invoice-2", Set: &client.Set{When: client.After(time.Hour)}},
+		{BusinessID: "invoice-1"}, // cancels it
+		{BusinessID: "invoice-3"},
+	})
+	for result, err := range c.Apply(ctx, "billing", changes) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := result.Err(); err != nil {
+			fmt.Println(result.BusinessID, "failed:", result.Code)
+			continue
+		}
+		fmt.Println(result.BusinessID, result.State)
+	}
+	// Output:
+	// invoice-1 scheduled
+	// invoice-2 scheduled
+	// invoice-1 cancelled
+	// invoice-3 failed: unknown_alarm
+}

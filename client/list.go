@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Filter selects alarms of an application. The zero value selects all.
+type Filter struct {
+	States    []State
+	DueAfter  time.Time // earliest NextTryTime, inclusive
+	DueBefore time.Time // upper bound of NextTryTime, exclusive
+	Prefix    string    // first bytes of the business id
+	Limit     int       // most alarms: of List in all (0: no limit), of Page 1 to 1000 (0: 100)
+	Cursor    string    // NextCursor of the page before
+}
+
+// Page is a part of a list.
+type Page struct {
+	Alarms     []*Alarm `json:"alarms"`      // in the bytewise order of their business ids; may be fewer than the limit
+	NextCursor string   `json:"next_cursor"` // cursor of the next page; empty: this is the last page
+}
+
+// maxPage is the most alarms of a page.
+const maxPage = 1000
+
+// Page reads one page of a list.
+func (c *Client) Page(ctx context.Context, application string, f Filter) (*Page, error) {
+	var p Page
+	err := c.call(ctx, &request{method: http.MethodGet, path: alarmsPath(application) + f.query(), repeat: true}, &p)
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// List reads alarms page by page, in the bytewise order of their business ids. An error ends the list.
+func (c *Client) List(ctx context.Context, application string, f Filter) iter.Seq2[*Alarm, error] {
+	return func(yield func(*Alarm, error) bool) {
+		left := f.Limit
+		for {
+			f.Limit = maxPage
+			if left > 0 {
+				f.Limit = min(left, maxPage)
+			}
+			p, err := c.Page(ctx, application, f)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, a := range p.Alarms {
+				if !yield(a, nil) {
+					return
+				}
+			}
+			if left > 0 {
+				if left -= len(p.Alarms); left <= 0 {
+					return
+				}
+			}
+			if p.NextCursor == "" {
+				return
+			}
+			f.Cursor = p.NextCursor
+		}
+	}
+}
+
+// query returns the filter as a query, with its question mark.
+func (f *Filter) query() string {
+	q := url.Values{}
+	put := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	states := make([]string, len(f.States))
+	for i, s := range f.States {
+		states[i] = string(s)
+	}
+	put("state", strings.Join(states, ","))
+	put("due_after", queryInstant(f.DueAfter))
+	put("due_before", queryInstant(f.DueBefore))
+	put("prefix", f.Prefix)
+	put("cursor", f.Cursor)
+	if f.Limit != 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+func queryInstant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	b, _ := instant(t).MarshalJSON() // a number always encodes
+	return string(b)
+}

@@ -1,0 +1,289 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// absolute is a set that may be repeated.
+var absolute = client.Set{When: client.At(time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC))}
+
+func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
+	for name, fault := range map[string]fault{
+		"connection closed": cut, "response lost": lose, "response cut": half,
+		"unavailable": busy("unavailable", "0"), "unconfirmed": busy("unconfirmed", "0"), "overloaded": busy("overloaded", "0"),
+		"bad gateway": respond(502, "<html>"), "gateway timeout": respond(504, ""), "too many": respond(429, ""), "timeout": respond(408, "{}"),
+		"proxy's 503": respond(503, "<html>down</html>"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server := faulty(t, times(2, fault))
+			a, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
+			if err != nil || a.Generation != 1 || server.tries() != 3 {
+				t.Fatalf("%+v, %v after %d tries", a, err, server.tries())
+			}
+			if a, err = c.Cancel(t.Context(), applicationOf(t), "x"); err != nil || a.State != client.Cancelled {
+				t.Errorf("cancel: %+v, %v", a, err)
+			}
+		})
+	}
+}
+
+func TestFaultsThatStayAreNotRepeated(t *testing.T) {
+	for name, c2 := range map[string]struct {
+		fault  fault
+		status int
+		code   string
+		doubt  bool
+	}{
+		"internal":          {respond(500, `{"code":"internal","detail":"x"}`), 500, "internal", true},
+		"refused":           {respond(409, `{"code":"ring_in_doubt","detail":"x","alarm":{"business_id":"x","state":"ringing"}}`), 409, client.CodeRingInDoubt, false},
+		"not found, proxy":  {respond(404, "<html>"), 404, "", false},
+		"redirect":          {respond(307, "", "Location", "/elsewhere"), 307, "", false},
+		"no JSON":           {respond(200, "<html>welcome</html>"), 200, "", true},
+		"other JSON":        {respond(200, `{"a":1}`), 200, "", true},
+		"half an alarm":     {respond(200, `{"business_id":"x","state":"rung","ring_at":"no time"}`), 200, "", true},
+		"too much":          {respond(200, manyBytes), 200, "", true},
+		"long wait":         {busy("overloaded", "3600"), 503, client.CodeOverloaded, false},
+		"garbage in alarm":  {respond(412, `{"code":"condition_failed","alarm":17}`), 412, client.CodeConditionFailed, false},
+		"garbage in header": {respond(422, `{"code":"required","field":"delay"}`, "Retry-After", "soon"), 422, "required", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server := faulty(t, times(5, c2.fault))
+			_, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
+			failed := refused(t, err, c2.code)
+			if failed.Status != c2.status || failed.Unconfirmed != c2.doubt || server.tries() != 1 || err.Error() == "" {
+				t.Errorf("%+v after %d tries", failed, server.tries())
+			}
+		})
+	}
+}
+
+func TestTriesEnd(t *testing.T) {
+	c, server := faulty(t, times(9, busy("unavailable", "0")), client.WithTries(3))
+	_, err := c.Get(t.Context(), applicationOf(t), "x")
+	if failed := refused(t, err, client.CodeUnavailable); server.tries() != 3 || failed.Unconfirmed {
+		t.Errorf("%+v after %d tries", failed, server.tries())
+	}
+}
+
+func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
+	for name, c2 := range map[string]struct {
+		set   client.Set
+		tries int
+	}{
+		"delay":         {client.Set{When: client.After(time.Hour)}, 1},
+		"delay, later":  {client.Set{When: client.After(time.Hour), If: client.Later}, 1},
+		"delay, absent": {client.Set{When: client.After(time.Hour), If: client.Absent}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := applicationOf(t)
+			for _, f := range []fault{cut, busy("unavailable", "0")} {
+				c, server := faulty(t, times(1, f))
+				_, err := c.Set(t.Context(), app, "x", c2.set)
+				if (err == nil) != (c2.tries == 2) || server.tries() != c2.tries {
+					t.Errorf("set: %v after %d tries", err, server.tries())
+				}
+				c, server = faulty(t, times(1, f))
+				_, err = c.Batch(t.Context(), app, []client.Change{{BusinessID: "y", Set: &absolute}, {BusinessID: "z", Set: &c2.set}})
+				if (err == nil) != (c2.tries == 2) || server.tries() != c2.tries {
+					t.Errorf("batch: %v after %d tries", err, server.tries())
+				}
+				if _, err := c.Batch(t.Context(), app, []client.Change{{BusinessID: "x"}, {BusinessID: "y"}, {BusinessID: "z"}}); err != nil {
+					t.Fatal(err)
+				}
+				app += "2" // a cancelled alarm is not absent
+			}
+		})
+	}
+}
+
+// A repeat is refused because the first try created the alarm. The caller sees it by Unconfirmed, and has the alarm.
+func TestRefusalAfterALostResponseIsMarked(t *testing.T) {
+	c, _ := faulty(t, times(1, lose))
+	_, err := c.Set(t.Context(), applicationOf(t), "x", client.Set{When: client.After(time.Hour), If: client.Absent})
+	failed := refused(t, err, client.CodeConditionFailed)
+	if !failed.Unconfirmed || failed.Alarm == nil || failed.Alarm.Generation != 1 {
+		t.Errorf("%+v", failed)
+	}
+}
+
+func TestUnreachableServerChangesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	c := dial(t, "http://user:secret@"+l.Addr().String(), client.WithTries(2))
+	_, err = c.Set(t.Context(), "shop", "x", absolute)
+	failed := refused(t, err, "")
+	if failed.Status != 0 || failed.Unconfirmed || !errors.As(err, new(*net.OpError)) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%+v: %v", failed, err)
+	}
+}
+
+func TestSlowTryIsRepeated(t *testing.T) {
+	c, server := faulty(t, times(1, stall), client.WithTryTimeout(100*time.Millisecond))
+	a, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
+	for err != nil && server.tries() < 50 { // a busy machine may also be slower than the short time for a try
+		a, err = c.Set(t.Context(), applicationOf(t), "x", absolute)
+	}
+	if err != nil || a.Generation != 1 || server.tries() < 2 {
+		t.Errorf("%+v, %v after %d tries", a, err, server.tries())
+	}
+}
+
+func TestCallEndsWithItsContext(t *testing.T) {
+	cause := errors.New("the shop is closed")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c, server := faulty(t, []fault{func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		cancel(cause)
+		stall(w, r, next)
+	}})
+	_, err := c.Set(ctx, applicationOf(t), "x", absolute)
+	if failed := refused(t, err, ""); !errors.Is(err, cause) || !failed.Unconfirmed || server.tries() != 1 {
+		t.Errorf("%+v after %d tries", failed, server.tries())
+	}
+}
+
+func TestServiceIsToldAShortDeadline(t *testing.T) {
+	var told []string
+	note := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		told = append(told, r.Header.Get("Prefer"))
+		next.ServeHTTP(w, r)
+	}
+	c, _ := faulty(t, times(2, note))
+	ctx, cancel := context.WithTimeout(t.Context(), 9400*time.Millisecond)
+	defer cancel()
+	for _, ctx := range []context.Context{t.Context(), ctx} {
+		if _, err := c.Set(ctx, applicationOf(t), "x", absolute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told[0] != "" || !strings.HasPrefix(told[1], "wait=") || told[1] > "wait=8" || len(told[1]) != len("wait=8") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// roundTrips answers requests without a network, so that a test can run in a bubble with its own time.
+type roundTrips func(r *http.Request) (*http.Response, error)
+
+func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// waits returns the waits between the tries of a call that always gets this response.
+func waits(t *testing.T, retryAfter string) (waits []time.Duration, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var last time.Time
+		transport := roundTrips(func(*http.Request) (*http.Response, error) {
+			if !last.IsZero() {
+				waits = append(waits, time.Since(last))
+			}
+			last = time.Now()
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {retryAfter}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+		})
+		c, newErr := client.New("http://clockd", client.WithHTTPClient(&http.Client{Transport: transport}), client.WithTries(8))
+		if newErr != nil {
+			t.Fatal(newErr)
+		}
+		limited, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		_, err = c.Get(limited, "shop", "x")
+	})
+	return waits, err
+}
+
+func TestWaitsGrowAndFollowRetryAfter(t *testing.T) {
+	got, err := waits(t, "")
+	refused(t, err, "")
+	for i, wait := range got {
+		if longest := min(100*time.Millisecond<<i, 5*time.Second); wait > longest || wait < longest/2 {
+			t.Errorf("wait %d is %s, the longest is %s", i+1, wait, longest)
+		}
+	}
+	if len(got) != 7 {
+		t.Errorf("waited %d times", len(got))
+	}
+	got, err = waits(t, "30")
+	if failed := refused(t, err, ""); failed.RetryAfter != 30*time.Second || len(got) < 2 || len(got) > 3 {
+		t.Errorf("%+v after %v: a wait beyond the deadline is not begun", failed, got)
+	}
+	for _, wait := range got {
+		if wait < 30*time.Second || wait > 45*time.Second {
+			t.Errorf("waited %s for a Retry-After of 30 s", wait)
+		}
+	}
+	if got, _ = waits(t, "61"); len(got) != 0 {
+		t.Errorf("waited %v for a Retry-After of 61 s", got)
+	}
+}
+
+func TestNewRefusesWrongSettings(t *testing.T) {
+	for _, server := range []string{"", "127.0.0.1:8080", "ftp://x", "http://", "http://user:secret@h ost", "http://h?q=1", "http://h#f"} {
+		if _, err := client.New(server); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", server, err)
+		}
+	}
+	for name, option := range map[string]client.Option{
+		"no tries": client.WithTries(0), "no time": client.WithTryTimeout(0), "timeout": client.WithHTTPClient(&http.Client{Timeout: time.Second}),
+	} {
+		if _, err := client.New("http://h", option); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestServerBehindAPathIsReached(t *testing.T) {
+	var path string
+	transport := roundTrips(func(r *http.Request) (*http.Response, error) {
+		path = r.URL.EscapedPath()
+		return &http.Response{StatusCode: 404, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	})
+	behind := dial(t, "http://proxy/clock%20d/", client.WithHTTPClient(&http.Client{Transport: transport}))
+	_, _ = behind.Get(t.Context(), "shop", "..")
+	if path != "/clock%20d/v1/applications/shop/alarms/%2E%2E" {
+		t.Errorf("asked for %s", path)
+	}
+}
+
+// A service that stops and starts again on its address is no error for a call that may be repeated.
+func TestCallOutlastsARestartOfTheService(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "clockd.db")
+	url, stop := newService(t, file, "127.0.0.1:0")
+	refusals := make(chan struct{}, 12)
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			refusals <- struct{}{}
+		}
+		return conn, err
+	}}
+	c := dial(t, url, client.WithTries(12), client.WithHTTPClient(&http.Client{Transport: transport}))
+	if _, err := c.Set(t.Context(), "shop", "x", absolute); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	type result struct {
+		alarm *client.Alarm
+		err   error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		a, err := c.Set(t.Context(), "shop", "x", absolute)
+		ended <- result{a, err}
+	}()
+	<-refusals
+	newService(t, file, strings.TrimPrefix(url, "http://"))
+	if r := <-ended; r.err != nil || r.alarm.Generation != 1 {
+		t.Errorf("%+v, %v", r.alarm, r.err)
+	}
+}
