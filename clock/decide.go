@@ -35,7 +35,7 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	if d, done := decideCondition(row, set); done {
 		return d
 	}
-	same := row.Same(&set.Content)
+	same := row.Same(&set.Content) || row.State.Over() && set.sameBesidesDefaults(row)
 	switch {
 	case same && row.State != Cancelled:
 		return Decision{Verdict: Keep, Alarm: *row}
@@ -67,7 +67,7 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 				row.RingAt, set.RingAt, set.If.Kind)), true
 		}
 	case AtGeneration:
-		if row.Generation == set.If.Generation+1 && row.Same(&set.Content) {
+		if row.Generation == set.If.Generation+1 && set.sameBesidesDefaults(row) {
 			return Decision{Verdict: Keep, Alarm: *row}, true // a repeat of the caller's own set
 		}
 		if row.Generation != set.If.Generation {

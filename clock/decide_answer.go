@@ -20,7 +20,7 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 		return Decision{Verdict: Locked, Alarm: *row}
 	case answer.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
 		proven := *row
-		proven.RingNo, proven.InDoubt, proven.RungAt = next.RingNo, false, now
+		proven.RingNo, proven.InDoubt, proven.DoubtTarget, proven.RungAt = next.RingNo, false, NoTarget, now
 		return acceptAnswer(proven, answer, now)
 	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
 		return acceptAnswer(*row, answer, now)

@@ -25,7 +25,9 @@
 // The other arrows:
 //
 //	scheduled, ringing     ─▶ scheduled   a different set (generation+1), unless a ring is in flight or in doubt
-//	scheduled, ringing     ─▶ dead        a failed try used up the retries (returned, nacked, refused); the row cannot be read
+//	scheduled, ringing     ─▶ dead        a failed try used up the retries (returned, nacked, refused), or its receiver wants no further
+//	                                      try; the row cannot be read
+//	scheduled, ringing     ─▶ rung        confirmed with ack_timeout, by a reply that also acknowledges the ring
 //	scheduled, ringing     ─▶ expired     latest_ring_at has passed at a claim or at the expiry pass
 //	scheduled              ─▶ cancelled   cancel, unless a ring is in doubt
 //	dead, expired          ─▶ cancelled   discard
@@ -52,17 +54,17 @@
 //	            service.go service_answer.go service_dead.go
 //	writing     submitted ops, their queue, and the transactions that write them
 //	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go writewatch.go
-//	background  the database's clock, and the waits of background tasks
-//	            timebase.go backoff.go signal.go
+//	background  the database's clock, the settings in memory, and the waits of background tasks
+//	            settingswatch.go timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
 //	            store.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_dead.go decision.go fate.go
 //	requests    what applications and people ask, and its validation
-//	            op.go set.go cancel.go answer.go kick.go condition.go
+//	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            instant.go limits.go errors.go
+//	            instant.go limits.go errors.go settingsversion.go targetkind.go
 //
 // # Invariants
 //

@@ -27,12 +27,15 @@ type Fate struct {
 // without a ring. FateOf is a pure function and the only definition of an outcome's effect. Statements that write an outcome
 // themselves write exactly this row; package storetest compares them. Released and Buried are answers: Op.Decide defines their effect.
 //
-//   - A confirmed ring gets ConfirmedRow.
-//   - A ring in doubt, or a ring that was not sent, is due again at once.
+//   - A confirmed ring gets ConfirmedRow. If its confirm is also its acknowledgement (Acknowledged), its alarm is rung.
+//   - A ring in doubt, or a ring that was not sent, is due again at once. A ring in doubt that counts (Counted) has failed.
+//   - A ring in doubt remembers its target, where it is repeated.
 //   - An awaited ring is in doubt too, but due again only after AwaitTimeout. With AtMostOnce its row stays as the claim wrote it.
-//   - Any other try has failed. It is tried again after a wait, up to the retry limit. The next try never lies beyond LatestRingAt. Once
-//     LatestRingAt has passed, the next try is now, and the next claim ends the alarm as expired.
-//   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt.
+//   - Any other try has failed. It is tried again after a wait, up to the retry limit. The wait is the retry policy's, or RetryAfter (at
+//     most maxRetryWait) if that is longer. The next try never lies beyond LatestRingAt. Once LatestRingAt has passed, the next try is now,
+//     and the next claim ends the alarm as expired.
+//   - After a final failure (Final) there is no next try: the alarm is dead.
+//   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt. A final failure ends it as dead.
 //   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer it.
 func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	outcome.Reason = bounded(outcome.Reason)
@@ -45,6 +48,9 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	switch {
 	case outcome.Kind == Confirmed:
 		fate.RingRow = ConfirmedRow(ring)
+		if outcome.Acknowledged {
+			fate.finish(Rung, ring.RungAt)
+		}
 	case outcome.Kind == TooLate:
 		fate.finish(Expired, now)
 		fate.LastError = expiredReason(&ring.Before)
@@ -53,9 +59,15 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 		fate.LastError = fmt.Sprintf("not acknowledged after %d rings", fate.RingNo)
 	case outcome.Kind == Unreadable:
 		fate.finish(Dead, now)
+	case outcome.Kind == Nacked && outcome.Final:
+		fate.RetryTimes++
+		fate.finish(Dead, now)
 	case ring.Delivery == AtMostOnce && outcome.mayHaveArrived():
 		fate.finish(Rung, ring.RungAt)
 		fate.InDoubt, fate.ClaimID, fate.RungAt = true, ring.ClaimID, ring.RungAt
+	case outcome.Kind == Doubtful && outcome.Counted:
+		fate.InDoubt = true
+		fate.countFailure(ring, outcome.RetryAfter, now)
 	case outcome.Kind == Doubtful:
 		fate.State, fate.InDoubt, fate.NextTryTime = Scheduled, true, now
 	case outcome.Kind == Awaited:
@@ -67,7 +79,12 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 		}
 		fate.NextTryTime = now
 	default:
-		fate.countFailure(ring, now)
+		fate.countFailure(ring, outcome.RetryAfter, now)
+	}
+	if outcome.Kind == Doubtful || outcome.Kind == Awaited {
+		fate.KeepDoubtTarget(ring.Target)
+	} else {
+		fate.KeepDoubtTarget(ring.Before.DoubtTarget)
 	}
 	return fate
 }
@@ -90,6 +107,7 @@ func LateFateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 func ConfirmedRow(ring *Ring) RingRow {
 	row := ring.Before
 	row.RingNo, row.InDoubt, row.ClaimID, row.RungAt, row.UpdateTime = ring.RingNo, false, ring.ClaimID, ring.RungAt, ring.RungAt
+	row.DoubtTarget = NoTarget
 	if ring.AckTimeout > 0 {
 		row.State, row.NextTryTime, row.FinishedAt = Ringing, ring.RungAt.Add(ring.AckTimeout), NoInstant
 		return row
@@ -103,14 +121,15 @@ func (r *RingRow) finish(state State, at Instant) {
 	r.State, r.NextTryTime, r.FinishedAt = state, NoInstant, at
 }
 
-// countFailure counts a failed try. The alarm waits for the next try, or it is dead.
-func (r *RingRow) countFailure(ring *Ring, now Instant) {
+// countFailure counts a failed try. The alarm waits for the next try, at least for retryAfter, or it is dead.
+func (r *RingRow) countFailure(ring *Ring, retryAfter time.Duration, now Instant) {
 	r.RetryTimes++
 	if ring.Retry.Exhausted(r.RetryTimes) {
 		r.finish(Dead, now)
 		return
 	}
-	r.State, r.NextTryTime = Scheduled, nextTry(now.Add(ring.retryWait(r.RetryTimes)), ring.LatestRingAt, now)
+	wait := max(ring.retryWait(r.RetryTimes), min(retryAfter, maxRetryWait))
+	r.State, r.NextTryTime = Scheduled, nextTry(now.Add(wait), ring.LatestRingAt, now)
 }
 
 // retryWait returns the wait after the given number of failed tries. Its random part depends only on alarm and number, so FateOf is a

@@ -262,3 +262,74 @@ func TestFateBoundsTheReason(t *testing.T) {
 		}
 	}
 }
+
+// A confirm that is also the acknowledgement leaves the row of a ring that needs no acknowledgement.
+func TestAcknowledgedConfirmNeedsNoFurtherAnswer(t *testing.T) {
+	r := testRing()
+	want := ConfirmedRow(r)
+	o := Outcome{Kind: Confirmed, Acknowledged: true}
+	wantFate(t, r, o, want)
+	r.AckTimeout = time.Minute
+	wantFate(t, r, o, want)
+	late := changedRow(want, func(row *RingRow) { row.UpdateTime = fateNow })
+	if got := LateFateOf(r, o, fateNow); got.RingRow != late {
+		t.Errorf("the late fate is %+v, want %+v", got.RingRow, late)
+	}
+}
+
+// A final failure ends the alarm, whatever its retry policy and its delivery mode are. An earlier doubt stays.
+func TestFinalFailureEndsTheAlarm(t *testing.T) {
+	for _, delivery := range []DeliveryMode{AtLeastOnce, AtMostOnce} {
+		for _, inDoubt := range []bool{false, true} {
+			r := testRing()
+			r.Retry.Limit, r.Delivery, r.Before.InDoubt = NoLimit, delivery, inDoubt
+			o := Outcome{Kind: Nacked, Final: true, Reason: "gone"}
+			wantFate(t, r, o, changedRow(r.Before, func(row *RingRow) {
+				row.State, row.NextTryTime, row.FinishedAt, row.UpdateTime = Dead, NoInstant, fateNow, fateNow
+				row.RetryTimes, row.LastError = 5, "gone"
+			}))
+		}
+	}
+}
+
+// A counted ring in doubt waits, is counted and is in doubt, and may end the alarm. With AtMostOnce it is as any ring in doubt.
+func TestCountedDoubtIsAFailedTryInDoubt(t *testing.T) {
+	r := testRing()
+	counted, nacked := Outcome{Kind: Doubtful, Counted: true, Reason: "silent"}, Outcome{Kind: Nacked, Reason: "silent"}
+	for _, limit := range []int{NoLimit, 5, 4, 0} {
+		r.Retry.Limit = limit
+		wantFate(t, r, counted, changedRow(FateOf(r, nacked, fateNow).RingRow, func(row *RingRow) { row.InDoubt = true }))
+	}
+	r.Delivery = AtMostOnce
+	wantFate(t, r, counted, FateOf(r, Outcome{Kind: Doubtful, Reason: "silent"}, fateNow).RingRow)
+}
+
+// The longer of the policy's wait and RetryAfter decides. RetryAfter is bounded, and the next try never lies beyond LatestRingAt.
+func TestRetryAfterMakesTheWaitLonger(t *testing.T) {
+	r := testRing()
+	policy := FateOf(r, Outcome{Kind: Nacked}, fateNow).NextTryTime.Sub(fateNow)
+	for _, c := range []struct {
+		after, latest, want time.Duration
+	}{
+		{0, 0, policy},
+		{time.Millisecond, 0, policy},
+		{policy + time.Millisecond, 0, policy + time.Millisecond},
+		{10 * time.Minute, 0, 10 * time.Minute},
+		{10 * time.Minute, time.Minute, time.Minute},
+		{1 << 62, 0, 24 * time.Hour},
+	} {
+		r.LatestRingAt = NoInstant
+		if c.latest > 0 {
+			r.LatestRingAt = fateNow.Add(c.latest)
+		}
+		for _, o := range []Outcome{{Kind: Nacked, RetryAfter: c.after}, {Kind: Returned, RetryAfter: c.after}, {Kind: Doubtful, Counted: true, RetryAfter: c.after}} {
+			if got := FateOf(r, o, fateNow).NextTryTime.Sub(fateNow); got != c.want {
+				t.Errorf("%s with RetryAfter %s waits %s, want %s", o.Kind, c.after, got, c.want)
+			}
+		}
+	}
+	r.Retry.Limit = 4
+	if got := FateOf(r, Outcome{Kind: Nacked, RetryAfter: time.Minute}, fateNow); got.State != Dead {
+		t.Errorf("RetryAfter beyond the retry limit: %+v", got)
+	}
+}

@@ -24,6 +24,8 @@ var importTable = []struct {
 	may []string
 }{
 	{"cmd/...", []string{"..."}},
+	{"client", []string{"client/internal/..."}},
+	{"client/internal/...", nil},
 	{"clock", nil},
 	{"clock/clockhttp", []string{"clock"}},
 	{"store", []string{"clock"}},
@@ -39,6 +41,9 @@ var importTable = []struct {
 	{"queries/...", nil},
 	{"deploy/...", nil},
 }
+
+// standardOnly lists packages that import no library, because applications import them.
+var standardOnly = []string{"client/..."}
 
 // homes lists libraries with the only packages that may import them.
 var homes = []struct {
@@ -81,6 +86,9 @@ func problem(pkg, imported string) string {
 	}
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
 	if !isOurs {
+		if first, _, _ := strings.Cut(imported, "/"); strings.Contains(first, ".") && fits(standardOnly, pkg) {
+			return fmt.Sprintf("imports %s, but only the standard library is allowed there", imported)
+		}
 		return ""
 	}
 	for _, line := range importTable {
@@ -131,6 +139,14 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 		{"cmd/clockd", "go.uber.org/fx", true},
 		{"cmd/clockd", module + "/ring/rabbit", true},
 		{"ring", module + "/cmd/clockd", false},
+		{"client", "net/http", true},
+		{"client", "github.com/google/uuid", false},
+		{"client", module + "/clock", false},
+		{"client", module + "/client/internal/recent", true},
+		{"client/internal/recent", module + "/client", false},
+		{"client/internal/recent", "golang.org/x/sync/semaphore", false},
+		{"clock", module + "/client", false},
+		{"cmd/clockd", module + "/client", true},
 		{"common", module + "/clock", false},
 	} {
 		if got := problem(c.pkg, c.imported); (got == "") != c.may {

@@ -20,5 +20,5 @@ const (
 	// ClaimTimeout is the default time after which a two-phase claim ends.
 	ClaimTimeout = 10 * time.Second
 	// AwaitTimeout is the time after which an awaited ring is due again, unless its node postpones that time.
-	AwaitTimeout = 10 * time.Second
+	AwaitTimeout = 5 * time.Second
 )

@@ -3,6 +3,7 @@ package clock
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OutcomeKind is the outcome of one try. The numbers are stored with attempts.
@@ -56,10 +57,21 @@ func (k OutcomeKind) String() string {
 // MarshalText writes the outcome's name.
 func (k OutcomeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Outcome is the outcome of one try, with the reason unless it is Confirmed.
+// Outcome is the outcome of one try, with the reason unless it is Confirmed. Targets whose receivers reply to each ring themselves fill in
+// the other fields.
 type Outcome struct {
 	Kind   OutcomeKind
 	Reason string
+	// Acknowledged says that the reply to a Confirmed ring is also its acknowledgement: the alarm is rung, although it has an AckTimeout.
+	Acknowledged bool
+	// Final says that the receiver of a Nacked ring wants no further try: the alarm is dead.
+	Final bool
+	// Counted says that a Doubtful ring had all the time that its target gives for a reply. The try has failed: it is counted, and the next
+	// try waits as the retry policy says.
+	Counted bool
+	// RetryAfter is the time after which the receiver of a failed ring wants the next try. A longer wait of the retry policy wins. Zero: the
+	// policy alone decides.
+	RetryAfter time.Duration
 }
 
 // mayHaveArrived reports whether the receiver may have the ring although it was not confirmed. A broker may nack a message after it

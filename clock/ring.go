@@ -22,7 +22,8 @@ type Ring struct {
 	Priority     int
 	Delivery     DeliveryMode
 	Traceparent  string
-	Before       RingRow // the row as the claim found it
+	Target       TargetKind // where this try goes; NoTarget: not known
+	Before       RingRow    // the row as the claim found it
 }
 
 // RetryTimes returns the number of failed tries before this one.

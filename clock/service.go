@@ -40,6 +40,8 @@ type Service struct {
 	store  Store
 	time   *Timebase
 	writer *Writer
+
+	settings func(application string) *Settings // see ServiceDeps
 }
 
 // ServiceDeps are the parts that the Service uses.
@@ -48,8 +50,9 @@ type ServiceDeps struct {
 	Prober   WriteProber // nil: only requests show whether writes succeed
 	Time     *Timebase
 	Listener CommitListener
-	Metrics  Metrics      // the zero value drops measurements
-	Log      *slog.Logger // nil: no log
+	Settings func(application string) *Settings // settings of an application, nil if it never had any; must not block. Nil: no application has settings
+	Metrics  Metrics                            // the zero value drops measurements
+	Log      *slog.Logger                       // nil: no log
 }
 
 // NewService returns a Service. It writes nothing until Run is called.
@@ -63,7 +66,10 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	writer := newWriter(cfg.Writer, cfg.MaxPayload, writerDeps{
 		store: deps.Store, prober: deps.Prober, time: deps.Time, listener: deps.Listener, metrics: deps.Metrics, log: deps.Log,
 	})
-	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer}, nil
+	if deps.Settings == nil {
+		deps.Settings = func(string) *Settings { return nil }
+	}
+	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, settings: deps.Settings}, nil
 }
 
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
@@ -81,6 +87,11 @@ func (s *Service) Writable() error { return s.writer.watch.failing() }
 // as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
 // must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
+	if op.Set != nil && op.Set.Omitted != 0 {
+		if settings := s.settings(op.Set.Application); settings != nil {
+			op.Set = op.Set.withDefaults(settings)
+		}
+	}
 	if err := s.validate(op); err != nil {
 		return refused(op, err)
 	}

@@ -25,6 +25,55 @@ type Set struct {
 	Delay       Delay // alternative to RingAt
 	Traceparent string
 	If          Condition
+	Omitted     SetOptions // options that the request does not name; their values are defaults
+	// Defaulted has the omitted options whose defaults come from the application's settings (Service.Submit). Decide does not compare them
+	// with an alarm that is over: it would not know whether the request or the settings have changed, and a repeated set must not ring twice.
+	Defaulted SetOptions
+}
+
+// SetOptions is a set of options of a set.
+type SetOptions uint8
+
+// The options that settings have defaults for.
+const (
+	RetryOption SetOptions = 1 << iota
+	AckTimeoutOption
+	MaxRingsOption
+)
+
+// Has reports whether the option is in the set.
+func (o SetOptions) Has(option SetOptions) bool { return o&option != 0 }
+
+// withDefaults returns a copy of s with the defaults of the application's settings. An alarm that rings at most once needs no
+// acknowledgement.
+func (s *Set) withDefaults(settings *Settings) *Set {
+	r := *s
+	r.Defaulted = s.Omitted
+	if s.Omitted.Has(RetryOption) {
+		r.Retry = settings.RetryPolicy()
+	}
+	if s.Omitted.Has(AckTimeoutOption) && s.Delivery != AtMostOnce {
+		r.AckTimeout = settings.AckTime()
+	}
+	if s.Omitted.Has(MaxRingsOption) {
+		r.MaxRings = settings.Rings()
+	}
+	return &r
+}
+
+// sameBesidesDefaults reports whether the alarm has the content of the set, apart from the options in Defaulted.
+func (s *Set) sameBesidesDefaults(row *Alarm) bool {
+	content := s.Content
+	if s.Defaulted.Has(RetryOption) {
+		content.Retry = row.Retry
+	}
+	if s.Defaulted.Has(AckTimeoutOption) {
+		content.AckTimeout = row.AckTimeout
+	}
+	if s.Defaulted.Has(MaxRingsOption) {
+		content.MaxRings = row.MaxRings
+	}
+	return row.Same(&content)
 }
 
 // Delay is a time span that begins when the request arrives, by the database's clock.
@@ -85,10 +134,10 @@ func (s *Set) validateOptions() error {
 	switch {
 	case s.ContentType == "" || len(s.ContentType) > MaxContentType || strings.ContainsFunc(s.ContentType, notPrintableASCII):
 		return invalid(CodeInvalidValue, "content_type", fmt.Sprintf("content_type must be 1 to %d printable ASCII characters", MaxContentType))
-	case s.AckTimeout != 0 && (s.AckTimeout < MinAckTimeout || s.AckTimeout > MaxAckTimeout || !wholeMillis(s.AckTimeout)):
-		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h, in whole milliseconds")
-	case s.MaxRings < 1 || s.MaxRings > MaxRingsLimit:
-		return invalid(CodeOutOfRange, "max_rings", fmt.Sprintf("max_rings must be from 1 to %d", MaxRingsLimit))
+	case s.AckTimeout != 0 && validateAckTimeout(s.AckTimeout) != nil:
+		return validateAckTimeout(s.AckTimeout)
+	case validateMaxRings(s.MaxRings) != nil:
+		return validateMaxRings(s.MaxRings)
 	case s.Delivery != AtLeastOnce && s.Delivery != AtMostOnce:
 		return invalid(CodeInvalidValue, "delivery", `delivery must be "at_least_once" or "at_most_once"`)
 	case s.Delivery == AtMostOnce && s.AckTimeout != 0:
@@ -97,6 +146,20 @@ func (s *Set) validateOptions() error {
 		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
 	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):
 		return invalid(CodeInvalidValue, "traceparent", "traceparent must be as W3C Trace Context writes it")
+	}
+	return nil
+}
+
+func validateAckTimeout(d time.Duration) error {
+	if d < MinAckTimeout || d > MaxAckTimeout || !wholeMillis(d) {
+		return invalid(CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h, in whole milliseconds")
+	}
+	return nil
+}
+
+func validateMaxRings(n int) error {
+	if n < 1 || n > MaxRingsLimit {
+		return invalid(CodeOutOfRange, "max_rings", fmt.Sprintf("max_rings must be from 1 to %d", MaxRingsLimit))
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ const (
 // application is the state of an application in quarantine.
 type application struct {
 	name              unique.Handle[string]
-	crew              *crew // crew of the application's route
+	crew              *crew // crew of the application's route; of leftovers: of the route where their tries are in doubt
+	leftover          bool  // the parked entries are leftovers (leftover.go); the application itself rings by another route
 	health            health
 	reason            string      // reason of the last failure
 	batchRows         int         // most rows in a batch: halved while the target refuses, doubled when all rings are confirmed
@@ -51,6 +52,8 @@ type application struct {
 	nextTry           time.Time   // earliest time of the next batch
 	askedAt           time.Time   // held, absent: time at which the heap was last asked for rows
 	awaitingRow       bool        // absent: the heap was asked for a row, and none has come
+	acceptedAt        time.Time   // leftovers: when their target last accepted the application, or was away
+	substitute        *crew       // leftovers: crew of the route that rings them although their tries went elsewhere; nil: their own
 	lastActive        time.Time   // time at which the application last had an alarm to ring
 }
 
@@ -117,7 +120,7 @@ func (a *application) idle(now time.Time) bool {
 
 // canShareRoundWith reports whether b may ring in the same round.
 func (a *application) canShareRoundWith(b *application) bool {
-	return a.failureKind == b.failureKind && a.failureKind != refusing
+	return a.failureKind == b.failureKind && a.failureKind != refusing && a.leftover == b.leftover && (a.substitute != nil) == (b.substitute != nil)
 }
 
 // pause returns the wait after a round with a failure.
@@ -146,7 +149,7 @@ func (a *application) take(rows int, localNow time.Time) []entry {
 
 // tally counts the outcomes of one application's rings in one round.
 type tally struct {
-	confirmed, failed int    // failed: rings that were tried and not confirmed
+	confirmed, failed int    // confirmed: also rings with a final refusal; failed: rings that were tried and not confirmed
 	undelivered       int    // failed rings that were returned or are in doubt
 	silent            int    // failed rings without a reply: in doubt or untaken
 	refused           int    // failed rings that the target refused; one message may be to blame for all of them

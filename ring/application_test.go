@@ -24,13 +24,14 @@ type absentees map[string]bool
 func (absentees) Usable() error            { return nil }
 func (a absentees) Accepts(n string) bool  { return !a[n] }
 func (absentees) Changed() <-chan struct{} { return nil }
-func (absentees) Lane() Lane               { return nil }
+func (absentees) Lane(int) Lane            { return nil }
 
 func newQuarantine(target Target) *quarantine {
 	h, cs := NewHeap(1, 10_000), &crews{all: []*crew{{Route: &Route{Target: target}, usable: true}}}
 	return &quarantine{
 		cfg: DefaultConfig(), heap: h, crews: cs, log: slog.New(slog.DiscardHandler),
 		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
+		leftovers: map[leftoverKey]*application{},
 	}
 }
 
@@ -38,7 +39,7 @@ var testApplication = unique.Make("orders")
 
 // applyRound applies a round of testApplication with the given outcomes.
 func (q *quarantine) applyRound(own bool, kinds ...clock.OutcomeKind) {
-	r := result{}
+	r := result{batch: batch{crew: q.crews.all[0]}}
 	if own {
 		r.quarantined = []*application{q.applications[testApplication]}
 	}

@@ -273,7 +273,7 @@ type nodeTarget struct {
 	node *clusterNode
 }
 
-func (t nodeTarget) Lane() ring.Lane { return nodeLane{t.modelTarget.Lane(), t.node} }
+func (t nodeTarget) Lane(maxLate int) ring.Lane { return nodeLane{t.modelTarget.Lane(maxLate), t.node} }
 
 // Changed returns nil, because all nodes would share the signal.
 func (t nodeTarget) Changed() <-chan struct{} { return nil }

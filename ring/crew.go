@@ -133,11 +133,11 @@ func (cs *crews) close() {
 // run starts the crew's workers, which end after crews.close, and watch, which ends with ctx.
 func (c *crew) run(ctx context.Context, l *Loop, workers *sync.WaitGroup) {
 	for i, k := range c.lanes {
-		k.lane = c.Target.Lane()
-		w, work := &worker{loop: l, crew: c, keeper: k}, c.work
+		w, work, maxLate := &worker{loop: l, crew: c, keeper: k}, c.work, sharedMaxLate
 		if i >= len(c.shared()) {
-			w.quarantine, work = true, c.quarantineWork
+			w.quarantine, work, maxLate = true, c.quarantineWork, quarantineMaxLate
 		}
+		k.lane = c.Target.Lane(maxLate)
 		workers.Go(func() { w.run(ctx, work) })
 	}
 	workers.Go(func() { c.watch(ctx, l.changed) })

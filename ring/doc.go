@@ -39,7 +39,7 @@
 //     Cost: Offer and pop never go through all applications. A share with more applications than room is sorted, once for each half
 //     of its capacity in rows.
 //  8. Memory is bounded by these limits: the heap's capacity; Workers batches, and QuarantineWorkers batches a route, of BatchRows and
-//     BatchBytes; for each lane four batches with late replies (package rabbit, maxLate), without their payloads; for each subscriber of
+//     BatchBytes; for each lane some batches with late replies (sharedMaxLate, quarantineMaxLate), without their payloads; for each subscriber of
 //     a stream one batch with late replies, with the payloads of the rings that the subscriber has; maxQuarantined applications (about 1
 //     KiB each); and maxParkedAll parked entries (about 10 MiB). Each application may park one entry beyond maxParkedAll. The routes
 //     divide the last two limits equally.
@@ -53,16 +53,23 @@
 //     others, and delays only its own applications. Free workers serve the routes by turns. Each route has quarantine workers of its
 //     own. All batches together use at most Connections database connections.
 //  13. A ring whose reply is late is not published again while the reply may come: its row is in doubt, and due again only after
-//     clock.AwaitTimeout, or never if it rings at most once. Its lateClaim postpones this due time as long as it waits. A lane with many late
-//     deliveries does not open. So a slow target gets some batches a worker, and then no more rings than it confirms. Late replies alone
-//     make no application suspect.
-//     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target shows that its queue is at fault
-//     (LateRings.Stuck). On a route with SeparateReplies only the rings of slow applications are late, so they are awaited in every round, and
-//     make no application suspect.
+//     clock.AwaitTimeout, or never if it rings at most once. Its lateClaim postpones this due time as long as it waits, and the heap leaves the
+//     row out (awaitedRows). So only another node rings it if it cannot be postponed. A lane with many late deliveries does not open. So a slow
+//     target gets some batches a worker, and then no more rings than it confirms. Late replies alone make no application suspect.
+//     An application is suspect if only its rings are late in a batch (result.blameLate), or if the target gives its late rings up. Its rounds
+//     in the quarantine are awaited, too. On a route with SeparateReplies only the rings of slow applications are late, and make no
+//     application suspect.
 //  14. Each route has an equal part of each share of the heap to itself. When its rows need room there, a route with more than its own
 //     part yields, and keeps its part. The yielded rows are read again after the route's next pop. So the due alarms of a target that
 //     is away or slow may fill the heap, but keep no other target's alarms out of it.
 //     Room that a route does not need is free for the others.
+//  15. The route of an application changes only at one step of the loop (Loop.Reroute): for the heap, the quarantine and new batches at
+//     once. The heap moves the application's entries to the room of the new route. The quarantine forgets the application. Batches under
+//     way end on the old route, and their outcomes no longer change the application's health.
+//  16. A try whose outcome is unknown is repeated at its own target (Route.Kind), whatever route its application has now. The row has that
+//     target, so this holds for every node. A claim leaves such rows (Claim.Elsewhere). Their entries are leftovers: parked
+//     at the route of the try, they ring in rounds of its quarantine, which claim nothing else. A target that does not accept the
+//     application for leftoverPatience loses them to the present route, because an alarm must ring. So does a target that the process has not.
 //
 // # An application's health
 //
@@ -92,8 +99,8 @@
 // failure, and each application gets its part of the rows. The kinds are replying (returned, nacked) and silent. A round of silent
 // applications lasts up to Config.ReplyTimeout. Only one such round is under way at a time, so that a worker is left for the other
 // applications. An application whose rings are all confirmed is healthy at once, while its round still waits for the others, if the lane
-// reports confirms early (Limits.OnConfirmed). A late confirm does not end the quarantine, but on a route with SeparateReplies it frees
-// a held application. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
+// reports confirms early (Limits.OnConfirmed). A late confirm does not end the quarantine, but makes a held application suspect, so that it rings
+// in batches again. On a route with SeparateReplies it makes it healthy. An application that may be to blame for its round (refused) has the round alone. This costs QuarantineWorkers
 // lanes a route, and as many database connections while rounds are under way.
 //
 // An application is forgotten when it has had no alarm to ring for 10 s, an absent one after a minute. Its next alarm rings with
@@ -108,6 +115,9 @@
 //	                          its own applications wait
 //	a route with an ability   the node lacks the ability (Loop.Lacks)           nodes that lack less take its shards
 //	cannot ring
+//	former target away        its leftovers wait; the application's other       Target.Changed; a target that does not accept the
+//	                          alarms ring by the new route                      application loses them after leftoverPatience
+//	no room for leftovers     their rows are claimed in vain once a second      the next round
 //	no route for an           logged; the application is absent                 none: the router is wrong
 //	application
 //	a lane cannot be opened,  its worker gets no batch; counted, logged once,   the worker tries again after 100 ms to 5 s;
@@ -116,7 +126,7 @@
 //	a lane ends in a claim    its rings are unsent or in doubt                  the next claim, once the lane is open
 //	no queue bound            returned: counted, backoff; then held             a probe
 //	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first confirmed ring
-//	queue without a reply     in doubt: not counted; then held                  a probe, one every 2 s
+//	queue without a reply     awaited, later in doubt: not counted; then held   a probe, one every 2 s
 //	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
 //	                                                                            at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
@@ -124,8 +134,10 @@
 //	wait                      no copy                                           after clock.AwaitTimeout
 //	no reply, and the lane    in doubt: the same ring again, not counted        the next reply
 //	does not wait
-//	a queue is at fault, its  suspect; its late rings are in doubt after some   as for a queue without a reply
-//	rings are late            seconds
+//	a queue is at fault, its  suspect; its late rings are in doubt after        as for a queue without a reply
+//	rings are late            10 s or more (package rabbit, patience)
+//	a queue confirms, but     suspect: batches in the quarantine, awaited       confirms in time
+//	always late
 //	claim fails               the batch goes back to the heap, the loop pauses  50 ms to 2 s, with jitter; batches are
 //	                                                                            halved, and grow again with quick batches
 //	target, database or       batches near their time limits are halved, down   batches grow again while they use half of

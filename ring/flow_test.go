@@ -15,6 +15,7 @@ import (
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/stream"
+	"github.com/clockd/clockd/ring/webhook"
 )
 
 // tester holds the methods that *testing.T and *rapid.T have in common.
@@ -29,8 +30,9 @@ type node struct {
 	t            tester
 	db           *modelDB
 	target       *modelTarget
-	second       *modelTarget   // target of the second route; nil: all applications ring by the only route
-	streams      *stream.Target // target of nodeConfig.subscribers
+	second       *modelTarget    // target of the second route; nil: all applications ring by the only route
+	streams      *stream.Target  // target of nodeConfig.subscribers
+	hooks        *webhook.Target // target of nodeConfig.webhooks
 	owner        *modelOwner
 	clock        modelClock
 	heap         *ring.Heap
@@ -39,6 +41,9 @@ type node struct {
 	stop         func() // stops the node and waits for it
 	losesWakeUps bool   // write sends no wake-ups
 	origin       clock.Instant
+	allRoutes    []*ring.Route // as given to the loop
+	router       ring.Router
+	cfg          nodeConfig
 }
 
 type nodeConfig struct {
@@ -48,10 +53,13 @@ type nodeConfig struct {
 	shards        []int
 	twoPhase      bool                          // claims of the first route are two-phase
 	subscribers   bool                          // the only route leads to node.streams
-	second        func(application string) bool // reports whether the application rings by the second, two-phase route; nil: one route
+	webhooks      func() *webhook.Target        // makes the target of the only route; nil: another target
+	second        func(application string) bool // reports whether the application rings by the second route, two-phase unless secondHolds; nil: one route
 	secondAbility string                        // ability of the second route
+	secondHolds   bool                          // claims of the second route are held
 	hasNoRoute    func(application string) bool // reports whether the router returns nil for the application; nil: for none
 	targetDown    bool                          // the target is not usable at the start
+	keepsRoutes   bool                          // build does not replace the routes and the second target
 	startLater    bool                          // newNode does not start the node
 }
 
@@ -92,7 +100,10 @@ func (n *node) build(cfg nodeConfig) {
 		n.t.Fatalf("preload: %v", err)
 	}
 	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg}
-	deps.Routes, deps.Router = n.routes(cfg)
+	if !cfg.keepsRoutes || n.allRoutes == nil {
+		n.allRoutes, n.router = n.routes(cfg)
+	}
+	n.cfg, deps.Routes, deps.Router = cfg, n.allRoutes, n.router
 	n.loop, err = ring.New(cfg.ring, deps)
 	if err != nil {
 		n.t.Fatalf("ring: %v", err)

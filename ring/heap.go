@@ -30,6 +30,7 @@ type Heap struct {
 	heads      []headTime              // scratch of Offer
 	inFlight   map[int64]inFlightEntry // ids that were popped and not yet completed or dropped
 	restricted map[string]*allowance   // applications whose rows are left out, and the exceptions
+	awaited    awaitedRows             // rows of awaited rings, which are left out
 }
 
 // entry is one alarm in memory.
@@ -101,7 +102,7 @@ func (a *allowance) admits(due clock.Instant) bool {
 func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
-		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{}, orders: newOrders(1, nil),
+		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{}, awaited: awaitedRows{}, orders: newOrders(1, nil),
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.orders, max(1, capacity/shares))
@@ -128,6 +129,9 @@ func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 }
 
 func (h *Heap) offer(s *share, e entry) {
+	if h.awaited.skip(e) {
+		return
+	}
 	if known := s.entry(e.id); known != nil {
 		// an entry waits for at most a second after a claim (Config.Probe); a longer wait means that the clock was set back
 		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.now.Add(time.Second)) {

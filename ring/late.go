@@ -11,6 +11,11 @@ import (
 )
 
 const (
+	// sharedMaxLate is the most late deliveries of a worker for healthy applications.
+	sharedMaxLate = 4
+	// quarantineMaxLate is the same for a worker of the quarantine. One silent round is under way at a time, and lasts up to
+	// Config.ReplyTimeout. So silent queues that are awaited for a minute leave places for the rounds of other applications.
+	quarantineMaxLate = 48
 	// awaitPoll is the time between two polls of the late replies of a claim.
 	awaitPoll = 200 * time.Millisecond
 	// lateLimit is the longest wait for a late reply.
@@ -28,8 +33,8 @@ const (
 )
 
 // lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
-// known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come. If the
-// process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
+// known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come, unless
+// another node owns its shard and the time cannot be postponed. If the process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
 // reply to these rings, after lateLimit, and shortly before the end of a process that was told to stop: the rings are then in doubt, and due
 // at once.
 type lateClaim struct {
@@ -42,7 +47,7 @@ type lateClaim struct {
 	written   clock.Instant // database time of the last settlement
 	dueAgain  time.Time     // local time at which the rows of these rings are due again
 	waitUntil time.Time     // local time at which the wait ends
-	separate  bool          // the route has SeparateReplies
+	crew      *crew         // crew that delivered the rings
 	stopping  bool
 	toRepeat  *lateSettlement // a settlement that failed and is repeated; nil: none
 }
@@ -60,7 +65,7 @@ type lateSettlement struct {
 // lateTallies are the tallies of late outcomes.
 type lateTallies struct {
 	byApplication map[unique.Handle[string]]*tally
-	separate      bool // they are of a route with SeparateReplies
+	crew          *crew
 }
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
@@ -68,11 +73,12 @@ type lateTallies struct {
 func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	if r.err != nil {
 		late.End()
+		w.loop.offerAwaited(d.Rings)
 		return
 	}
 	l := &lateClaim{
 		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settleBegan.Add(clock.AwaitTimeout),
-		waitUntil: d.settleBegan.Add(lateLimit), written: d.settledNow, separate: w.crew.SeparateReplies,
+		waitUntil: d.settleBegan.Add(lateLimit), written: d.settledNow, crew: w.crew,
 	}
 	for i := range d.Rings {
 		l.indexes = append(l.indexes, i)
@@ -81,6 +87,13 @@ func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	l.keepAwaited()
 	w.loop.metrics.awaited.Add(float64(len(l.rings)))
 	w.loop.lateClaims.Go(l.run)
+}
+
+// offerAwaited lets the rows of rings that are no longer awaited ring again, if they were read meanwhile.
+func (l *Loop) offerAwaited(rings []clock.Ring) {
+	if skipped := l.heap.endAwait(rings); len(skipped) > 0 {
+		l.feeder.Offer(skipped)
+	}
 }
 
 // EndBy says when the process ends. Call it before the context of Run ends. Run then waits for late replies as long as that time allows.
@@ -134,15 +147,15 @@ func (l *lateClaim) step() {
 		return
 	}
 	l.loop.metrics.databaseErrors.Inc()
-	if l.stopping || time.Now().After(l.dueAgain) { // the rows are due again by themselves
+	if l.stopping { // the rows are due again by themselves
 		l.loop.log.Warn("could not write late outcomes of rings", "count", len(l.rings), "err", err)
 		l.forget()
 	}
 }
 
 // acquireWrite waits until the claim may write: all late claims share one database connection. The caller then calls releaseWrite. acquireWrite
-// gives up when the process is told to stop; then a later step tries again. It also gives up when the rings are due again, or when the time
-// for the stop is over: then the claim has no time left.
+// gives up when the process is told to stop; then a later step tries again. It also gives up when the time for the stop is over: then the
+// claim has no time left.
 func (l *lateClaim) acquireWrite() (acquired, noTimeLeft bool) {
 	stop := l.loop.stopping
 	if l.stopping {
@@ -153,10 +166,9 @@ func (l *lateClaim) acquireWrite() (acquired, noTimeLeft bool) {
 		return true, false
 	case <-stop:
 		return false, false
-	case <-time.After(max(time.Millisecond, time.Until(l.dueAgain))):
 	case <-l.loop.lateContext.Done():
+		return false, true
 	}
-	return false, true
 }
 
 func (l *lateClaim) releaseWrite() { <-l.loop.lateWrites }
@@ -164,13 +176,14 @@ func (l *lateClaim) releaseWrite() { <-l.loop.lateWrites }
 // forget ends the claim without a settlement. The rows are due again by themselves.
 func (l *lateClaim) forget() {
 	l.loop.metrics.awaited.Sub(float64(len(l.rings)))
+	l.loop.offerAwaited(l.rings)
 	l.rings = nil
 }
 
 func isFinal(o clock.Outcome) bool { return o.Kind != clock.Awaited }
 
 // dueSoon reports whether the rings are soon due again.
-func (l *lateClaim) dueSoon() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout*2/3 }
+func (l *lateClaim) dueSoon() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout/2 }
 
 // outcomes returns what is known now of each ring that had no final outcome at the last settlement.
 func (l *lateClaim) outcomes() []clock.Outcome {
@@ -192,6 +205,7 @@ func (l *lateClaim) settle() error {
 		}
 		s = l.decide(max(now, l.written+1))
 	}
+	l.loop.heap.await(l.rings, s.fates)
 	ctx, cancel := context.WithTimeout(l.loop.lateContext, lateSettleLimit)
 	defer cancel()
 	if err := l.settler.Settle(ctx, s.now, s.fates); err != nil {
@@ -224,7 +238,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
 	l.loop.metrics.lateReplied(s.outcomes)
 	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
-	l.report(lateTallies{byApplication: s.tallies, separate: l.separate})
+	l.report(lateTallies{byApplication: s.tallies, crew: l.crew})
 	before := len(l.rings)
 	l.fates, l.written = s.fates, s.now
 	l.keepAwaited()
@@ -244,13 +258,16 @@ func (l *lateClaim) report(t lateTallies) {
 
 // keepAwaited forgets the rings that have a final outcome.
 func (l *lateClaim) keepAwaited() {
-	var rings []clock.Ring
+	var rings, final []clock.Ring
 	var fates []clock.Fate
 	var indexes []int
 	for i := range l.fates {
 		if !isFinal(l.fates[i].Outcome) {
 			rings, fates, indexes = append(rings, l.rings[i]), append(fates, l.fates[i]), append(indexes, l.indexes[i])
+		} else {
+			final = append(final, l.rings[i])
 		}
 	}
+	l.loop.heap.endAwait(final) // their rows have changed
 	l.rings, l.fates, l.indexes = rings, fates, indexes
 }

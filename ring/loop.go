@@ -72,6 +72,7 @@ type Loop struct {
 	earlyConfirms chan earlyConfirm // applications whose rings are all confirmed before their round ends
 	changed       chan struct{}     // capacity 1: a target has changed
 	lateTallies   chan lateTallies  // tallies of late outcomes; unbuffered
+	rerouted      chan struct{}     // capacity 1: pendingReroute has a router
 	stopping      <-chan struct{}   // closed when Run must end; set by Run
 	lateClaims    sync.WaitGroup    // a goroutine for each claim with late rings
 	lateWrites    chan struct{}     // capacity lateConnections: the late claims that write now
@@ -81,6 +82,9 @@ type Loop struct {
 	pauseUntil time.Time // no batch is handed out before; set after a failure of the database
 	failures   int       // consecutive batches that failed in the database
 	quarantine quarantine
+
+	rerouteMu      sync.Mutex
+	pendingReroute rerouting // zero: none
 
 	claimFailure atomic.Pointer[claimFailure] // nil: the last batch did not fail in the database
 	endBy        atomic.Pointer[time.Time]    // when the process ends; nil: unknown
@@ -100,12 +104,13 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
-		lateWrites: make(chan struct{}, lateConnections),
+		lateWrites: make(chan struct{}, lateConnections), rerouted: make(chan struct{}, 1),
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
+		leftovers: map[leftoverKey]*application{},
 	}
-	l.heap.splitByRoute(len(deps.Routes), func(application string) int { return l.crews.of(application).index })
+	l.heap.splitByRoute(len(deps.Routes), l.crews.routeIndex(deps.Router))
 	return l, nil
 }
 
@@ -131,6 +136,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		c.run(ctx, l, &workers)
 	}
 	workers.Go(func() { l.expire(ctx) })
+	l.applyReroute() // before the first entry is popped
 	timer := l.timer()
 	defer timer.Stop()
 	for {
@@ -140,9 +146,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		case r := <-l.results:
 			l.complete(r)
 		case c := <-l.earlyConfirms:
-			l.quarantine.applyTally(c.application, tally{confirmed: c.rings}, time.Now(), true)
+			l.quarantine.applyEarly(c, time.Now())
 		case t := <-l.lateTallies:
 			l.quarantine.applyLate(t)
+		case <-l.rerouted:
+			l.applyReroute()
 		case e := <-l.events:
 			l.laneChanged(e)
 		case <-l.heap.Wake():
@@ -230,7 +238,7 @@ func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
 // wait returns the time for which the loop may sleep.
 func (l *Loop) wait() time.Duration {
 	wait := maxSleep
-	if len(l.quarantine.applications) > 0 {
+	if len(l.quarantine.applications)+len(l.quarantine.leftovers) > 0 {
 		wait = min(wait, l.quarantine.reviewInterval())
 	}
 	for _, c := range l.crews.all {
@@ -322,6 +330,7 @@ func (l *Loop) completeRound(r result) {
 	r.crew.pace.note(r.load, r.decreases)
 	l.showPace(r.crew)
 	l.feeder.Offer(l.heap.expectReoffer(r.reoffered)) // before complete: a set that was committed after the claim is newer
+	l.leaveElsewhere(&r)
 	l.heap.complete(r.putBack, true)
 	l.heap.complete(r.entries, false)
 	l.quarantine.applyResult(r)

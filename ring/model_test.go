@@ -252,7 +252,7 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 		}
 	}
 	j := req.Judge(candidates, db.clock.now())
-	c := &store.Claim{Ended: j.EndedAlarms(), Deferred: j.Deferred, AtMostOnce: j.AtMostOnce}
+	c := &store.Claim{Ended: j.EndedAlarms(), Deferred: j.Deferred, AtMostOnce: j.AtMostOnce, Elsewhere: j.Elsewhere}
 	for i := range j.Ended {
 		db.end(j.Ended[i].ID, j.Ended[i].Fate)
 	}
@@ -498,7 +498,7 @@ func (t *modelTarget) Accepts(application string) bool {
 
 func (t *modelTarget) Changed() <-chan struct{} { return t.changed }
 
-func (t *modelTarget) Lane() ring.Lane {
+func (t *modelTarget) Lane(int) ring.Lane {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lanes++
@@ -597,7 +597,7 @@ func (l *modelLane) Close() error {
 	return nil
 }
 
-// deliverLate publishes the rings, waits until the reply limit, and hands the rings to limits.Await.
+// deliverLate publishes the rings, waits until the reply limit, and hands the rings to limits.Await. Without it they are in doubt.
 func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
 	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late), final: make([]clock.Outcome, len(rings))}
@@ -619,7 +619,13 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 	l.target.mu.Lock()
 	defer l.target.mu.Unlock()
 	l.target.breakLane(l)
-	limits.Await(late)
+	if limits.Await == nil {
+		l.target.mu.Unlock()
+		late.End()
+		l.target.mu.Lock()
+	} else {
+		limits.Await(late)
+	}
 	outcomes := make([]clock.Outcome, len(rings))
 	for i := range outcomes {
 		outcomes[i].Kind = cmp.Or(late.final[i].Kind, clock.Awaited)
@@ -682,7 +688,7 @@ func (l *modelLate) End() {
 
 func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
-	if limits.Await != nil && l.target.isLate(rings) {
+	if l.target.isLate(rings) {
 		l.target.mu.Unlock()
 		return l.deliverLate(rings, limits)
 	}

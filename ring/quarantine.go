@@ -42,6 +42,7 @@ type quarantine struct {
 	metrics *metrics
 
 	applications map[unique.Handle[string]]*application // applications in quarantine
+	leftovers    map[leftoverKey]*application           // entries of tries in doubt at former routes; see leftover.go
 	counts       [absent + 1]int                        // number of applications in quarantine, by health
 	ready        []*application                         // applications that can have a batch, as of the last review; least recently served first
 	rounds       uint64                                 // rounds handed out so far
@@ -70,7 +71,7 @@ type Quarantined struct {
 // accepts it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
 // applications that can park entries again. It collects the applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
-	if len(q.applications) == 0 || localNow.Sub(q.reviewed) < q.reviewInterval() {
+	if len(q.applications)+len(q.leftovers) == 0 || localNow.Sub(q.reviewed) < q.reviewInterval() {
 		return
 	}
 	q.reviewed = localNow
@@ -90,17 +91,16 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 			q.forget(a)
 		default:
 			q.refill(a, now, localNow)
-			if a.ready(localNow) {
-				q.ready = append(q.ready, a)
-			}
+			q.addIfReady(a, localNow)
 		}
 	}
+	q.reviewLeftovers(localNow)
 	slices.SortFunc(q.ready, func(a, b *application) int { return cmp.Compare(a.lastRound, b.lastRound) })
 }
 
 // reviewInterval returns the time between two reviews. It grows with the number of applications.
 func (q *quarantine) reviewInterval() time.Duration {
-	return reviewPause * time.Duration(1+len(q.applications)/1000)
+	return reviewPause * time.Duration(1+(len(q.applications)+len(q.leftovers))/1000)
 }
 
 // refill lets rows of an application come in when few of its entries are parked. For an absent application it asks for one row
@@ -128,8 +128,8 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	rest := q.ready[:0]
 	for _, a := range q.ready {
 		switch {
-		case q.applications[a.name] != a || !a.ready(localNow):
-		case a.crew != c, len(b.quarantined) == maxRows, !allowSilent && a.failureKind == silent,
+		case !q.knows(a) || !a.ready(localNow):
+		case a.ringsBy() != c, len(b.quarantined) == maxRows, !allowSilent && a.failureKind == silent,
 			len(b.quarantined) > 0 && !b.quarantined[0].canShareRoundWith(a):
 			rest = append(rest, a)
 		default:
@@ -144,10 +144,12 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	b.crew, b.decreases = c, c.pace.decreases
 	for _, a := range b.quarantined {
 		a.lastRound = q.rounds
-		b.entries = append(b.entries, a.take(max(1, maxRows/len(b.quarantined)), localNow)...)
+		taken := a.take(max(1, maxRows/len(b.quarantined)), localNow)
+		a.crew.parked -= len(taken)
+		b.entries = append(b.entries, taken...)
 	}
-	c.parked -= len(b.entries)
 	b.silent = b.quarantined[0].failureKind == silent
+	b.leftovers, b.anyTarget = b.quarantined[0].leftover, b.quarantined[0].substitute != nil
 	return b, true
 }
 
@@ -225,26 +227,52 @@ func (q *quarantine) changeHealth(a *application, h health) {
 // applyResult updates the health of the applications that r has tallies of.
 func (q *quarantine) applyResult(r result) {
 	localNow := time.Now()
+	if r.leftovers {
+		q.noteLeftovers(r, localNow)
+		return
+	}
 	for name, f := range r.tallies {
+		if q.hasMoved(name, r.crew) {
+			continue
+		}
 		q.applyTally(name, *f, localNow, r.quarantined != nil)
 	}
 }
 
-// applyLate updates the health of the applications of late outcomes. On a route with SeparateReplies a late confirm frees a held application, and
-// ends the pause of a suspect one. The latter stays in quarantine, so that a backlog for its slow receiver does not take the shared workers.
+// applyLate updates the health of the applications of late outcomes. A late confirm ends the pause of a suspect application. It stays in
+// quarantine, so that a backlog for its slow queue or receiver does not take the shared workers. A late confirm makes a held application
+// suspect. On a route with SeparateReplies it makes it healthy, because there a slow receiver delays no other application's rings.
 func (q *quarantine) applyLate(t lateTallies) {
 	localNow := time.Now()
 	for name, f := range t.byApplication {
+		if q.hasMoved(name, t.crew) {
+			continue
+		}
 		a := q.applications[name]
-		if a == nil || !t.separate || f.failed > 0 || f.confirmed == 0 {
+		if a == nil || f.failed > 0 || f.confirmed == 0 {
 			q.applyTally(name, *f, localNow, false)
 			continue
 		}
 		a.lastActive, a.nextTry, a.undeliveredRounds, a.unconfirmedRounds = localNow, localNow, 0, 0
-		if a.health == held {
+		switch {
+		case a.health == held && t.crew.SeparateReplies:
 			q.readmit(a)
+		case a.health == held:
+			q.changeHealth(a, suspect)
 		}
 	}
+}
+
+// applyEarly takes an earlyConfirm.
+func (q *quarantine) applyEarly(c earlyConfirm, localNow time.Time) {
+	if !c.leftover && !q.hasMoved(c.application, c.crew) {
+		q.applyTally(c.application, tally{confirmed: c.rings}, localNow, true)
+	}
+}
+
+// hasMoved reports whether the application rings by another route than the crew's. Then outcomes at the crew's target say nothing about it.
+func (q *quarantine) hasMoved(name unique.Handle[string], c *crew) bool {
+	return q.crews.of(name.Value()) != c
 }
 
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.

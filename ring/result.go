@@ -13,6 +13,8 @@ type batch struct {
 	entries     []entry
 	quarantined []*application // applications of a round of the quarantine; nil: a batch of healthy applications
 	silent      bool           // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout
+	leftovers   bool           // a round of leftovers: only tries in doubt at the crew's target are claimed
+	anyTarget   bool           // leftovers whose target does not accept their application: tries in doubt at any target are claimed
 	decreases   int            // pace.decreases when the batch was handed out
 }
 
@@ -22,6 +24,7 @@ type result struct {
 	tallies        map[unique.Handle[string]]*tally // tallies by application; nil if a shared batch is wholly confirmed
 	reoffered      []store.Due                      // rows that ring again, as settled
 	putBack        []entry                          // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
+	elsewhere      []store.Elsewhere                // rows that the claim left to another target
 	err            error                            // error of the database: the batch was not claimed, or not settled
 	settleFailed   bool                             // err came after the claim, so the state of the rows may be unknown
 	load           float64                          // largest part of a time limit that the batch used; see pace
@@ -58,6 +61,10 @@ func allConfirmed(outcomes []clock.Outcome) bool {
 }
 
 func (t *tally) add(o clock.Outcome) {
+	if o.Final { // the alarm is over, and the reply shows that the receiver works
+		t.confirmed++
+		return
+	}
 	switch o.Kind {
 	case clock.Confirmed:
 		t.confirmed++
@@ -82,10 +89,23 @@ func (t *tally) add(o clock.Outcome) {
 	t.reason = o.Reason
 }
 
-// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, but all rings of at
-// least half of the applications in the batch were. In a round of the quarantine, every other reply counts like a confirm. Then the
-// application's queue is slow, not the target.
+// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, and if its queue is slow,
+// not the target: others have replies, or the application was silent before.
 func (r *result) blameLate() {
+	if !r.silent && !r.othersReplied() {
+		return
+	}
+	for _, t := range r.tallies {
+		if t.awaited > 0 && t.confirmed == 0 {
+			t.failed, t.silent, t.undelivered = t.failed+t.awaited, t.silent+t.awaited, t.undelivered+t.awaited
+			t.reason = "no reply in time, while the rings of other applications were confirmed"
+		}
+	}
+}
+
+// othersReplied reports whether all rings of at least half of the applications in the batch were confirmed. In a round of the quarantine,
+// every other reply counts like a confirm.
+func (r *result) othersReplied() bool {
 	whole := len(r.confirmedEarly) // these have no tally
 	for _, t := range r.tallies {
 		failed := t.failed
@@ -96,15 +116,7 @@ func (r *result) blameLate() {
 			whole++
 		}
 	}
-	if whole == 0 || 2*whole < len(r.tallies)+len(r.confirmedEarly) {
-		return
-	}
-	for _, t := range r.tallies {
-		if t.awaited > 0 && t.confirmed == 0 {
-			t.failed, t.silent, t.undelivered = t.failed+t.awaited, t.silent+t.awaited, t.undelivered+t.awaited
-			t.reason = "no reply in time, while the rings of other applications were confirmed"
-		}
-	}
+	return whole > 0 && 2*whole >= len(r.tallies)+len(r.confirmedEarly)
 }
 
 // unsent returns the number of rings that never left this process.
@@ -201,6 +213,9 @@ func toClaimAgain(entries []entry, claim *store.Claim, now clock.Instant) []entr
 	}
 	for _, id := range claim.AtMostOnce {
 		claimAgain[id] = false // these get a claim of their own
+	}
+	for _, e := range claim.Elsewhere {
+		claimAgain[e.ID] = false // leaveElsewhere decides about these
 	}
 	for _, id := range claim.Deferred {
 		claimAgain[id] = true

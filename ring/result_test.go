@@ -49,16 +49,19 @@ func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []tally
 		early  map[unique.Handle[string]]bool
+		silent bool
 		blamed bool
 	}{
-		"alone":                           {nil, nil, false},
-		"beside a nacked application":     {[]tally{nacked}, nil, true},
-		"beside a silent application":     {[]tally{doubtful}, nil, false},
-		"beside one confirmed early":      {nil, early, true},
-		"most are late, one is confirmed": {[]tally{late, late, late}, early, false},
+		"alone":                           {nil, nil, false, false},
+		"alone in a silent round":         {nil, nil, true, true},
+		"all are late in a silent round":  {[]tally{late}, nil, true, true},
+		"beside a nacked application":     {[]tally{nacked}, nil, false, true},
+		"beside a silent application":     {[]tally{doubtful}, nil, false, false},
+		"beside one confirmed early":      {nil, early, false, true},
+		"most are late, one is confirmed": {[]tally{late, late, late}, early, false, false},
 	} {
 		own := late
-		r := result{batch: batch{quarantined: []*application{{}}}, tallies: map[unique.Handle[string]]*tally{unique.Make("own"): &own}, confirmedEarly: c.early}
+		r := result{batch: batch{quarantined: []*application{{}}, silent: c.silent}, tallies: map[unique.Handle[string]]*tally{unique.Make("own"): &own}, confirmedEarly: c.early}
 		for i := range c.others {
 			r.tallies[unique.Make(string(rune('a'+i)))] = &c.others[i]
 		}

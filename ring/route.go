@@ -3,12 +3,16 @@ package ring
 import (
 	"errors"
 	"fmt"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // Route is the way of rings to one target.
 type Route struct {
 	Name   string // name in logs and checks; unique in a process
 	Target Target // no other route has it; comparable
+	// Kind is the kind of the target. A try in doubt is repeated at the route of its kind. No other route has it, unless it is clock.NoTarget.
+	Kind clock.TargetKind
 	// HoldsClaims reports whether claims may hold their transaction during a delivery. Claims of the route are two-phase if it is
 	// false, or if the database does not hold claims.
 	HoldsClaims bool
@@ -20,7 +24,8 @@ type Route struct {
 	Ability string
 }
 
-// Router returns the route of an application, one of Deps.Routes. The route of an application never changes. For nil or any other
+// Router returns the route of an application, one of Deps.Routes. The result for an
+// application never changes; Loop.Reroute replaces the router. For nil or any other
 // route the loop logs an error, and does not ring the application: its alarms wait in the database, uncounted. A Router must not block.
 // Any goroutine may call it.
 type Router func(application string) *Route
@@ -58,6 +63,8 @@ func validatePair(a, b *Route) error {
 	switch {
 	case a.Target != nil && a.Target == b.Target:
 		return fmt.Errorf("ring routes %q and %q have the same target", a.Name, b.Name)
+	case a.Kind != clock.NoTarget && a.Kind == b.Kind:
+		return fmt.Errorf("ring routes %q and %q have the same kind of target %q", a.Name, b.Name, a.Kind)
 	case a.Ability != "" && a.Ability == b.Ability:
 		return fmt.Errorf("ring routes %q and %q have the same ability %q", a.Name, b.Name, a.Ability)
 	}

@@ -19,8 +19,9 @@ type Target interface {
 	// for an application. Then waiting alarms can ring at once. The opposite changes need no signal: the loop calls both methods before
 	// it hands out a batch, and rings that come too late for that are Unsent.
 	Changed() <-chan struct{}
-	// Lane returns a new lane for one worker. Lanes are independent of each other.
-	Lane() Lane
+	// Lane returns a new lane for one worker. Lanes are independent of each other. The lane awaits the late replies of at most maxLate
+	// deliveries at a time. A target that bounds them in another way may ignore maxLate.
+	Lane(maxLate int) Lane
 }
 
 // ErrLaneFull is the reason why a lane does not open while as many of its deliveries have late replies as it may await.
@@ -70,10 +71,10 @@ type Limits struct {
 // until End is called.
 type LateRings interface {
 	// Outcomes returns the outcomes of all rings of the delivery, in order, as far as they are known now. The others are Awaited. The first
-	// outcome of a ring that is not Awaited is final.
+	// outcome of a ring that is not Awaited is final. A ring becomes Doubtful when the target shows that its queue alone is at fault.
 	Outcomes() []clock.Outcome
-	// Stuck reports whether the target shows that a queue of these rings is at fault, so that no reply is to be expected. The caller then
-	// ends the wait for the whole delivery.
+	// Stuck reports whether the target shows that it works, but replies to none of these rings. The caller then ends the wait for the whole
+	// delivery.
 	Stuck() bool
 	// End ends the wait. Afterwards Outcomes has no Awaited ring: rings without a reply are Doubtful.
 	End()

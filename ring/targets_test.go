@@ -21,7 +21,11 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 	if cfg.subscribers {
 		return []*ring.Route{{Name: "stream", Target: n.streams, HoldsClaims: !cfg.twoPhase, SeparateReplies: true}}, nil
 	}
-	first := &ring.Route{Name: "first", Target: n.target, HoldsClaims: !cfg.twoPhase, Ability: "first"}
+	if cfg.webhooks != nil {
+		n.hooks = cfg.webhooks()
+		return []*ring.Route{{Name: "webhook", Target: n.hooks, SeparateReplies: true}}, nil
+	}
+	first := &ring.Route{Name: "first", Target: n.target, Kind: clock.TargetAMQP, HoldsClaims: !cfg.twoPhase, Ability: "first"}
 	if cfg.second == nil {
 		if cfg.hasNoRoute == nil {
 			return []*ring.Route{first}, nil
@@ -34,7 +38,7 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 		}
 	}
 	n.second = newModelTarget(n.clock)
-	second := &ring.Route{Name: "second", Target: n.second, Ability: cfg.secondAbility}
+	second := &ring.Route{Name: "second", Target: n.second, Kind: clock.TargetStream, HoldsClaims: cfg.secondHolds, Ability: cfg.secondAbility}
 	return []*ring.Route{first, second}, func(application string) *ring.Route {
 		switch {
 		case cfg.hasNoRoute != nil && cfg.hasNoRoute(application):

@@ -104,7 +104,7 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 		r.putBack = append(r.putBack, unclaimed...)
 		return r
 	}
-	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent, decreases: b.decreases}
+	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent, leftovers: b.leftovers, anyTarget: b.anyTarget, decreases: b.decreases}
 	atMostOnceBatch.entries, r.entries = split(b.entries, atMostOnceIDs)
 	rung, _ := w.round(ctx, atMostOnceBatch, true)
 	r.atMostOnce = &rung
@@ -121,7 +121,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		r.err = err
 		return r, nil
 	}
-	claim, err := w.claim(ctx, b.entries, atMostOnce, now, began)
+	claim, err := w.claim(ctx, b, atMostOnce, now, began)
 	if err != nil {
 		if claim != nil {
 			w.loop.report(claim.Ended)
@@ -131,7 +131,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	}
 	w.loop.metrics.claimed(time.Since(began), claim)
 	r.load = loadOf(time.Since(began), w.loop.cfg.WriteTimeout)
-	r.putBack = toClaimAgain(b.entries, claim, now)
+	r.putBack, r.elsewhere = toClaimAgain(b.entries, claim, now), claim.Elsewhere
 	w.loop.report(claim.Ended)
 	if len(claim.Rings) == 0 {
 		return r, claim.AtMostOnce
@@ -141,9 +141,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		Suspended: suspendedSince, Shared: r.quarantined == nil,
 	}
 	var late LateRings
-	if !r.silent || w.crew.SeparateReplies { // in a silent round of other routes nothing is awaited: the rings are tried again
-		limits.Await = func(rings LateRings) { late = rings }
-	}
+	limits.Await = func(rings LateRings) { late = rings }
 	d := &deliveredClaim{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
 	if r.quarantined == nil {
 		r.load = max(r.load, replyLoad(time.Since(began), w.loop.cfg.ReplyTimeout, d.outcomes))
@@ -159,7 +157,9 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 // application need not wait for the applications of the round that have no reply yet.
 type earlyConfirm struct {
 	application unique.Handle[string]
-	rings       int // number of the application's rings in the round
+	crew        *crew
+	leftover    bool // it was a round of leftovers
+	rings       int  // number of the application's rings in the round
 }
 
 // reportEarly returns a function for Limits.OnConfirmed, which sends the loop an earlyConfirm per application. It returns nil for a
@@ -179,7 +179,7 @@ func (w *worker) reportEarly(r *result, rings []clock.Ring) func(ring int) {
 		if left[name]--; left[name] > 0 {
 			return
 		}
-		c := earlyConfirm{application: unique.Make(name), rings: all[name]}
+		c := earlyConfirm{application: unique.Make(name), crew: r.crew, leftover: r.leftovers, rings: all[name]}
 		select {
 		case w.loop.earlyConfirms <- c:
 			r.confirmedEarly[c.application] = true
@@ -198,13 +198,14 @@ func (w *worker) deliver(ctx context.Context, rings []clock.Ring, limits Limits)
 	return outcomes
 }
 
-func (w *worker) claim(ctx context.Context, entries []entry, atMostOnce bool, now clock.Instant, began time.Time) (*store.Claim, error) {
+func (w *worker) claim(ctx context.Context, b batch, atMostOnce bool, now clock.Instant, began time.Time) (*store.Claim, error) {
 	request := store.ClaimRequest{
-		IDs: make([]int64, len(entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes, AtMostOnce: atMostOnce, ServerClock: true,
+		IDs: make([]int64, len(b.entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes, AtMostOnce: atMostOnce, ServerClock: true,
 	}
-	for i := range entries {
-		request.IDs[i] = entries[i].id
+	for i := range b.entries {
+		request.IDs[i] = b.entries[i].id
 	}
+	w.claimTargets(&b, &request)
 	if w.crew.twoPhase {
 		request.Timeout = w.loop.cfg.ClaimTimeout
 	}
@@ -245,6 +246,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 	} else {
 		now = max(now, d.Rings[0].RungAt+1) // a later update_time tells a settled row from a row as the claim wrote it
 		d.fates, d.settledNow = r.decideFates(d.Rings, d.outcomes, now, clock.FateOf), now
+		w.loop.heap.await(d.Rings, d.fates)
 		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, d.fates) })
 	}
 	r.settleFailed = r.err != nil

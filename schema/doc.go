@@ -12,4 +12,7 @@
 //     statements.
 //  4. TiDB runs the migrations of MySQL. An ALTER TABLE names each column and each key once, and the condition of a join has no subquery.
 //     A test in tools/tidb checks both.
+//  5. A distributed database runs the migrations of postgresql and citus together, in the order of their versions. So no version is in both
+//     directories. After version 7 of citus, a migration of postgresql changes distributed tables there: a unique key must contain shard, and
+//     a view that joins alarm with ring_attempt must join by shard too, in a file of citus. A new table is one of the coordinator.
 package schema

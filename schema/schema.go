@@ -10,4 +10,7 @@ var (
 	PostgreSQL embed.FS
 	//go:embed sqlite/*.sql
 	SQLite embed.FS
+	// Citus has the migrations that only a distributed database needs. Their versions are not used in PostgreSQL.
+	//go:embed citus/*.sql
+	Citus embed.FS
 )

@@ -32,6 +32,7 @@ type Judgment struct {
 	Taken      []Candidate // rows to ring
 	Ended      []Ending    // rows that end without another ring
 	Deferred   []int64     // ids that the claim leaves because of MaxBytes
+	Elsewhere  []Elsewhere // rows that the claim leaves to another target
 	PassedOver int         // rows that neither ring nor end now; a claim on an engine that holds claims gives up their locks
 	AtMostOnce []int64     // ids with clock.AtMostOnce, when ClaimRequest.AtMostOnce is false
 
@@ -88,6 +89,10 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 			}
 			continue
 		}
+		if target, leaves := r.leavesTo(&c); leaves {
+			j.Elsewhere = append(j.Elsewhere, Elsewhere{ID: c.ID, Target: target})
+			continue
+		}
 		if len(j.Deferred) > 0 || len(j.Taken) > 0 && size+c.PayloadLength > r.MaxBytes {
 			j.Deferred = append(j.Deferred, c.ID)
 			continue
@@ -96,6 +101,18 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 		j.Taken = append(j.Taken, c)
 	}
 	return j
+}
+
+// leavesTo reports whether the claim leaves the row to another target, and to which one.
+func (r *ClaimRequest) leavesTo(c *Candidate) (target clock.TargetKind, leaves bool) {
+	inDoubt := c.InDoubt || c.Claimed()
+	switch {
+	case inDoubt && slices.Contains(r.OtherTargets, c.DoubtTarget):
+		return c.DoubtTarget, true
+	case r.InDoubtOnly && (!inDoubt || c.DoubtTarget != r.Target):
+		return clock.NoTarget, true
+	}
+	return clock.NoTarget, false
 }
 
 // decisionTime returns the instant that decides which rows are due and which have expired: Now, or the database's clock if that counts

@@ -87,16 +87,24 @@ type Loader interface {
 
 // ClaimRequest names the alarms that a claim takes for one round of rings.
 type ClaimRequest struct {
-	IDs      []int64       // alarms to take, at least 1; in any order, no id twice
-	Now      clock.Instant // a row is due when its next_try_time <= Now
-	ClaimID  string        // unique for every claim
-	MaxBytes int           // limit of all payloads together; the first ring is taken whatever its size
+	IDs     []int64       // alarms to take, at least 1; in any order, no id twice
+	Now     clock.Instant // a row is due when its next_try_time <= Now
+	ClaimID string        // unique for every claim
+	// MaxBytes is the limit of all payloads together. The first ring is taken whatever its size. A distributed database gives each server's
+	// alarms a part of the limit, and takes the first ring of each part.
+	MaxBytes int
 	// AtMostOnce takes only alarms with clock.AtMostOnce. Without it, the claim leaves such alarms and returns their ids in
 	// Claim.AtMostOnce.
 	AtMostOnce bool
 	// ServerClock makes the claim read the database's own clock too. A row that is not due by that clock is skipped, and no row expires
 	// before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is slewed, or after a clock was set back.
 	ServerClock bool
+	// Target is where the rings go. It is written to rows of rings whose outcome is unknown. NoTarget: not known.
+	Target clock.TargetKind
+	// OtherTargets are targets of other claims. The claim leaves a row to them if a try of it went there and its outcome is unknown.
+	OtherTargets []clock.TargetKind
+	// InDoubtOnly leaves all rows except those of tries that went to Target and whose outcome is unknown.
+	InDoubtOnly bool
 	// Timeout is the time from Now after which a two-phase claim ends. 0: the claim is held. It has no meaning with AtMostOnce.
 	Timeout time.Duration
 }
@@ -128,12 +136,19 @@ func (r *ClaimRequest) Kind() ClaimKind {
 // ClaimEnd returns the instant at which a two-phase claim ends.
 func (r *ClaimRequest) ClaimEnd() clock.Instant { return r.Now.Add(r.Timeout) }
 
-// Claim is the result of a ClaimRequest. The four lists hold only due alarms whose rows no other transaction locked.
+// Elsewhere is an alarm that a claim leaves to another target.
+type Elsewhere struct {
+	ID     int64
+	Target clock.TargetKind // one of ClaimRequest.OtherTargets; NoTarget: the target of the alarm's application
+}
+
+// Claim is the result of a ClaimRequest. The five lists hold only due alarms whose rows no other transaction locked.
 type Claim struct {
 	Rings      []clock.Ring // rings to deliver, in due order
 	Ended      []EndedAlarm // expired: past latest_ring_at; dead: out of rings, or unreadable; their end is committed
 	Deferred   []int64      // alarms that the claim left because of MaxBytes; offer them again
 	AtMostOnce []int64      // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
+	Elsewhere  []Elsewhere  // alarms that the claim leaves to another target
 	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler
 }
@@ -205,6 +220,22 @@ type OverdueCounter interface {
 	Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (Overdue, error)
 }
 
+// Settings stores the settings of applications in versions. It does not look into the documents.
+type Settings interface {
+	// SettingChanges returns the number of changes of all settings so far. It rises with every change. A reader that first reads this
+	// number and then the settings has at least these changes.
+	SettingChanges(ctx context.Context) (int64, error)
+	// AllSettings returns the current settings of all applications that ever had settings, by application.
+	AllSettings(ctx context.Context) ([]clock.SettingsVersion, error)
+	// Settings returns the current settings of the application, with Version 0 if it never had settings.
+	Settings(ctx context.Context, application string) (clock.SettingsVersion, error)
+	// SettingsHistory returns at most limit versions of the application's settings, the newest first. The first is the current one.
+	SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error)
+	// ChangeSettings writes the next version of an application's settings and returns it. It returns clock.ErrPrecondition, and
+	// changes nothing, if IfVersion does not hold. Changes of all settings take place one after the other.
+	ChangeSettings(ctx context.Context, change clock.SettingsChange) (clock.SettingsVersion, error)
+}
+
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
@@ -216,6 +247,7 @@ type Store interface {
 	Purger
 	OverdueCounter
 	Leaser
+	Settings
 	Auditor
 
 	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard count of a new

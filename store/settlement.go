@@ -26,6 +26,7 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	return clock.Ring{
 		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1, LatestRingAt: c.LatestRingAt,
 		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before,
+		Target: r.Target,
 	}
 }
 
@@ -38,6 +39,7 @@ func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
 	case TwoPhase:
 		row := ring.Before
 		row.State, row.NextTryTime, row.RungAt, row.InDoubt, row.UpdateTime = clock.Ringing, r.ClaimEnd(), clock.NoInstant, ring.InDoubt(), r.Now
+		row.KeepDoubtTarget(r.Target)
 		return row
 	default:
 		return clock.ConfirmedRow(ring)

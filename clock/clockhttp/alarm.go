@@ -58,24 +58,8 @@ func appendAlarmMembers(b []byte, a *clock.Alarm) []byte {
 }
 
 func appendOptions(b []byte, a *clock.Alarm) []byte {
-	b = append(b, `,"retry":{"initial":`...)
-	b = appendDuration(b, a.Retry.Initial)
-	b = append(b, `,"factor":`...)
-	b = strconv.AppendFloat(b, a.Retry.Factor, 'g', -1, 64)
-	b = append(b, `,"cap":`...)
-	b = appendDuration(b, a.Retry.Cap)
-	b = append(b, `,"limit":`...)
-	if a.Retry.Limit == clock.NoLimit {
-		b = append(b, "null"...)
-	} else {
-		b = strconv.AppendInt(b, int64(a.Retry.Limit), 10)
-	}
-	b = append(b, `},"ack_timeout":`...)
-	if a.AckTimeout == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = appendDuration(b, a.AckTimeout)
-	}
+	b = appendRetry(append(b, `,"retry":`...), a.Retry)
+	b = appendAckTimeout(append(b, `,"ack_timeout":`...), a.AckTimeout)
 	b = append(b, `,"max_rings":`...)
 	b = strconv.AppendInt(b, int64(a.MaxRings), 10)
 	b = append(b, `,"priority":`...)
@@ -84,6 +68,30 @@ func appendOptions(b []byte, a *clock.Alarm) []byte {
 	b = append(b, a.Delivery.String()...)
 	b = append(b, '"')
 	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
+}
+
+func appendRetry(b []byte, p clock.RetryPolicy) []byte {
+	b = append(b, `{"initial":`...)
+	b = appendDuration(b, p.Initial)
+	b = append(b, `,"factor":`...)
+	b = strconv.AppendFloat(b, p.Factor, 'g', -1, 64)
+	b = append(b, `,"cap":`...)
+	b = appendDuration(b, p.Cap)
+	b = append(b, `,"limit":`...)
+	if p.Limit == clock.NoLimit {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, int64(p.Limit), 10)
+	}
+	return append(b, '}')
+}
+
+// appendAckTimeout appends an ack_timeout, null for none.
+func appendAckTimeout(b []byte, d time.Duration) []byte {
+	if d == 0 {
+		return append(b, "null"...)
+	}
+	return appendDuration(b, d)
 }
 
 func appendAttempt(b []byte, t *clock.Attempt) []byte {

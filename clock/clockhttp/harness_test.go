@@ -38,6 +38,8 @@ type setup struct {
 	service clock.ServiceConfig
 	deps    Deps
 	store   *memoryStore
+
+	settings func(application string) *clock.Settings // of the service; nil: no application has settings
 }
 
 func start(t testing.TB, change ...func(*setup)) *harness {
@@ -73,7 +75,7 @@ func startService(t testing.TB, su *setup) *clock.Service {
 	if err := tb.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Listener: su.store, Metrics: clock.Metrics{
+	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Listener: su.store, Settings: su.settings, Metrics: clock.Metrics{
 		Dropped: func(clock.DropReason) { su.store.dropped.Add(1) },
 	}})
 	if err != nil {
@@ -187,6 +189,8 @@ var pathTemplates = []struct {
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings$`), "/v1/applications/{application}/settings"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings/history$`), "/v1/applications/{application}/settings/history"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/kick$`), "/v1/applications/{application}/kick"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/discard$`), "/v1/applications/{application}/discard"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/ack$`), "/v1/applications/{application}/rings/{message_id}/ack"},

@@ -14,6 +14,7 @@ func (d *setDecoder) retry(raw []byte) error {
 	if isNull(raw) {
 		return nil
 	}
+	d.body.set.Omitted &^= clock.RetryOption
 	ms, ok := objectMembers(raw)
 	if !ok {
 		return wrongType("retry", `an object like {"initial": "1s", "factor": 2, "cap": "30s", "limit": null}`, raw)

@@ -38,11 +38,8 @@ func (s *Server) rings(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	if s.streams == nil {
-		return &problem{
-			Status: http.StatusConflict, Code: codeRingsGoToBroker,
-			Detail: fmt.Sprintf("rings go to RabbitMQ here: bind a queue to exchange %q with routing key %q and consume the queue", s.cfg.Exchange, app),
-		}
+	if err := s.ringsElsewhere(app); err != nil {
+		return err
 	}
 	if conn, ok := c.Request().Context().Value(connKey{}).(*net.TCPConn); ok {
 		if err := findVanished(conn); err != nil {
@@ -59,6 +56,28 @@ func (s *Server) rings(c echo.Context) error {
 		return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "rings could not be written: " + err.Error()}
 	}
 	return nil
+}
+
+// ringsElsewhere returns an error if the application's rings do not go to its stream.
+func (s *Server) ringsElsewhere(app string) error {
+	applied := AppliedSettings{Target: clock.TargetStream, Subscribable: true}
+	if s.settings != nil {
+		applied = s.settings.Applied(app)
+	}
+	switch {
+	case applied.Subscribable && s.streams != nil:
+		return nil
+	case applied.Target == clock.NoTarget:
+		return &clock.Error{
+			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+			Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz", app),
+		}
+	}
+	return &problem{
+		Status: http.StatusConflict, Code: codeRingsGoToBroker,
+		Detail: fmt.Sprintf("the rings of the application go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue, "+
+			"or send its rings to the stream with: clockd application set %s --target stream", s.cfg.Exchange, app, app),
+	}
 }
 
 // run delivers rings. It returns nil when the client leaves or the server stops, and the error when a write fails.

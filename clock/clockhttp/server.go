@@ -37,6 +37,7 @@ var _ Alarms = (*clock.Service)(nil)
 type Deps struct {
 	Alarms     Alarms
 	Streams    Streams          // source of streams of rings; nil: no application rings to a stream
+	Settings   Settings         // settings of applications; nil: they cannot be read
 	Nodes      Nodes            // reader of the nodes; nil: GET /v1/nodes is 503
 	Readiness  func() Readiness // state for /readyz; must not block
 	Log        *slog.Logger
@@ -58,6 +59,7 @@ type Server struct {
 	memory    *budget
 	guard     guard
 
+	settings  Settings
 	readNodes Nodes
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
@@ -78,7 +80,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
 		guard: newGuard(cfg), memory: memory,
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -186,6 +188,7 @@ const (
 	applicationPath = "/v1/applications/:application"
 	alarmsPath      = applicationPath + "/alarms"
 	alarmPath       = alarmsPath + "/*"
+	settingsPath    = applicationPath + "/settings"
 	ringsPath       = applicationPath + "/rings"
 	ringPath        = ringsPath + "/:message_id"
 )
@@ -197,6 +200,8 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "getAlarm", method: http.MethodGet, path: alarmPath, access: reads, handle: s.get},
 		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, handle: s.batch},
 		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, access: reads, handle: s.list},
+		{name: "getSettings", method: http.MethodGet, path: settingsPath, access: reads, handle: s.getSettings},
+		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", access: reads, handle: s.listSettings},
 		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", handle: s.kick},
 		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", handle: s.discard},
 		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", handle: s.kickAll},

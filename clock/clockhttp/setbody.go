@@ -110,6 +110,7 @@ func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
 	d := &setDecoder{kind: kind}
 	d.body.set.RingAt, d.body.set.LatestRingAt = clock.NoInstant, clock.NoInstant
 	d.body.set.Retry, d.body.set.MaxRings = clock.DefaultRetryPolicy(), clock.DefaultMaxRings
+	d.body.set.Omitted = clock.RetryOption | clock.AckTimeoutOption | clock.MaxRingsOption
 	ms, ok := objectMembers(body)
 	if !ok {
 		return &d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
@@ -234,17 +235,18 @@ func (d *setDecoder) delay(raw []byte) error {
 	return decodeDuration(raw, "delay", &d.body.set.Delay.Span)
 }
 
+// ackTimeout reads 0 as no acknowledgement, whatever the application's settings say.
 func (d *setDecoder) ackTimeout(raw []byte) error {
-	if err := decodeDuration(raw, "ack_timeout", &d.body.set.AckTimeout); err != nil || isNull(raw) {
-		return err
+	if !isNull(raw) {
+		d.body.set.Omitted &^= clock.AckTimeoutOption
 	}
-	if d.body.set.AckTimeout == 0 {
-		return clock.Invalid(clock.CodeOutOfRange, "ack_timeout", "ack_timeout must be from 1s to 24h; leave it out for none")
-	}
-	return nil
+	return decodeDuration(raw, "ack_timeout", &d.body.set.AckTimeout)
 }
 
 func (d *setDecoder) maxRings(raw []byte) error {
+	if !isNull(raw) {
+		d.body.set.Omitted &^= clock.MaxRingsOption
+	}
 	return decodeInt(raw, "max_rings", &d.body.set.MaxRings)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
@@ -12,17 +13,22 @@ import (
 // abilities tells which abilities this process lacks now. Only parts that all applications share count: the loaders' reads and the
 // routes to their targets.
 type abilities struct {
-	reads *preload.Reads
-	loop  atomic.Pointer[ring.Loop] // nil until all parts are made: the loop needs the keeper, and the keeper needs abilities
+	reads    *preload.Reads
+	settings *clock.SettingsWatch
+	targets  *targets
+	loop     atomic.Pointer[ring.Loop] // nil until all parts are made: the loop needs the keeper, and the keeper needs abilities
 }
 
-func newAbilities(reads *preload.Reads) *abilities { return &abilities{reads: reads} }
+func newAbilities(reads *preload.Reads, settings *clock.SettingsWatch, targets *targets) *abilities {
+	return &abilities{reads: reads, settings: settings, targets: targets}
+}
 
 // lacks returns the missing abilities, sorted. It does not block.
 func (a *abilities) lacks() (lacks []string) {
 	if loop := a.loop.Load(); loop != nil {
 		lacks = loop.Lacks()
 	}
+	lacks = append(lacks, a.targets.lacks(a.settings.Snapshot())...)
 	if a.reads.Failing() {
 		lacks = append(lacks, lease.AbilityRead)
 	}

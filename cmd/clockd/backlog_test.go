@@ -133,7 +133,7 @@ func (p *process) subscribe(application string) (stop func()) {
 
 // No node reads a backlog again because subscribers of other applications come and go.
 func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

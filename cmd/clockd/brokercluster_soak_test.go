@@ -23,7 +23,7 @@ var brokerServices = []string{"rabbitmq", "rabbitmq2", "rabbitmq3"}
 func TestSoakNoAlarmIsLostWhileBrokerHostsDieInTurn(t *testing.T) {
 	s := startPrivateServers(t, brokerServices...)
 	url := s.env["CLOCKD_TEST_AMQP_CLUSTER_URL"]
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			c := &clusterConsumer{url: url, exchange: "e2e." + randomName(), application: "shop", ready: make(chan struct{})}
 			c.start(t)

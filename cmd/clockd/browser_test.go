@@ -28,8 +28,8 @@ func browser(ctx context.Context, t *testing.T, url string, more ...string) *exe
 	return cmd
 }
 
-// shown returns the document that the browser shows for the URL.
-func shown(t *testing.T, url string) string {
+// pageText returns the document that the browser shows for the URL.
+func pageText(t *testing.T, url string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), browserLimit)
 	defer cancel()
@@ -108,7 +108,7 @@ func TestBrowserUnderAnAttackersNameIsRefused(t *testing.T) {
 	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t), "CLOCKD_HOSTS=clockd.test")
 	p.must(http.StatusCreated, "PUT", "/v1/applications/shop/alarms/secret-order", map[string]any{"delay": "1h"})
 	for host, admitted := range map[string]bool{"rebind.test": false, "clockd.test": true, "localhost": true, "127.0.0.1": true} {
-		page := shown(t, strings.Replace(p.url, "127.0.0.1", host, 1)+"/v1/applications/shop/alarms")
+		page := pageText(t, strings.Replace(p.url, "127.0.0.1", host, 1)+"/v1/applications/shop/alarms")
 		if got := strings.Contains(page, "secret-order"); got != admitted {
 			t.Errorf("under %s the browser shows %s", host, page)
 		}

@@ -29,8 +29,9 @@ func (e *configError) Error() string {
 
 // databaseFlags select the database.
 type databaseFlags struct {
-	DatabaseURL string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"mysql://user:pass@host:3306/db (or mariadb://), postgres://user:pass@host:5432/db or sqlite:FILE."`
-	Shards      int    `env:"CLOCKD_SHARDS" default:"0" help:"Shard count of a new database (0: 64). The count of an existing database must be the same."`
+	DatabaseURL  string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"mysql://user:pass@host:3306/db (or mariadb://), postgres://user:pass@host:5432/db or sqlite:FILE."`
+	DatabaseMode string `env:"CLOCKD_DATABASE_MODE" default:"server" enum:"server,distributed" help:"server or distributed. Distributed: the URL leads to the coordinator of Citus."`
+	Shards       int    `env:"CLOCKD_SHARDS" default:"0" help:"Shard count of a new database (0: 64). The count of an existing database must be the same."`
 }
 
 // logFlags configure the log, which is written to standard error.
@@ -52,7 +53,7 @@ type serveFlags struct {
 	databaseFlags
 	logFlags
 
-	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream."`
+	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it all rings go to the stream."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
 	AMQPHeaders       string   `name:"amqp-headers" env:"CLOCKD_AMQP_HEADERS" default:"full" enum:"full,lean" help:"full or lean: headers of a ring. Lean rings have no header whose content is also in a property or in the routing key."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
@@ -72,7 +73,7 @@ type serveFlags struct {
 	MaxPayload   int           `env:"CLOCKD_MAX_PAYLOAD" default:"65536" help:"Bytes of a payload, at most."`
 
 	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Concurrent write transactions, at most."`
-	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches that ring at the same time, each with a database connection and a connection to the broker."`
+	RingWorkers  int           `env:"CLOCKD_RING_WORKERS" default:"3" help:"Batches of one target that ring at the same time, each with a database connection and a connection to the broker."`
 	RingBatch    int           `env:"CLOCKD_RING_BATCH" help:"Alarms of a batch, at most; by default 300, on SQLite 500."`
 	HeapEntries  int           `env:"CLOCKD_HEAP_ENTRIES" default:"100000" help:"Alarms in memory, at most."`
 	PreloadAhead time.Duration `env:"CLOCKD_PRELOAD_WINDOW" default:"30s" help:"How far ahead alarms are loaded into memory."`
@@ -89,11 +90,20 @@ type config struct {
 	preload   preload.Config
 	retention store.RetentionConfig
 	rabbit    rabbit.Config
-	routes    int // number of routes that rings take: one, except in tests
 }
 
 // ringConns returns the number of database connections for rings.
-func (c *config) ringConns() int { return ring.Connections(c.RingWorkers, c.routes) + spareRingConns }
+func (c *config) ringConns() int {
+	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
+}
+
+// routes returns the number of routes: the stream and, with a broker, the exchange.
+func (c *config) routes() int {
+	if c.usesBroker() {
+		return 2
+	}
+	return 1
+}
 
 // usesBroker reports whether rings go to RabbitMQ.
 func (c *config) usesBroker() bool { return c.AMQPURL != "" }
@@ -102,7 +112,7 @@ func (c *config) usesBroker() bool { return c.AMQPURL != "" }
 func newConfig(flags serveFlags) (*config, error) {
 	cfg := &config{
 		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
-		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(), routes: 1,
+		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(),
 	}
 	if cfg.Node == "" {
 		cfg.Node = defaultNode()
@@ -110,7 +120,8 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.service.MaxPayload, cfg.service.Writer.Committers = flags.MaxPayload, flags.WriteLanes
 	cfg.http.Listen, cfg.http.Hosts, cfg.http.Exchange = flags.Listen, flags.Hosts, flags.AMQPExchange
 	cfg.http.Connections, cfg.http.ConnectionsPerAddress = flags.Connections, flags.ConnectionsPerAddress
-	cfg.ring.Workers, cfg.ring.BatchRows = flags.RingWorkers, cmp.Or(flags.RingBatch, defaultRingBatch(flags.DatabaseURL))
+	cfg.ring.Workers = flags.RingWorkers + cfg.routes() - 1 // each other route has a worker to itself
+	cfg.ring.BatchRows = cmp.Or(flags.RingBatch, defaultRingBatch(flags.DatabaseURL))
 	cfg.preload.Window = flags.PreloadAhead
 	cfg.retention.Keep = flags.Retention
 	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues

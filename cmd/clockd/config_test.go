@@ -69,6 +69,7 @@ func TestRefusedSettingsArePrintedWithoutSecrets(t *testing.T) {
 		{"slash in the password", "CLOCKD_DATABASE_URL=postgres://user:12/hidden@127.0.0.1/clockd", "must be of the form postgres://"},
 		{"driver's form", "CLOCKD_DATABASE_URL=mysql:user:hidden@tcp(127.0.0.1)/clockd", "must be mysql://"},
 		{"fallback to plaintext", "CLOCKD_DATABASE_URL=mysql://user:hidden@127.0.0.1/clockd?tls=preferred", "tls=preferred"},
+		{"distributed mode of SQLite", "CLOCKD_DATABASE_MODE=distributed", "must begin with postgres://"},
 		{"long node name", "CLOCKD_NODE=" + strings.Repeat("n", 129), "from 1 to 128"},
 		{"no listen address", "CLOCKD_LISTEN=", "CLOCKD_LISTEN"},
 	} {

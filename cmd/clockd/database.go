@@ -22,12 +22,22 @@ import (
 // errScheme is the error for a database URL without a supported engine.
 var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
 
+// modeDistributed is the value of CLOCKD_DATABASE_MODE for a database of several servers.
+const modeDistributed = "distributed"
+
+// errMode is the error for the distributed mode of another engine.
+var errMode = errors.New("the database mode is distributed: the database URL must begin with postgres:// and lead to the coordinator of Citus")
+
 // spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being replaced.
 const spareRingConns = 1
 
 // newStore returns the adapter for the URL. It does not wait for a server.
 func newStore(flags databaseFlags, ringConns int, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
 	scheme, _, _ := strings.Cut(flags.DatabaseURL, ":")
+	distributed := flags.DatabaseMode == modeDistributed
+	if distributed && scheme != "postgres" && scheme != "postgresql" {
+		return nil, errMode
+	}
 	switch scheme {
 	case "mysql", "mariadb":
 		cfg := mysql.DefaultConfig()
@@ -35,7 +45,7 @@ func newStore(flags databaseFlags, ringConns int, log *slog.Logger, reg promethe
 		return mysql.New(cfg, mysql.Deps{Log: log, Registerer: reg})
 	case "postgres", "postgresql":
 		cfg := postgresql.DefaultConfig()
-		cfg.URL, cfg.Shards, cfg.RingConns = flags.DatabaseURL, flags.Shards, ringConns
+		cfg.URL, cfg.Shards, cfg.RingConns, cfg.Distributed = flags.DatabaseURL, flags.Shards, ringConns, distributed
 		return postgresql.New(cfg, postgresql.Deps{Log: log, Registerer: reg})
 	case "sqlite":
 		cfg := sqlite.DefaultConfig()

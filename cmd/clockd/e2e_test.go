@@ -34,7 +34,7 @@ func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBro
 
 // forClusters runs the flow with the broker, on each database that several machines can share.
 func forClusters(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			flow(t, e.open(t), dialBroker(t, amqpURL()))

@@ -64,12 +64,16 @@ func amqpURL() string {
 func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
 // engines are the databases on which every flow is tested. The first two are servers that several nodes can share.
-var engines = []struct {
+var engines = []databaseEngine{{"mariadb", mariadb}, {"postgresql", postgres}, {"sqlite", sqliteFile}}
+
+// databaseEngine is a kind of database.
+type databaseEngine struct {
 	name string
 	open func(t *testing.T) (databaseURL string)
-}{
-	{"mariadb", mariadb}, {"postgresql", postgres}, {"sqlite", sqliteFile},
 }
+
+// sharedEngines are the engines that several nodes can share.
+func sharedEngines() []databaseEngine { return engines[:min(2, len(engines))] }
 
 func mariadb(t *testing.T) string {
 	base := parse(t, setting("CLOCKD_TEST_MYSQL_URL", "mysql://clockd:clockd@127.0.0.1:23306/clockd"))
@@ -105,6 +109,9 @@ func database(t *testing.T, driver, dsn string, base *url.URL, drop string) stri
 	return u.String()
 }
 
+// distributedName is the beginning of the names of distributed databases. clockd runs on them in the distributed mode.
+const distributedName = "clockd_citus_"
+
 func sqliteFile(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "clockd.db") }
 
 func parse(t *testing.T, raw string) *url.URL {
@@ -132,6 +139,9 @@ type process struct {
 func command(env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append([]string{asClockd + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1"}, env...)
+	if slices.ContainsFunc(env, func(setting string) bool { return strings.Contains(setting, "/"+distributedName) }) {
+		cmd.Env = append(cmd.Env, "CLOCKD_DATABASE_MODE="+modeDistributed)
+	}
 	return cmd
 }
 

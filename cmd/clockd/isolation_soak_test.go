@@ -17,7 +17,7 @@ import (
 
 // A million alarms of one application are due at one instant. They do not delay another application with ten alarms a second.
 func TestSoakFloodDelaysNoOtherApplication(t *testing.T) {
-	for _, e := range engines[:2] { // one after the other, because they share the machine
+	for _, e := range sharedEngines() { // one after the other, because they share the machine
 		t.Run(e.name, func(t *testing.T) {
 			floodDelaysNoOther(t, e.open(t), dialBroker(t, amqpURL()), 1_000_000, 30)
 		})
@@ -26,7 +26,7 @@ func TestSoakFloodDelaysNoOtherApplication(t *testing.T) {
 
 // An application without a queue has 200,000 alarms.
 func TestSoakUnroutableAlarmsCostOneProbeASecond(t *testing.T) {
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) { unroutableCostsAProbe(t, e.open(t), dialBroker(t, amqpURL()), 200_000) })
 	}
 }
@@ -77,7 +77,7 @@ var sicknesses = []sickness{
 // An application whose queue never confirms or always nacks slows another application by a fifth at most.
 func TestSoakSickQueueSlowsNoOtherApplication(t *testing.T) {
 	const herd, sick, rounds = 30_000, 30_000, 3
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		for _, illness := range sicknesses {
 			t.Run(e.name+"-"+strings.ReplaceAll(illness.name, " ", "-"), func(t *testing.T) {
 				s := startPrivateServers(t, "rabbitmq")
@@ -115,7 +115,7 @@ func TestSoakSickQueueSlowsNoOtherApplication(t *testing.T) {
 // 300,000 alarms of 5,000 applications ring about as fast as 300,000 alarms of ten applications. One run measures both by turns.
 func TestSoakManyApplicationsRingAsFastAsFew(t *testing.T) {
 	const count, rounds = 300_000, 2
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			b := dialBroker(t, amqpURL())
 			p := startOn(t, e.open(t), b)
@@ -148,7 +148,7 @@ func TestSoakManyApplicationsRingAsFastAsFew(t *testing.T) {
 // Fifty applications have quorum queues that confirm nothing. Another application rings at once when its queue confirms again.
 func TestSoakQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 	const silent, rounds = 50, 3
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			s := startPrivateServers(t, "rabbitmq")
 			b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
@@ -189,7 +189,7 @@ func TestSoakQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 func TestSoakLargePayloadsKeepMemoryBounded(t *testing.T) {
 	const count, bound = 10_000, 192 << 20
 	payload := strings.Repeat("x", 65_000)
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			b := dialBroker(t, amqpURL())
 			p := startOn(t, e.open(t), b)
@@ -246,7 +246,7 @@ func residentBytes(pid int) float64 {
 
 // clockd restarts while an application without a queue has a million overdue alarms.
 func TestSoakOtherAlarmsRingBeforeABacklogIsReadAfterARestart(t *testing.T) {
-	for _, e := range engines[:2] {
+	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) { restartBesideBacklog(t, e.open(t), dialBroker(t, amqpURL()), 1_000_000) })
 	}
 }

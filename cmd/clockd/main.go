@@ -10,16 +10,17 @@ import (
 
 // cli is the command line. Flags of the service have environment variables; a flag overrides its variable.
 type cli struct {
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database schema up to date, then exit."`
-	Set     setCommand     `cmd:"" help:"Set an alarm."`
-	Cancel  cancelCommand  `cmd:"" help:"Cancel an alarm."`
-	Get     getCommand     `cmd:"" help:"Show an alarm with its attempts."`
-	List    listCommand    `cmd:"" help:"List alarms of an application."`
-	Kick    kickCommand    `cmd:"" help:"Schedule dead and expired alarms again."`
-	Discard discardCommand `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
-	Nodes   nodesCommand   `cmd:"" help:"Show the nodes of the cluster with their shards."`
-	Version versionCommand `cmd:"" help:"Print version and build."`
+	Serve       serveCommand       `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up to date, then exit."`
+	Set         setCommand         `cmd:"" help:"Set an alarm."`
+	Cancel      cancelCommand      `cmd:"" help:"Cancel an alarm."`
+	Get         getCommand         `cmd:"" help:"Show an alarm with its attempts."`
+	List        listCommand        `cmd:"" help:"List alarms of an application."`
+	Kick        kickCommand        `cmd:"" help:"Schedule dead and expired alarms again."`
+	Discard     discardCommand     `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
+	Application applicationCommand `cmd:"" help:"Read and change the settings of applications, in the database."`
+	Nodes       nodesCommand       `cmd:"" help:"Show the nodes of the cluster with their shards."`
+	Version     versionCommand     `cmd:"" help:"Print version and build."`
 }
 
 // Exit codes.

@@ -27,12 +27,13 @@ type readiness struct {
 	loop     *ring.Loop
 	keeper   *lease.Keeper
 	audit    *audit
+	settings *clock.SettingsWatch
 	self     *identity
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, audits *audit, self *identity) *readiness {
-	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, audit: audits, self: self, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, audits *audit, settings *clock.SettingsWatch, self *identity) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, audit: audits, settings: settings, self: self, node: cfg.Node}
 }
 
 // view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
@@ -45,7 +46,7 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
 	checks = append(checks, check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
-	checks = append(checks, r.applications(), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication())
+	checks = append(checks, r.applications(), settingsCheck(r.settings, r.targets), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication())
 	for _, w := range r.targets.warnings() {
 		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
 	}

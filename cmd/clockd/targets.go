@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
@@ -17,35 +18,72 @@ import (
 
 // targets are the targets of this process, and the routes to them.
 type targets struct {
-	routes   []*ring.Route
-	router   ring.Router       // route of each application; nil with one route
-	sessions []*rabbit.Session // targets that are exchanges of RabbitMQ
-	streams  *stream.Target    // target that is the stream; nil: no application rings to it
-	name     string            // names the targets in the line that the service prints at its start
+	routes    []*ring.Route     // of different kinds
+	byDefault clock.TargetKind  // target of applications whose settings name none
+	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
+	streams   *stream.Target    // target that is the stream
+	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the target that the configuration names. All applications ring to it.
+// newTargets returns the stream and, with a broker, the exchange. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*targets, error) {
+	streams := stream.New()
 	if !cfg.usesBroker() {
-		streams := stream.New()
-		return &targets{routes: []*ring.Route{streamRoute(streams)}, streams: streams, name: "the stream"}, nil
+		return &targets{routes: []*ring.Route{streamRoute(streams)}, byDefault: clock.TargetStream, streams: streams, name: "the stream"}, nil
 	}
 	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
 	return &targets{
-		routes: []*ring.Route{rabbitRoute(session)}, sessions: []*rabbit.Session{session}, name: fmt.Sprintf("exchange %q", cfg.AMQPExchange),
+		routes: []*ring.Route{rabbitRoute(session), streamRoute(streams)}, byDefault: clock.TargetAMQP, sessions: []*rabbit.Session{session},
+		streams: streams, name: fmt.Sprintf("exchange %q", cfg.AMQPExchange),
 	}, nil
 }
 
+// routeOf returns the route of an application: the route to the target that its settings name, or to the default target. It returns nil if this
+// process has no such target, and if the settings cannot be read: another target must not get the rings.
+func (t *targets) routeOf(settings *clock.SettingsSnapshot, application string) *ring.Route {
+	kind := t.byDefault
+	if s := settings.Of(application); s != nil {
+		if s.Unreadable != nil {
+			return nil
+		}
+		kind = s.TargetOr(kind)
+	}
+	for _, r := range t.routes {
+		if r.Kind == kind {
+			return r
+		}
+	}
+	return nil
+}
+
+// routerOf returns the router that follows the settings.
+func (t *targets) routerOf(settings *clock.SettingsSnapshot) ring.Router {
+	return func(application string) *ring.Route { return t.routeOf(settings, application) }
+}
+
+// lacks returns the abilities that an application's settings demand and this process has no target for.
+func (t *targets) lacks(settings *clock.SettingsSnapshot) []string {
+	if len(t.sessions) > 0 {
+		return nil
+	}
+	for _, s := range settings.All() {
+		if s.Unreadable == nil && s.Target == clock.TargetAMQP {
+			return []string{lease.AbilityAMQP}
+		}
+	}
+	return nil
+}
+
 func rabbitRoute(s *rabbit.Session) *ring.Route {
-	return &ring.Route{Name: "rabbitmq", Target: s, HoldsClaims: true, Ability: lease.AbilityAMQP}
+	return &ring.Route{Name: "rabbitmq", Target: s, Kind: clock.TargetAMQP, HoldsClaims: true, Ability: lease.AbilityAMQP}
 }
 
 // streamRoute returns the route to the stream. It has no ability, because a subscriber serves one application only.
 func streamRoute(s *stream.Target) *ring.Route {
-	return &ring.Route{Name: "stream", Target: s, HoldsClaims: true, SeparateReplies: true}
+	return &ring.Route{Name: "stream", Target: s, Kind: clock.TargetStream, HoldsClaims: true, SeparateReplies: true}
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

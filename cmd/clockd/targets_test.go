@@ -1,84 +1,51 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/alecthomas/kong"
-	"go.uber.org/fx"
-
-	"github.com/clockd/clockd/ring"
-	"github.com/clockd/clockd/ring/stream"
 )
 
-// ringsToStream tells the applications of the stream by their names.
-func ringsToStream(application string) bool { return strings.HasPrefix(application, "live") }
-
-// withStream adds the stream to the targets. The applications of ringsToStream ring to it.
-func withStream(t *targets) *targets {
-	streams := stream.New()
-	first, second := t.routes[0], streamRoute(streams)
-	return &targets{
-		routes: []*ring.Route{first, second}, sessions: t.sessions, streams: streams, name: t.name + " and the stream",
-		router: func(application string) *ring.Route {
-			if ringsToStream(application) {
-				return second
-			}
-			return first
-		},
+// application runs clockd application on the database, and returns what it prints.
+func application(t *testing.T, databaseURL string, args ...string) string {
+	t.Helper()
+	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, append([]string{"application"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("clockd application %v: %v: %s", args, err, out)
 	}
+	return string(out)
 }
 
-// serveTwoTargets runs the service in this process until the test ends. Applications ring to RabbitMQ, or to the stream if ringsToStream
-// says so.
-func serveTwoTargets(t *testing.T, args ...string) *process {
+// appliedSettings is the part of an application's settings that the tests look at.
+type appliedSettings struct {
+	Version        int64  `json:"version"`
+	AppliedVersion int64  `json:"applied_version"`
+	AppliedTarget  string `json:"applied_target"`
+}
+
+// settings reads the settings of an application over HTTP.
+func (p *process) settings(application string) (s appliedSettings) {
+	p.t.Helper()
+	if status, _, err := p.decode(http.MethodGet, "/v1/applications/"+application+"/settings", nil, &s); err != nil || status != http.StatusOK {
+		p.t.Fatalf("settings of %s: %d, %v", application, status, err)
+	}
+	return s
+}
+
+// setTarget gives an application a target, and waits until the processes apply it.
+func setTarget(t *testing.T, databaseURL, name, target string, nodes ...*process) {
 	t.Helper()
-	var c cli
-	parser, err := kong.New(&c)
-	if err == nil {
-		_, err = parser.Parse(append([]string{"serve", "--listen=127.0.0.1:0", "--log-level=error"}, args...))
+	application(t, databaseURL, "set", name, "--target="+target)
+	for _, p := range nodes {
+		eventually(t, "the node applies the settings", func() bool {
+			s := p.settings(name)
+			return s.AppliedVersion == s.Version && s.AppliedTarget == target
+		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := newConfig(c.Serve.serveFlags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.routes = 2
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() {
-		served <- serve(ctx, cfg, write, fx.Decorate(withStream))
-		_ = write.Close()
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-		_ = read.Close()
-	})
-	lines := bufio.NewScanner(read)
-	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), "listens on "); ok {
-			return &process{t: t, url: strings.SplitN(rest, ": ", 2)[0]}
-		}
-	}
-	t.Fatal("the service does not listen")
-	return nil
 }
 
 // details returns the details of the checks of that name with that status.
@@ -100,7 +67,10 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			t.Parallel()
 			b := dialBroker(t, amqpURL())
 			g, through := newGate(t, b.url)
-			p := serveTwoTargets(t, "--database-url="+e.open(t), "--amqp-url="+through, "--amqp-exchange="+b.exchange)
+			databaseURL := e.open(t)
+			p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_URL="+through, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+			setTarget(t, databaseURL, "live", "stream", p)
+			setTarget(t, databaseURL, "live-stuck", "stream", p)
 			orders, live := b.receive("orders"), p.listen("live")
 			soon := func(int) time.Time { return time.Now().Add(time.Second) }
 			const count = 200

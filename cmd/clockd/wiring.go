@@ -37,6 +37,7 @@ type parts struct {
 	fx.In
 
 	Timebase  *clock.Timebase
+	Settings  *clock.SettingsWatch
 	Targets   *targets
 	Loop      *ring.Loop
 	WakeUps   *wakeUps
@@ -65,7 +66,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newTargets, newSender, newPreloader, newWakeUps, newLoop,
+			newDraining, newTimebase, newSettings, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
 			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -76,9 +77,12 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
 	lc.Append(fx.StopHook(func() error { return st.Close() }))
 	p.Abilities.loop.Store(p.Loop)
-	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the time is known before the first request
+	routeBySettings(p.Settings, p.Targets, p.Loop)
+	lc.Append(fx.StartHook(p.Timebase.Sample))        // so that the time is known before the first request
+	lc.Append(fx.StartHook(loadSettings(p.Settings))) // so that no ring goes to a target that is not its application's
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
+	r.own(lc, component{name: "settings", run: p.Settings.Run})
 	for _, s := range p.Targets.sessions {
 		r.own(lc, component{name: "broker", run: s.Run})
 	}
@@ -122,12 +126,12 @@ func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
 // newKeeper returns the keeper of this node's leases.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, subscribed *subscribers, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
 	keeperConfig := lease.DefaultConfig()
-	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, targets.streams != nil
-	deps := lease.Deps{Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg}
-	if targets.streams != nil {
-		deps.Streams = targets.streams
+	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
+	deps := lease.Deps{
+		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg,
+		Streams: subscribed,
 	}
 	k, err := lease.New(keeperConfig, deps)
 	return k, k, err
@@ -153,13 +157,13 @@ func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, read
 
 func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
-		Heap: heap, Database: st, Routes: targets.routes, Router: targets.router, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
+		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&clock.SettingsSnapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
 		Log: log, Registerer: reg,
 	})
 }
 
-func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, preloader *preload.Preloader) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Metrics: clockMetrics(reg), Log: log})
+func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, settings *clock.SettingsWatch, preloader *preload.Preloader) (*clock.Service, error) {
+	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Settings: settings.Settings, Metrics: clockMetrics(reg), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}
@@ -174,12 +178,11 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
-	deps := clockhttp.Deps{Alarms: service, Nodes: nodes.view, Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer}
-	if targets.streams != nil {
-		deps.Streams = targets.streams
-	}
-	return clockhttp.New(cfg.http, deps)
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
+	return clockhttp.New(cfg.http, clockhttp.Deps{
+		Alarms: service, Streams: targets.streams, Nodes: nodes.view, Settings: &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed},
+		Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer,
+	})
 }
 
 func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {

@@ -7,7 +7,7 @@
 -- end it.
 -- Index: primary key. Rows: a batch of rings.
 SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
-                 update_time, shard, max_rings, ack_timeout, delivery, priority, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
+                 update_time, shard, max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(sqlc.arg(inline_bytes) AS SIGNED), payload, NULL)) AS packed
@@ -61,7 +61,7 @@ WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND delivery = 1 AND next_try_
 -- The assignment of in_doubt comes first, because it reads columns that the later assignments change.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED), rung_at = NULL,
+SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), doubt_target = sqlc.arg(doubt_target), state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS SIGNED), rung_at = NULL,
     update_time = CAST(sqlc.arg(now) AS SIGNED)
 WHERE id IN (sqlc.slice(ids)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS SIGNED))
@@ -159,10 +159,10 @@ WHERE id = sqlc.arg(id) AND (CAST(sqlc.arg(generation) AS SIGNED) = -1 OR genera
 -- Index: primary key. Rows: at most a batch of rings; with a held claim only the rows that differ from the confirmed row.
 UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
-           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at, ? AS doubt_target
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
-    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
+    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.doubt_target = s.doubt_target, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1);

@@ -39,7 +39,7 @@ RETURNING id;
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
-WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
 RETURNING a.*;
 
 -- name: CancelScheduledBriefly :many
@@ -48,7 +48,7 @@ RETURNING a.*;
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = sqlc.arg(now), finished_at = sqlc.arg(now)
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
-WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
 RETURNING a.id, a.application, a.business_id, a.shard, a.generation;
 
 -- name: LockAlarms :many
@@ -56,7 +56,7 @@ RETURNING a.id, a.application, a.business_id, a.shard, a.generation;
 -- Index: alarm_key. Rows: up to a group.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
 FOR UPDATE OF a SKIP LOCKED;
 
@@ -65,7 +65,7 @@ FOR UPDATE OF a SKIP LOCKED;
 -- Index: alarm_key. Rows: usually one.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
 FOR UPDATE OF a;
 
@@ -74,7 +74,7 @@ FOR UPDATE OF a;
 -- Index: alarm_key. Rows: the few rows that LockAlarms skipped.
 SELECT a.*
 FROM (SELECT unnest(sqlc.arg(applications)::varchar[]) AS application, unnest(sqlc.arg(business_ids)::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id;
 
 -- name: RewriteAlarms :execrows
@@ -114,7 +114,7 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
              unnest(sqlc.arg(delivery)::smallint[]) AS delivery) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state;
+WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows
 -- Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
@@ -142,16 +142,16 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(answered_at)::bigint[]) AS answered_at,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
+WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
 
 -- name: GetAlarm :one
 -- Index: alarm_key. Rows: one.
-SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id);
+SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = sqlc.arg(business_id) /* in shard */;
 
 -- name: ListKeys :many
 -- Reads the keys of the alarms with these ids.
 -- Index: primary key. Rows: up to a chunk of answers.
-SELECT id, application, business_id FROM alarm WHERE id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY id;
+SELECT id, application, business_id FROM alarm WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ ORDER BY id;
 
 -- name: ListAlarms :many
 -- Lists alarms of one application in the order of business_id. -1, an empty array and '' do not restrict.
@@ -168,4 +168,4 @@ LIMIT sqlc.arg(row_limit);
 -- name: DeleteAlarm :execrows
 -- Deletes the alarm of a write probe, in the transaction that inserted it.
 -- Index: primary key. Rows: one.
-DELETE FROM alarm WHERE id = sqlc.arg(id);
+DELETE FROM alarm WHERE id = sqlc.arg(id) /* in shard */;

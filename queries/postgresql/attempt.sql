@@ -27,4 +27,4 @@ WHERE id IN (
 
 -- name: ListAttempts :many
 -- Index: ring_attempt_alarm. Rows: up to 20.
-SELECT * FROM ring_attempt WHERE alarm_id = sqlc.arg(alarm_id) ORDER BY id DESC LIMIT sqlc.arg(row_limit);
+SELECT * FROM ring_attempt WHERE alarm_id = sqlc.arg(alarm_id) /* in shard */ ORDER BY id DESC LIMIT sqlc.arg(row_limit);

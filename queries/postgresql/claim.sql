@@ -8,9 +8,9 @@
 -- Index: primary key. Rows: a batch of rings.
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, octet_length(payload)::bigint AS payload_length
 FROM alarm
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
 ORDER BY id
 FOR UPDATE SKIP LOCKED;
 
@@ -31,7 +31,7 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
              unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
   AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING a.id, a.payload;
@@ -49,7 +49,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     next_try_time = CASE WHEN ack_timeout > 0 THEN sqlc.arg(now)::bigint + ack_timeout END,
     ring_no = 1, claim_id = sqlc.arg(claim_id)::varchar, rung_at = sqlc.arg(now)::bigint, update_time = sqlc.arg(now)::bigint,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
@@ -62,8 +62,8 @@ RETURNING id, application, business_id, shard, generation, payload, payload_kind
 -- Does the work of TakeTwoPhase for the rows that TakeFresh takes.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
-SET state = 2, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
-WHERE id = ANY(sqlc.arg(ids)::bigint[]) AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
+SET state = 2, doubt_target = sqlc.arg(doubt_target)::smallint, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
@@ -82,7 +82,7 @@ SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
     update_time = sqlc.arg(rung_at)::bigint,
     finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE sqlc.arg(rung_at)::bigint END
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(generations)::bigint[]) AS generation) r
-WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
+WHERE a.id = r.id /* in a.shard */ AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
   AND coalesce(a.next_try_time = sqlc.arg(claim_end)::bigint, FALSE);
 
 -- name: TakeOnce :many
@@ -100,7 +100,7 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
              unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
   AND a.delivery = 1 AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING a.id, a.payload;
@@ -110,7 +110,7 @@ RETURNING a.id, a.payload;
 -- out may have been delivered: it becomes in doubt.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm a
-SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
+SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, doubt_target = sqlc.arg(doubt_target)::smallint,
     state = 2, next_try_time = sqlc.arg(claim_end)::bigint, rung_at = NULL, update_time = sqlc.arg(now)::bigint
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(generations)::bigint[]) AS generation,
@@ -120,7 +120,7 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(in_doubts)::smallint[]) AS in_doubt,
              unnest(sqlc.arg(next_try_times)::bigint[]) AS next_try_time,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
   AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= sqlc.arg(now)::bigint)
 RETURNING a.id, a.payload;
@@ -182,11 +182,12 @@ WITH s AS (
            unnest(sqlc.arg(claim_ids)::varchar[]) AS claim_id,
            unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
            unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
-           unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at
+           unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
+           unnest(sqlc.arg(doubt_targets)::smallint[]) AS doubt_target
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = s.last_error, in_doubt = s.in_doubt,
+        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s

@@ -7,7 +7,7 @@ FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
     ORDER BY a.next_try_time, a.due_rank, a.id
@@ -22,7 +22,7 @@ FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
       AND a.application <> ALL(sqlc.arg(applications)::varchar[])
@@ -38,7 +38,7 @@ FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
       AND a.application = ANY(sqlc.arg(applications)::varchar[])
@@ -54,7 +54,7 @@ FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
     ORDER BY a.next_try_time, a.due_rank, a.id
@@ -69,7 +69,7 @@ SELECT (SELECT count(*)
               FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
               CROSS JOIN LATERAL (
                   SELECT 1 FROM alarm a
-                  WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
+                  WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
                   ORDER BY a.next_try_time, a.due_rank, a.id
                   LIMIT sqlc.arg(row_limit)
               ) d
@@ -78,7 +78,7 @@ SELECT (SELECT count(*)
         FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
         CROSS JOIN LATERAL (
             SELECT a.next_try_time FROM alarm a
-            WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
+            WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL AND a.next_try_time <= sqlc.arg(now)::bigint
             ORDER BY a.next_try_time, a.due_rank, a.id
             LIMIT 1
         ) d)::bigint AS oldest;
@@ -88,7 +88,7 @@ SELECT (SELECT count(*)
 -- Index: primary key. Rows: few of the ids.
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f
-    WHERE f.id = ANY(sqlc.arg(ids)::bigint[]) AND f.state IN (1, 2) AND coalesce(f.next_try_time <= sqlc.arg(now)::bigint, FALSE)
+    WHERE f.id = ANY(sqlc.arg(ids)::bigint[]) /* in f.shard */ AND f.state IN (1, 2) AND coalesce(f.next_try_time <= sqlc.arg(now)::bigint, FALSE)
       AND f.latest_ring_at < sqlc.arg(now)::bigint
       AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint
     ORDER BY f.id
@@ -104,7 +104,7 @@ SET state = 4, next_try_time = NULL, update_time = sqlc.arg(now)::bigint, finish
         WHEN a.last_error = '' THEN sqlc.arg(reason)::varchar
         ELSE a.last_error END
 FROM free
-WHERE a.id = free.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg(now)::bigint, FALSE)
+WHERE a.id = free.id /* in a.shard */ AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND a.latest_ring_at < sqlc.arg(now)::bigint
 RETURNING a.id, a.application, a.business_id, a.last_error;
 
@@ -114,17 +114,17 @@ RETURNING a.id, a.application, a.business_id, a.last_error;
 -- Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, the number of deleted alarms.
 WITH old AS MATERIALIZED (
     SELECT f.id FROM alarm f
-    WHERE f.finished_at < sqlc.arg(before)::bigint
+    WHERE f.finished_at < sqlc.arg(before)::bigint /* in f.shard */
       AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < sqlc.arg(settled)::bigint)
       AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint
     ORDER BY f.finished_at, f.id
     LIMIT sqlc.arg(row_limit)
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM alarm a USING old WHERE a.id = old.id AND coalesce(a.finished_at < sqlc.arg(before)::bigint, FALSE)
+    DELETE FROM alarm a USING old WHERE a.id = old.id /* in a.shard */ AND coalesce(a.finished_at < sqlc.arg(before)::bigint, FALSE)
       AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < sqlc.arg(settled)::bigint)
     RETURNING a.id
 ), attempts AS (
-    DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id
+    DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id /* in r.shard */
 )
 SELECT count(*) FROM gone;

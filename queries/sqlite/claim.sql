@@ -5,7 +5,7 @@
 -- can end it.
 -- Index: primary key. Rows: a batch of rings.
 SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_doubt, coalesce(rung_at, -1), next_try_time, update_time, shard,
-                      max_rings, ack_timeout, delivery, priority, target_ring_at, coalesce(latest_ring_at, -1),
+                      max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, coalesce(latest_ring_at, -1),
                       length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
@@ -26,7 +26,7 @@ SELECT id, payload FROM alarm WHERE id IN (SELECT value FROM json_each(CAST(sqlc
 -- doubt.
 -- Index: primary key. Rows: a batch of rings.
 UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
+SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, doubt_target = sqlc.arg(doubt_target),
     state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS INTEGER), rung_at = NULL, update_time = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS INTEGER))
@@ -57,7 +57,7 @@ WHERE id = sqlc.arg(id) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CA
 UPDATE alarm
 SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
     last_error = sqlc.arg(last_error),
-    in_doubt = sqlc.arg(in_doubt), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
+    in_doubt = sqlc.arg(in_doubt), doubt_target = sqlc.arg(doubt_target), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
     finished_at = sqlc.narg(finished_at)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND generation = sqlc.arg(generation)
   AND state = sqlc.arg(claimed_state) AND claim_id = sqlc.arg(claimed_claim_id)

@@ -63,9 +63,9 @@
 //     frames at once (handshake, heartbeat, close). A frame of the library that arrives during a delivery leaves with the delivery, between
 //     two messages. Frames stay whole, and no message follows the close of its channel.
 //  6. A channel with an unresolved ring is never used for another ring. Its link is set aside with the delivery, which waits for late confirms,
-//     returns and faults there (latedelivery.go), and the lane opens another link. A lane has at most maxLate late deliveries. If the caller
-//     does not wait, or ends the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never reads
-//     them.
+//     returns and faults there (latedelivery.go), and the lane opens another link. The caller sets the most late deliveries of a lane. If
+//     the caller does not wait, or ends the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never
+//     reads them. The socket lives on while only some applications of a late delivery are given up.
 //  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that began after the
 //     doubt.
 //  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
@@ -127,7 +127,7 @@
 //	                                 dead host. Before, it confirms probes and
 //	                                 few rings: as in the next line
 //	one of several hosts confirms    the first delivery of each lane is awaited     the lane opens its next link on the next
-//	probes, but no rings             from limits.ReplyBy, then stuck and in doubt   host, and delivers the next rings there
+//	probes, but no rings             from limits.ReplyBy, then in doubt             host, and delivers the next rings there
 //	connections open slowly          lanes are opened before claims, each in at     nothing: rings wait for the lane, and are
 //	                                 most DialTimeout                               late by the time of its opening
 //	connections of lanes are cut     no claim begins without a lane                 ring.Loop opens lanes again, with backoff
@@ -145,10 +145,11 @@
 //	queue full (reject-publish)      nacked                                         the application consumes
 //	quorum queue's leader dies with  nacked, on a channel that RabbitMQ 3.10 has    the next delivery replaces the channel
 //	its host                         registered with the dead leader
-//	quorum queue without majority    awaited, then stuck and in doubt (times: see   the cluster regains its majority
-//	                                 docs/architecture.md, When a silent queue is
-//	                                 given up); while its application is silent
-//	                                 in doubt at limits.ReplyBy, only its rings
+//	quorum queue without majority    awaited, then in doubt, only its rings         the cluster regains its majority
+//	                                 (times: see docs/architecture.md, When a
+//	                                 silent queue is given up)
+//	queue that confirms late, beside as above; each time its next rings are         confirms in time
+//	others that do not               awaited for longer (patience)
 //	message over the broker's limit  the broker closes the channel with 406:        the caller repeats halves of the batch
 //	                                 every unresolved ring of the batch is refused  until the too large message is alone; the
 //	                                                                                lane is opened again

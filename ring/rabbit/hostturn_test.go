@@ -379,7 +379,7 @@ func TestHostThatNeverAnswersIsLeft(t *testing.T) {
 func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 	for role, connect := range map[string]func(ctx context.Context, s *Session) error{
 		"lane": func(ctx context.Context, s *Session) error {
-			l := newLane(s)
+			l := newLane(s, 1)
 			defer l.Close()
 			return l.Open(ctx, 1)
 		},
@@ -539,7 +539,7 @@ func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLane(s)
+	l := newLane(s, 1)
 	defer l.Close()
 	if err := l.Open(t.Context(), 1); replyCode(err) != amqp.AccessRefused {
 		t.Errorf("the error is %v, want %d", err, amqp.AccessRefused)

@@ -35,9 +35,9 @@ var errStopped = errors.New("stopped before the ring was sent")
 
 var _ ring.Lane = (*lane)(nil)
 
-func newLane(s *Session) *lane {
+func newLane(s *Session, maxLate int) *lane {
 	return &lane{
-		s: s, current: delivery{s: s}, places: latePlaces{freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers),
+		s: s, current: delivery{s: s}, places: latePlaces{all: maxLate, freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers),
 	}
 }
 

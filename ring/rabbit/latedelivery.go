@@ -10,18 +10,20 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
+// A late delivery without a new outcome is given up after one of these times, if the broker has confirmed something else at the begin and at the
+// end of that time.
 const (
-	// maxLate is the most late deliveries of a lane. A lane with as many does not open, and so gets no batch.
-	maxLate = 4
-	// stuckAfter is how long the rings of other applications must have been confirmed in time before a late delivery is stuck.
-	stuckAfter = 2 * time.Second
-	// stuckBesideProbesAfter is the time after which a late delivery without a new outcome is stuck, if the broker has confirmed probes at the
-	// begin and at the end of that time.
-	stuckBesideProbesAfter = 10 * time.Second
+	// stuckBesideRings counts if the broker confirms rings of the same application in time, on other connections. Then the host or the
+	// connection is at fault. Only the rings of this application are given up.
+	stuckBesideRings = 20 * time.Second
+	// stuckBesideProbes counts if the broker confirms probes. They touch no queue and no disk. So it is longer than the disk of a broker
+	// usually stands still.
+	stuckBesideProbes = time.Minute
 )
 
-// latePlaces counts a lane's late deliveries.
+// latePlaces counts a lane's late deliveries. A lane without a free place does not open, and so gets no batch.
 type latePlaces struct {
+	all   int
 	taken atomic.Int32
 	freed chan struct{} // capacity 1; signalled when a delivery has ended
 }
@@ -30,7 +32,7 @@ type latePlaces struct {
 func (p *latePlaces) awaitFree(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for p.taken.Load() >= maxLate {
+	for int(p.taken.Load()) >= p.all {
 		select {
 		case <-p.freed:
 		case <-ctx.Done():
@@ -44,11 +46,13 @@ func (p *latePlaces) awaitFree(ctx context.Context, limit time.Duration) error {
 // one. It implements ring.LateRings.
 type lateDelivery struct {
 	delivery
-	places     *latePlaces
-	since      time.Time // time at which it was set aside
-	progress   time.Time // last time at which an outcome became known; at first the time at which it was set aside
-	probedFrom time.Time // when Stuck first saw a confirmed probe that began after progress; zero: not yet
-	ended      bool
+	places       *latePlaces
+	since        time.Time // time at which it was set aside
+	progress     time.Time // last time at which an outcome became known; at first the time at which it was set aside
+	besideProbes proof
+	besideRings  map[string]proof // by application that waits
+	ended        bool
+	gaveUp       bool // rings of silent applications are in doubt, although the connection lives
 	// othersFrom has the first confirm in time of another application since the setting aside that Stuck saw, by application that waits.
 	othersFrom map[string]time.Time
 }
@@ -58,7 +62,7 @@ var _ ring.LateRings = (*lateDelivery)(nil)
 // setAside takes the delivery and the link off the lane.
 func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
-	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now, othersFrom: map[string]time.Time{}}
+	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now, othersFrom: map[string]time.Time{}, besideRings: map[string]proof{}}
 	l.places.taken.Add(1)
 	l.s.lastConfirms.begin()
 	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
@@ -94,10 +98,34 @@ func (d *lateDelivery) update() {
 		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("connection lost before the late confirm: %s", d.link.cause(ctx))})
 	}
 	if d.unresolved() < before {
-		d.progress, d.probedFrom = time.Now(), time.Time{}
+		d.progress, d.besideProbes = time.Now(), proof{}
+		clear(d.besideRings)
 		d.s.lastConfirms.noteLate(&d.delivery, known, d.since)
 	}
+	d.giveUp()
 }
+
+// giveUp puts the rings of applications in doubt whose queue alone is silent, or whose other rings are confirmed.
+func (d *lateDelivery) giveUp() {
+	for application := range d.awaitedApplications() {
+		switch {
+		case d.silentAlone(application):
+			d.s.lastConfirms.noteSilent(application, d.since)
+		case d.passedOver(application):
+		default:
+			continue
+		}
+		d.gaveUp = true
+		for i := range d.states {
+			if d.states[i].outcome.Kind == 0 && d.rings[i].Application == application {
+				d.states[i].outcome = clock.Outcome{Kind: clock.Doubtful, Reason: givenUpReason}
+			}
+		}
+	}
+}
+
+// givenUpReason is the reason of a ring that was given up before the other rings of its delivery.
+const givenUpReason = "no confirm, while other rings were confirmed"
 
 // closed reports whether the connection has ended.
 func (d *lateDelivery) closed() bool {
@@ -109,9 +137,30 @@ func (d *lateDelivery) closed() bool {
 	}
 }
 
-// Stuck reports whether a queue of the delivery is at fault; see ring.LateRings. Either one of its applications alone has no confirm
-// (silentAlone). Or the broker has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes. Probes alone
-// prove little: they touch no queue and no disk.
+// proof is what the broker confirms while it confirms nothing of a late delivery.
+type proof struct {
+	from time.Time // when a confirm since the delivery's progress was first seen; zero: not yet
+}
+
+// needsConfirm reports whether the proof waits for a confirm at the begin or at the end of that time.
+func (p *proof) needsConfirm(limit time.Duration) bool {
+	return p.from.IsZero() || time.Since(p.from) >= limit
+}
+
+// lasts reports whether the broker has confirmed something at the begin and at the end of a time since the progress. confirmedSince reports
+// whether it has since a time.
+func (p *proof) lasts(progress time.Time, limit time.Duration, confirmedSince func(time.Time) bool) bool {
+	if !p.from.IsZero() {
+		return time.Since(p.from) >= limit && confirmedSince(p.from.Add(limit))
+	}
+	if confirmedSince(progress) {
+		p.from = time.Now()
+	}
+	return false
+}
+
+// Stuck reports whether the broker has confirmed nothing of the delivery for stuckBesideProbes, although it confirms probes, which Stuck
+// requests; see ring.LateRings.
 func (d *lateDelivery) Stuck() bool {
 	if d.ended {
 		return false
@@ -120,17 +169,27 @@ func (d *lateDelivery) Stuck() bool {
 	if d.unresolved() == 0 {
 		return false
 	}
-	for application := range d.awaitedApplications() {
-		if d.silentAlone(application) {
-			return true
-		}
+	if d.besideProbes.lasts(d.progress, stuckBesideProbes, d.s.health.passedSince) {
+		return true
 	}
-	return d.checkBesideProbes()
+	if d.besideProbes.needsConfirm(stuckBesideProbes) {
+		d.s.requestProbe()
+	}
+	return false
+}
+
+// passedOver reports whether the broker has confirmed nothing of the delivery for stuckBesideRings, although it confirms rings of the
+// application in time on other connections, and also for longer than any late confirm took.
+func (d *lateDelivery) passedOver(application string) bool {
+	confirms, p := &d.s.lastConfirms, d.besideRings[application]
+	lasts := p.lasts(d.progress, stuckBesideRings, func(t time.Time) bool { return confirms.inTimeSince(application, t) })
+	d.besideRings[application] = p
+	return lasts && time.Since(d.since) > confirms.longest()+stuckBesideRings
 }
 
 // silentAlone reports whether the broker has confirmed no ring of the application since the delivery was set aside, although it confirms the
-// rings of others in time: for stuckAfter now, and for longer than any late confirm took. A broker that is slow for all applications confirms
-// others late, too, each delivery at a moment of its own.
+// rings of others in time: for the patience with the application now, and for longer than any late confirm took. A broker that is slow for all
+// applications confirms others late, too, each delivery at a moment of its own.
 func (d *lateDelivery) silentAlone(application string) bool {
 	confirms := &d.s.lastConfirms
 	others, longest := confirms.othersInTime(application)
@@ -143,7 +202,8 @@ func (d *lateDelivery) silentAlone(application string) bool {
 		d.othersFrom[application] = others
 		return false
 	}
-	return others.Sub(from) > stuckAfter && others.Sub(d.since) > longest+stuckAfter
+	patience := confirms.patienceWith(application)
+	return others.Sub(from) > patience && others.Sub(d.since) > longest+patience
 }
 
 // awaitedApplications returns the set of the applications with rings without an outcome.
@@ -157,21 +217,6 @@ func (d *lateDelivery) awaitedApplications() map[string]bool {
 	return applications
 }
 
-// checkBesideProbes reports whether the broker has confirmed nothing of the delivery for stuckBesideProbesAfter, although it confirms probes.
-// It also requests these probes, and sets probedFrom.
-func (d *lateDelivery) checkBesideProbes() bool {
-	switch {
-	case d.probedFrom.IsZero() && d.s.health.passedSince(d.progress):
-		d.probedFrom = time.Now()
-	case !d.probedFrom.IsZero() && time.Since(d.probedFrom) < stuckBesideProbesAfter:
-	case !d.probedFrom.IsZero() && d.s.health.passedSince(d.probedFrom.Add(stuckBesideProbesAfter)):
-		return true
-	default:
-		d.s.requestProbe()
-	}
-	return false
-}
-
 // End closes the connection. Rings without a confirm are in doubt; see ring.LateRings.
 func (d *lateDelivery) End() {
 	if d.ended {
@@ -179,7 +224,7 @@ func (d *lateDelivery) End() {
 	}
 	d.update()
 	d.ended = true
-	if d.unresolved() > 0 {
+	if d.unresolved() > 0 || d.gaveUp {
 		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: lateReason})
 		d.link.kill()
 	} else {

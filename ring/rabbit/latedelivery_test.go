@@ -92,67 +92,181 @@ func TestLateRingsAreInDoubtWithoutConnection(t *testing.T) {
 	wantAll(t, ended.Outcomes(), clock.Doubtful)
 }
 
-// A delivery is stuck when one of its applications is silent while others are not, or when it alone gets no confirm for long.
-func TestLateDeliveryIsStuckBesideConfirmsOfOthers(t *testing.T) {
-	t.Parallel()
+// lateTest is a late delivery whose connection is stalled, with its session.
+type lateTest struct {
+	*lateDelivery
+	t *testing.T
+	s *Session
+}
+
+// startLateTest delivers rings of the applications, and returns them as a late delivery.
+func startLateTest(t *testing.T, applications ...string) *lateTest {
+	t.Helper()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	l := laneOf(t, s)
-	b.queue("shop", nil)
-	late, isLate := delayRings(t, l, p, rings("shop", 5)).(*lateDelivery)
+	var batch []clock.Ring
+	for _, application := range applications {
+		b.queue(application, nil)
+		batch = append(batch, rings(application, 5)...)
+	}
+	late, isLate := delayRings(t, laneOf(t, s), p, batch).(*lateDelivery)
 	if !isLate {
 		t.Fatal("not a late delivery")
 	}
+	t.Cleanup(func() { p.stall(false) })
+	return &lateTest{lateDelivery: late, t: t, s: s}
+}
+
+// ofOne returns a delivery of one confirmed ring.
+func ofOne(application string) *delivery {
+	return &delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}
+}
+
+// confirm notes a confirm in time.
+func (l *lateTest) confirm(application string) { l.s.lastConfirms.note(ofOne(application)) }
+
+// confirmLate notes a late confirm of a delivery that was set aside at a time.
+func (l *lateTest) confirmLate(application string, setAside time.Time) {
+	l.s.lastConfirms.noteLate(ofOne(application), nil, setAside)
+}
+
+// elapse makes the delivery that much older than it is.
+func (l *lateTest) elapse(d time.Duration) {
+	l.since = l.since.Add(-d)
+	for application, from := range l.othersFrom {
+		l.othersFrom[application] = from.Add(-d)
+	}
+}
+
+// expect checks how many rings are awaited.
+func (l *lateTest) expect(when string, awaited int) {
+	l.t.Helper()
+	if got := count(l.Outcomes()); got[clock.Awaited] != awaited || got[clock.Doubtful] != len(l.rings)-awaited {
+		l.t.Errorf("%s: %v, want %d awaited and the others in doubt", when, got, awaited)
+	}
+}
+
+// A late delivery is stuck when it gets no confirm for long, although the broker confirms probes.
+func TestLateDeliveryIsStuckBesideProbes(t *testing.T) {
+	t.Parallel()
+	l := startLateTest(t, "shop")
 	expect := func(when string, want bool) {
 		t.Helper()
-		if got := late.Stuck(); got != want {
+		if got := l.Stuck(); got != want {
 			t.Errorf("%s: stuck %t, want %t", when, got, want)
 		}
 	}
-	confirmed := func(application string) *delivery {
-		return &delivery{rings: rings(application, 1), states: []ringState{{outcome: clock.Outcome{Kind: clock.Confirmed}}}}
-	}
-	confirm := func(application string) { s.lastConfirms.note(confirmed(application)) }
-	probed := func() { s.health.probePassed(s.health.doubtCount(), time.Now()) }
-	since := late.since
-
+	probed := func() { l.s.health.probePassed(l.s.health.doubtCount(), time.Now()) }
 	expect("at once", false)
-	confirm("other")
-	expect("another application was confirmed at once", false)
-	late.since = since.Add(-stuckAfter)
-	confirm("shop")
-	confirm("other")
-	expect("the application was confirmed on another lane", false)
-	late.since = time.Now()
-	late.progress = late.since.Add(-time.Minute)
+	l.progress = time.Now().Add(-time.Hour)
 	expect("without probes", false)
 	probed()
 	expect("after the first probe", false)
-	late.probedFrom = time.Now().Add(-stuckBesideProbesAfter)
+	l.besideProbes.from = time.Now().Add(-stuckBesideProbes)
 	expect("the newest probe is old", false)
 	probed()
 	expect("after a probe at the end of the time", true)
+	l.End()
+	l.expect("after the end", 0)
+}
 
-	late.progress, late.probedFrom = time.Now(), time.Time{}
-	late.since = time.Now().Add(time.Millisecond)
-	<-time.After(stuckAfter + 10*time.Millisecond)
-	expect("nothing was confirmed since", false)
-	s.lastConfirms.noteLate(confirmed("other"), nil, time.Now())
-	expect("a ring of another application was confirmed late", false)
-	confirm("other")
-	expect("a ring of another application was confirmed in time once", false)
-	late.othersFrom["shop"] = late.othersFrom["shop"].Add(-stuckAfter)
-	s.lastConfirms.noteLate(confirmed("third"), nil, time.Now().Add(-time.Minute))
-	expect("another delivery took longer", false)
-	s.lastConfirms.mostLate = 0
-	confirm("other")
-	expect("only others were confirmed for some time", true)
-	late.End()
-	wantAll(t, late.Outcomes(), clock.Doubtful)
-	if s.lastConfirms.confirmed != nil {
+// The late rings of an application are given up when it alone is silent for long. The rings of others in the delivery are still awaited.
+func TestSilentApplicationIsGivenUpAlone(t *testing.T) {
+	t.Parallel()
+	l := startLateTest(t, "shop", "slow")
+	l.expect("at once", 10)
+	l.confirm("other")
+	l.expect("another application was confirmed at once", 10)
+	l.elapse(firstPatience)
+	l.confirm("shop")
+	l.confirm("slow")
+	l.confirm("other")
+	l.expect("the applications were confirmed on another lane", 10)
+
+	l.since, l.othersFrom, l.s.lastConfirms.confirmed = time.Now(), map[string]time.Time{}, nil
+	l.elapse(firstPatience)
+	l.confirmLate("slow", time.Now())
+	l.confirmLate("other", time.Now())
+	l.expect("a ring of another application was confirmed late", 10)
+	l.since = time.Now()
+	<-time.After(time.Millisecond)
+	l.confirmLate("slow", time.Now())
+	l.confirm("other")
+	l.expect("a ring of another application was confirmed in time once", 10)
+	l.elapse(firstPatience)
+	l.confirmLate("third", time.Now().Add(-time.Minute))
+	l.confirm("other")
+	l.expect("another delivery took longer", 10)
+	l.s.lastConfirms.mostLate = 0
+	l.confirm("other")
+	l.expect("only others were confirmed for some time", 5)
+	for i, o := range l.Outcomes() {
+		if want := l.rings[i].Application == "shop"; (o.Kind == clock.Doubtful) != want || want && o.Reason != givenUpReason {
+			t.Errorf("ring of %s: %+v", l.rings[i].Application, o)
+		}
+	}
+	l.End()
+	l.expect("after the end", 0)
+	if l.s.lastConfirms.confirmed != nil {
 		t.Error("a session remembers confirms that nobody needs")
 	}
-	p.stall(false)
+}
+
+// Rings without a confirm are given up when later rings of the same application are confirmed on other connections for long.
+func TestRingsOfASilentConnectionAreGivenUp(t *testing.T) {
+	t.Parallel()
+	l := startLateTest(t, "shop", "slow")
+	elapse := func() {
+		l.since, l.progress = l.since.Add(-stuckBesideRings), l.progress.Add(-stuckBesideRings)
+		for application, p := range l.besideRings {
+			l.besideRings[application] = proof{from: p.from.Add(-stuckBesideRings)}
+		}
+	}
+	l.confirm("shop")
+	l.expect("a later ring was confirmed once", 10)
+	elapse()
+	l.confirmLate("shop", time.Now())
+	l.expect("since then, rings are confirmed late", 10)
+	l.confirmLate("slow", time.Now().Add(-time.Minute))
+	l.confirm("shop")
+	l.expect("another delivery took longer", 10)
+	l.s.lastConfirms.mostLate = 0
+	l.expect("later rings are confirmed for long", 5)
+}
+
+// Each time that late rings of an application are given up, its next ones are awaited for longer.
+func TestPatienceWithSilentApplicationsGrows(t *testing.T) {
+	t.Parallel()
+	c := &lastConfirms{}
+	want := func(when string, want time.Duration) {
+		t.Helper()
+		if got := c.patienceWith("shop"); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	want("at first", firstPatience)
+	before := time.Now().Add(-time.Second)
+	c.noteSilent("shop", time.Now())
+	want("once", 2*firstPatience)
+	c.noteSilent("shop", before)
+	want("a delivery that was set aside before", 2*firstPatience)
+	for range 10 {
+		c.noteSilent("shop", time.Now())
+	}
+	want("often", mostPatience)
+	c.begin()
+	age := func(by time.Duration) {
+		p := c.patience["shop"]
+		p.used = p.used.Add(-by)
+		c.patience["shop"] = p
+	}
+	age(patienceKept)
+	c.noteLate(ofOne("shop"), nil, time.Now())
+	c.noteSilent("other", time.Now())
+	want("after a late confirm", mostPatience)
+	age(2 * patienceKept)
+	c.noteSilent("other", time.Now())
+	want("long after the last late confirm", firstPatience)
 }
 
 // A lane with many late deliveries does not open until one has ended.
@@ -162,14 +276,14 @@ func TestLaneWithManyLateDeliveriesDoesNotOpen(t *testing.T) {
 	l := laneOf(t, startUsable(t, cfg))
 	b.queue("shop", nil)
 	var deliveries []ring.LateRings
-	for range maxLate {
+	for range testMaxLate {
 		deliveries = append(deliveries, delayRings(t, l, p, rings("shop", 2)))
 		p.stall(false)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := l.Open(ctx, 2); !errors.Is(err, ring.ErrLaneFull) {
-		t.Errorf("opened with %d late deliveries: %v", maxLate, err)
+		t.Errorf("opened with %d late deliveries: %v", testMaxLate, err)
 	}
 	for _, late := range deliveries {
 		lateOutcomes(t, late)

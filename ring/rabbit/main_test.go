@@ -291,10 +291,13 @@ func waitUsableErr(tb testing.TB, s *Session, within time.Duration, want func(er
 	}
 }
 
+// testMaxLate is the most late deliveries of the tests' lanes.
+const testMaxLate = 4
+
 // laneOf returns a lane that the end of the test closes.
 func laneOf(tb testing.TB, s *Session) *lane {
 	tb.Helper()
-	l := newLane(s)
+	l := newLane(s, testMaxLate)
 	tb.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			tb.Errorf("close: %v", err)

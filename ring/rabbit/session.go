@@ -78,7 +78,7 @@ func (s *Session) Changed() <-chan struct{} { return s.health.changed }
 func (s *Session) Warnings() []string { return s.health.warned() }
 
 // Lane returns a new lane. The lane is not open yet.
-func (s *Session) Lane() ring.Lane { return newLane(s) }
+func (s *Session) Lane(maxLate int) ring.Lane { return newLane(s, maxLate) }
 
 // Run connects and reconnects the control connection until ctx ends. Then it closes the connection and returns nil. The callers of Lane close
 // their lanes.

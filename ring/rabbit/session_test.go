@@ -33,7 +33,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	if !s.Accepts("anything") || s.Warnings() != nil || testutil.ToFloat64(s.metrics.usable) != 1 {
 		t.Errorf("accepts %v, warnings %q, gauge %v", s.Accepts("anything"), s.Warnings(), testutil.ToFloat64(s.metrics.usable))
 	}
-	l := s.Lane()
+	l := s.Lane(1)
 	b.queue("shop", nil)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	drain(s.Changed())

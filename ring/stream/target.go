@@ -96,8 +96,8 @@ func (t *Target) Applications() []string {
 // ApplicationsChanged returns a channel of capacity 1 that is signalled when the result of Applications changes.
 func (t *Target) ApplicationsChanged() <-chan struct{} { return t.applicationsChanged }
 
-// Lane returns a lane. Lanes share only the subscribers.
-func (t *Target) Lane() ring.Lane { return lane{t} }
+// Lane returns a lane. Lanes share only the subscribers, and each of these has at most one delivery with late replies.
+func (t *Target) Lane(int) ring.Lane { return lane{t} }
 
 func (t *Target) outlet(application string) *outlet {
 	t.mu.Lock()

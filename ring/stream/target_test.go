@@ -80,7 +80,7 @@ func TestSubscribersShareRings(t *testing.T) {
 				readDeliveries(ctx, s, &took[i], time.Millisecond, nil)
 			})
 		}
-		outcomes := target.Lane().Deliver(ctx, rings("a", 30*maxDelivery), limits())
+		outcomes := target.Lane(1).Deliver(ctx, rings("a", 30*maxDelivery), limits())
 		wantOutcomes(t, outcomes, clock.Confirmed, 30*maxDelivery)
 		for i := range took {
 			if n := took[i].Load(); n < 8*maxDelivery {
@@ -109,7 +109,7 @@ func TestLoneSubscriberGetsRingsInOrder(t *testing.T) {
 				d.Done(len(d.Rings), len(d.Rings), nil)
 			}
 		})
-		target.Lane().Deliver(t.Context(), rings("a", 3*maxDelivery), limits())
+		target.Lane(1).Deliver(t.Context(), rings("a", 3*maxDelivery), limits())
 		reader.Wait()
 		if !slices.IsSorted(got) {
 			t.Errorf("out of order: %v", got)
@@ -122,7 +122,7 @@ func TestWithoutSubscriberRingsAreUnsent(t *testing.T) {
 	if target.Accepts("a") {
 		t.Error("accepted without a subscriber")
 	}
-	wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 3), limits()), clock.Unsent, 3)
+	wantOutcomes(t, target.Lane(1).Deliver(t.Context(), rings("a", 3), limits()), clock.Unsent, 3)
 }
 
 func TestAcceptsWhileSubscribed(t *testing.T) {
@@ -179,7 +179,7 @@ func testStalledSubscriber(t *testing.T) {
 			}
 		}
 	})
-	outcomes := target.Lane().Deliver(ctx, append(rings("lazy", 100), rings("busy", 200)...), limits())
+	outcomes := target.Lane(1).Deliver(ctx, append(rings("lazy", 100), rings("busy", 200)...), limits())
 	wantOutcomes(t, outcomes[:100], clock.Untaken, 100)
 	wantOutcomes(t, outcomes[100:], clock.Confirmed, 200)
 	if last != 0 || time.Since(began) != patience {
@@ -200,7 +200,7 @@ func TestOtherSubscriberTakesAllRings(t *testing.T) {
 		var took atomic.Int64
 		var readers sync.WaitGroup
 		readers.Go(func() { readDeliveries(ctx, busy, &took, 0, nil) })
-		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 300), limits()), clock.Confirmed, 300)
+		wantOutcomes(t, target.Lane(1).Deliver(ctx, rings("a", 300), limits()), clock.Confirmed, 300)
 		cancel()
 		readers.Wait()
 	})
@@ -217,7 +217,7 @@ func TestLastSubscriberGoneMakesRestUnsent(t *testing.T) {
 			d.Done(0, len(d.Rings), errors.New("broken pipe"))
 		})
 		began := time.Now()
-		outcomes := target.Lane().Deliver(t.Context(), rings("a", maxDelivery+10), limits())
+		outcomes := target.Lane(1).Deliver(t.Context(), rings("a", maxDelivery+10), limits())
 		wantOutcomes(t, outcomes, clock.Doubtful, maxDelivery)
 		wantOutcomes(t, outcomes, clock.Unsent, 10)
 		if took := time.Since(began); took != patience/2 {
@@ -236,7 +236,7 @@ func TestUnreportedRingsAreInDoubt(t *testing.T) {
 		var reader sync.WaitGroup
 		reader.Go(func() { taken <- <-s.Deliveries() })
 		began := time.Now()
-		outcomes := target.Lane().Deliver(t.Context(), rings("a", 5), limits())
+		outcomes := target.Lane(1).Deliver(t.Context(), rings("a", 5), limits())
 		wantOutcomes(t, outcomes, clock.Doubtful, 5)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %s", took)
@@ -257,7 +257,7 @@ func TestEndOfContextMakesRestUnsent(t *testing.T) {
 			<-s.Deliveries()
 			cancel()
 		})
-		outcomes := target.Lane().Deliver(ctx, rings("a", maxDelivery+1), limits())
+		outcomes := target.Lane(1).Deliver(ctx, rings("a", maxDelivery+1), limits())
 		wantOutcomes(t, outcomes, clock.Doubtful, maxDelivery)
 		wantOutcomes(t, outcomes, clock.Unsent, 1)
 	})
@@ -275,7 +275,7 @@ func TestNoRingIsHandedOverAfterWriteBy(t *testing.T) {
 			readers.Go(func() { readDeliveries(ctx, s, &took, 0, nil) })
 			synctest.Wait()
 			past := ring.Limits{WriteBy: time.Now().Add(-time.Millisecond), ReplyBy: time.Now().Add(time.Second)}
-			wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 3*maxDelivery), past), clock.Confirmed, 0)
+			wantOutcomes(t, target.Lane(1).Deliver(ctx, rings("a", 3*maxDelivery), past), clock.Confirmed, 0)
 			if took.Load() != 0 {
 				t.Fatalf("%d rings were handed over after the limit", took.Load())
 			}
@@ -310,7 +310,7 @@ func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 	}
 	for i := range 4 {
 		lanes.Go(func() {
-			lane := target.Lane()
+			lane := target.Lane(1)
 			for range 50 {
 				batch := append(rings("app0", 100), rings("app1", 50+i)...)
 				limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Millisecond), ReplyBy: time.Now().Add(5 * time.Second)}
@@ -381,7 +381,7 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 			synctest.Wait()
 			var late ring.LateRings
 			began := time.Now()
-			outcomes := target.Lane().Deliver(ctx, append(rings("slow", 5), rings("quick", 100)...), lateLimits(&late))
+			outcomes := target.Lane(1).Deliver(ctx, append(rings("slow", 5), rings("quick", 100)...), lateLimits(&late))
 			wantTook(t, began, want)
 			wantOutcomes(t, outcomes[5:], clock.Confirmed, 100)
 			if late == nil {
@@ -433,7 +433,7 @@ func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
 			var late ring.LateRings
 			l := lateLimits(&late)
 			l.Shared = c.shared
-			if got := count(target.Lane().Deliver(ctx, rings("a", 8*maxDelivery), l)); !maps.Equal(got, c.want) {
+			if got := count(target.Lane(1).Deliver(ctx, rings("a", 8*maxDelivery), l)); !maps.Equal(got, c.want) {
 				t.Errorf("shared %t, a report every %s: %v, want %v", c.shared, c.pause, got, c.want)
 			}
 			cancel()
@@ -453,7 +453,7 @@ func TestUntakenRingsAreGivenUpSoon(t *testing.T) {
 		deliver := func(want time.Duration) {
 			t.Helper()
 			began := time.Now()
-			wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
+			wantOutcomes(t, target.Lane(1).Deliver(t.Context(), rings("a", 5), l), clock.Untaken, 5)
 			wantTook(t, began, want)
 		}
 		deliver(patience)
@@ -479,7 +479,7 @@ func TestReportDecidesEachRing(t *testing.T) {
 			defer s.Close()
 			var reader sync.WaitGroup
 			reader.Go(func() { (<-s.Deliveries()).Done(c.written, c.begun, c.err) })
-			outcomes := target.Lane().Deliver(t.Context(), rings("a", 5), limits())
+			outcomes := target.Lane(1).Deliver(t.Context(), rings("a", 5), limits())
 			wantOutcomes(t, outcomes[:c.written], clock.Confirmed, c.written)
 			wantOutcomes(t, outcomes[c.written:c.begun], clock.Doubtful, c.begun-c.written)
 			wantOutcomes(t, outcomes[c.begun:], clock.Unsent, 5-c.begun)
@@ -513,7 +513,7 @@ func TestLargeRingsComeInSmallDeliveries(t *testing.T) {
 			batch[i].Payload = make([]byte, maxDeliveryBytes/4)
 		}
 		batch[4].Payload = make([]byte, 2*maxDeliveryBytes)
-		wantOutcomes(t, target.Lane().Deliver(ctx, batch, limits()), clock.Confirmed, 12)
+		wantOutcomes(t, target.Lane(1).Deliver(ctx, batch, limits()), clock.Confirmed, 12)
 		cancel()
 		reader.Wait()
 		if want := []int{4, 1, 4, 3}; !slices.Equal(sizes, want) {
@@ -531,7 +531,7 @@ func TestEndOfAwaitedRingsEndsTheirWrites(t *testing.T) {
 		taken := make(chan clock.Delivery, 1)
 		go func() { taken <- <-s.Deliveries() }()
 		var late ring.LateRings
-		target.Lane().Deliver(t.Context(), rings("a", 5), lateLimits(&late))
+		target.Lane(1).Deliver(t.Context(), rings("a", 5), lateLimits(&late))
 		d := <-taken
 		if d.Context.Err() != nil {
 			t.Error("the writes end while the rings are awaited")
@@ -560,7 +560,7 @@ func TestAwaitedRingsFollowTheReport(t *testing.T) {
 				taken := make(chan clock.Delivery, 1)
 				go func() { taken <- <-s.Deliveries() }()
 				var late ring.LateRings
-				wantOutcomes(t, target.Lane().Deliver(t.Context(), rings("a", 5), lateLimits(&late)), clock.Awaited, 5)
+				wantOutcomes(t, target.Lane(1).Deliver(t.Context(), rings("a", 5), lateLimits(&late)), clock.Awaited, 5)
 				want := c.want
 				if end == "before the report" {
 					late.End()
@@ -593,7 +593,7 @@ func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
 			cancel()
 		})
 		var late ring.LateRings
-		wantOutcomes(t, target.Lane().Deliver(ctx, rings("a", 3), lateLimits(&late)), clock.Doubtful, 3)
+		wantOutcomes(t, target.Lane(1).Deliver(ctx, rings("a", 3), lateLimits(&late)), clock.Doubtful, 3)
 		if late != nil {
 			t.Error("rings are awaited after the caller has left")
 		}

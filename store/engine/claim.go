@@ -40,16 +40,41 @@ type HoldingTx interface {
 	RollbackAndBegin(ctx context.Context) error
 }
 
-// Claim takes due alarms.
+// Claim takes due alarms, with one transaction for each placement. Each placement has a part of MaxBytes. A claim whose transactions fail only
+// in some placements takes the alarms of the others, and passes over the rest.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
-	c := &claim{ClaimRequest: r, s: s}
-	if c.Kind() == store.Held && !s.HoldsClaims() {
+	if r.Kind() == store.Held && !s.HoldsClaims() {
 		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine or server holds no claims", s.traits.Name)
 	}
+	placed := s.placements()
+	parts := placed.split(len(r.IDs), func(i int) int { return placed.ofID(r.IDs[i]) })
+	if len(parts) == 1 {
+		return s.claimPart(ctx, r)
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	claims := make([]*claim, len(parts))
+	errs := eachPart(parts, func(number int, p *part) error {
+		own := r
+		own.IDs, own.MaxBytes = pick(r.IDs, p.indexes), p.share(r.MaxBytes, len(r.IDs))
+		c := &claim{ClaimRequest: own, s: s}
+		claims[number] = c
+		err := s.replayed(ctx, "claim", c.run)
+		if err != nil {
+			c.rings, c.deferred, c.atMostOnce, c.elsewhere = nil, nil, nil, nil
+		}
+		return err
+	})
+	return mergeClaims(claims), allFailed(errs)
+}
+
+// claimPart takes due alarms of one placement.
+func (s *Store) claimPart(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
+	c := &claim{ClaimRequest: r, s: s}
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
 		return &store.Claim{Ended: c.ended}, err
 	}
-	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce}
+	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce, Elsewhere: c.elsewhere}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
@@ -68,12 +93,13 @@ type claim struct {
 	ending     []store.EndedAlarm // written, and committed together with the rings
 	deferred   []int64
 	atMostOnce []int64
+	elsewhere  []store.Elsewhere
 }
 
 // run tries the claim once. The transaction of a held claim stays open if the claim has rings. After an error, or a panic, it is rolled
 // back.
 func (c *claim) run(ctx context.Context) error {
-	c.rings, c.ending, c.deferred, c.atMostOnce = nil, nil, nil, nil
+	c.rings, c.ending, c.deferred, c.atMostOnce, c.elsewhere = nil, nil, nil, nil, nil
 	t, err := c.s.driver.BeginClaim(ctx, &c.ClaimRequest)
 	if err != nil {
 		return err
@@ -136,7 +162,7 @@ func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAla
 	if err != nil {
 		return nil, nil, err
 	}
-	c.ending, c.deferred, c.atMostOnce = judged.EndedAlarms(), judged.Deferred, judged.AtMostOnce
+	c.ending, c.deferred, c.atMostOnce, c.elsewhere = judged.EndedAlarms(), judged.Deferred, judged.AtMostOnce, judged.Elsewhere
 	if len(judged.Ended) > 0 {
 		err = t.EndAlarms(ctx, &judged)
 	}
@@ -155,7 +181,7 @@ func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh [
 		if err != nil {
 			return nil, nil, err
 		}
-		leaves := len(judged.Deferred)+len(judged.AtMostOnce)+judged.PassedOver > 0 || c.exceeds(fresh, judged.Taken)
+		leaves := len(judged.Deferred)+len(judged.AtMostOnce)+len(judged.Elsewhere)+judged.PassedOver > 0 || c.exceeds(fresh, judged.Taken)
 		switch {
 		case len(fresh) > 0 && (leaves || len(judged.Ended) > 0):
 			ids, fresh = c.IDs, nil
@@ -164,6 +190,7 @@ func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh [
 			err = c.end(ctx, t, &judged)
 		case leaves:
 			c.deferred, c.atMostOnce = append(c.deferred, judged.Deferred...), append(c.atMostOnce, judged.AtMostOnce...)
+			c.elsewhere = append(c.elsewhere, judged.Elsewhere...)
 			ids = Column(judged.Taken, func(taken *store.Candidate) int64 { return taken.ID })
 			err = t.RollbackAndBegin(ctx)
 		default:
@@ -200,7 +227,7 @@ func (c *claim) end(ctx context.Context, t HoldingTx, judged *store.Judgment) er
 // takeFresh takes fresh rows whose payload is not larger than an equal share of MaxBytes. It gives up all of them if one had to wait for a
 // lock, cannot be read, or is not due by the database's clock. They are then judged like the other rows.
 func (c *claim) takeFresh(ctx context.Context, t HoldingTx) ([]dueAlarm, error) {
-	if c.Kind() == store.Once || len(c.IDs) == 0 {
+	if c.Kind() == store.Once || c.InDoubtOnly || len(c.IDs) == 0 {
 		return nil, nil
 	}
 	rows, err := t.TakeFresh(ctx, c.MaxBytes/len(c.IDs))

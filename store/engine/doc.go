@@ -20,6 +20,7 @@
 //	due.go         due pages and their ends, overdue alarms
 //	upkeep.go      the pages of expiry, the pieces of a purge
 //	cluster.go     nodes and leases: the order of the statements of each transaction
+//	placement.go   databases of several servers: calls divided by placement, and their results put together
 //	write.go       the plan of a write
 //	claim.go       the plan of a claim
 //	settle.go      settlements and releases
@@ -66,6 +67,28 @@
 //
 // SettleTx.Settle locks the rows on MySQL, to learn which rows are unchanged since the claim. The other engines check that in the WHERE of
 // the UPDATE.
+//
+// # Placements
+//
+// A distributed database keeps the rows of a shard on one server. A placement is a group of shards whose rows are always on one server together
+// (Server.Placements). On one server there is one placement, and the code of this section does nothing. With several, each call works in each
+// placement by itself, so that no transaction has rows of two servers:
+//
+//	Write     one transaction for each placement, all at once. The ops of a transaction that fails are refused.
+//	Claim     one claim for each placement, all at once. Their rings are merged in due order. A claim that fails passes its alarms over.
+//	Settle    each claim settles its rings. If only some fail, the outcome is unconfirmed, and a repeated call leaves out the others.
+//	Expire    one transaction for each placement, all at once
+//	Purge     one placement after the other
+//
+// Only if all placements fail, the call fails. A page of due alarms, and the count of overdue alarms, is one statement for all placements. If it
+// fails, each placement is read by itself, and those that fail are left out. So one server that is down stops the work on its own alarms alone.
+// Lists and Keys need all servers.
+//
+// Limits of bytes (MaxBytes, LoadBytes) are divided among the placements in proportion to their ids or ops. Each placement loads at least one
+// row.
+//
+// The id of an alarm is a number times the shard count, plus the shard (ShardOfID). So a call that has only ids knows their placements. The
+// Store takes the numbers from the driver (Numbers) before it divides the ops, so the order of the ids is the order of the ops.
 //
 // # Columns
 //

@@ -22,6 +22,7 @@ type Driver interface {
 	DueReads
 	Upkeep
 	Cluster
+	Settings
 	Writes
 	Claims
 
@@ -75,6 +76,10 @@ type Server struct {
 	Name          string // engine and version for people, like "mariadb 10.11.19"
 	Unfit         error  // why clockd cannot work with it; nil if it can
 	CommitsClaims bool   // no claim holds a transaction on this server, although the engine holds claims
+	// Placements divides the shards by where their rows are, in a database of several servers. The rows of one placement are always on one
+	// server together, and no transaction has rows of two placements. With several placements the id of an alarm tells its shard (ShardOfID).
+	// Nil: all rows are on one server.
+	Placements [][]int
 }
 
 // MigrationSession runs the migrations of one call of Migrate.
@@ -120,7 +125,7 @@ type DueReads interface {
 // Upkeep ends and deletes alarms. Each method is one transaction. It fails with store.ErrOldBuild, or changes no row, if the database
 // demands a newer build.
 type Upkeep interface {
-	// EndExpired ends the named alarms that are still due at now and whose latest_ring_at has passed. It skips locked rows.
+	// EndExpired ends the named alarms, which have one placement and are at least one, that are still due at now and whose latest_ring_at has passed. It skips locked rows.
 	EndExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error)
 	// DeleteFinished deletes finished alarms and their attempts. It skips locked rows.
 	DeleteFinished(ctx context.Context, p Purge) (int, error)
@@ -132,6 +137,8 @@ type Purge struct {
 	Settled clock.Instant // also finished before this instant, if the alarm rings at most once and is in doubt
 	Limit   int           // most alarms, at most maxPurge
 	Shards  int           // shard count of the database
+
+	Placement int // number of the placement to delete from, as in Server.Placements
 }
 
 // Cluster reads and writes nodes and leases. Reads may hang, so leases have connections of their own.
@@ -160,10 +167,42 @@ type ClusterTx interface {
 	DeleteNode(ctx context.Context, incarnation string) error
 }
 
+// Settings reads and writes the settings of applications, on the connections of leases.
+type Settings interface {
+	// ReadSettingCounter returns the number of changes of all settings.
+	ReadSettingCounter(ctx context.Context) (int64, error)
+	// ReadAllSettings returns the current settings of all applications, by application.
+	ReadAllSettings(ctx context.Context) ([]SettingRow, error)
+	// ReadSettings returns the current settings of the application, or sql.ErrNoRows.
+	ReadSettings(ctx context.Context, application string) (SettingRow, error)
+	// ReadSettingsHistory returns at most limit versions of the application's settings, the newest first.
+	ReadSettingsHistory(ctx context.Context, application string, limit int) ([]SettingRow, error)
+	// BeginSettings begins a transaction that changes settings.
+	BeginSettings(ctx context.Context) (SettingsTx, error)
+}
+
+// SettingsTx is a transaction that changes settings. CountChange must be called first.
+type SettingsTx interface {
+	Tx
+	// CountChange adds one to the number of changes, and returns the number of rows that it changed. Until the transaction ends, CountChange
+	// of other transactions waits.
+	CountChange(ctx context.Context) (int64, error)
+	// ReadSettings returns the current settings of the application, or sql.ErrNoRows.
+	ReadSettings(ctx context.Context, application string) (SettingRow, error)
+	// PutSettings writes the row as the current settings of its application, and adds it to the history.
+	PutSettings(ctx context.Context, row *SettingRow) error
+}
+
 // Writes begins the transactions of groups of ops.
 type Writes interface {
 	// BeginWrite begins a transaction. The transaction fails with store.ErrOldBuild if the database demands a newer build.
 	BeginWrite(ctx context.Context, t WriteTry) (WriteTx, error)
+}
+
+// Numbers is implemented by drivers with Server.Placements. The Store makes the ids of new alarms from the numbers.
+type Numbers interface {
+	// TakeNumbers returns numbers that no other call returns in this database, in ascending order.
+	TakeNumbers(ctx context.Context, count int) ([]int64, error)
 }
 
 // WriteTry describes one try to write a group.
@@ -172,11 +211,12 @@ type WriteTry struct {
 	Number    int           // tries before this one
 	LockFirst bool          // an earlier try waited in vain for a lock, so this one locks the keys first
 	Shards    int           // shard count of the database
+	Placement int           // number of the placement of all keys, as in Server.Placements
 }
 
 // Claims begins the transactions of claims and of their settlements. Both use connections of their own.
 type Claims interface {
-	// BeginClaim begins the transaction of a claim. It is a HoldingTx if the engine holds claims (Traits.HoldsClaims). The transaction fails
+	// BeginClaim begins the transaction of a claim. All its ids have one placement. It is a HoldingTx if the engine holds claims (Traits.HoldsClaims). The transaction fails
 	// with store.ErrOldBuild, or finds no row, if the database demands a newer build.
 	BeginClaim(ctx context.Context, r *store.ClaimRequest) (ClaimTx, error)
 	// BeginSettle begins a transaction that settles or releases a committed claim (two-phase or at most once), or settles awaited rings.

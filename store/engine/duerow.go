@@ -38,6 +38,7 @@ type DueColumns struct {
 	UpdateTime    int64
 	Delivery      int64
 	DueRank       int64
+	DoubtTarget   int64
 	PayloadLength int64
 }
 
@@ -68,6 +69,7 @@ func (r *DueRow) candidate() store.Candidate {
 		MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
 		LatestRingAt: FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength), Unreadable: r.Unreadable,
 	}
+	c.KeepDoubtTarget(clock.TargetKind(r.DoubtTarget))
 	if r.Unreadable != "" {
 		return c
 	}

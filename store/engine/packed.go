@@ -100,6 +100,7 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	r.AckTimeout = p.Number()
 	r.Delivery = p.Number()
 	r.Priority = p.Number()
+	r.DoubtTarget = p.Number()
 	r.TargetRingAt = p.Number()
 	r.LatestRingAt = ToNull(clock.Instant(p.Number()))
 	r.Application, r.BusinessID = p.Text(), p.Text()

@@ -10,7 +10,7 @@ import (
 // pack makes a row in the format of LockDue.
 func pack(payload string, texts ...string) string {
 	var b strings.Builder
-	b.WriteString("1450 7 3 2 1 0 1 -1 1500 1400 63 5 60000 0 9 1000 -1")
+	b.WriteString("1450 7 3 2 1 0 1 -1 1500 1400 63 5 60000 0 9 2 1000 -1")
 	for _, text := range texts {
 		fmt.Fprintf(&b, " %d %s", len(text), text)
 	}
@@ -29,7 +29,7 @@ func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload || int(r.PayloadLength) != len(payload) {
 			t.Errorf("texts %q, payload %q", got, r.Payload)
 		}
-		if r.Generation != 3 || r.State != 2 || r.RingNo != 1 || r.RetryTimes != 0 || r.InDoubt != 1 || r.RungAt.Valid || r.NextTryTime.Int64 != 1500 || server != 1450 || r.ID != 7 || r.Shard != 63 || r.LatestRingAt.Valid || r.UpdateTime != 1400 || r.PayloadKind != 1 {
+		if r.Generation != 3 || r.State != 2 || r.RingNo != 1 || r.RetryTimes != 0 || r.InDoubt != 1 || r.DoubtTarget != 2 || r.RungAt.Valid || r.NextTryTime.Int64 != 1500 || server != 1450 || r.ID != 7 || r.Shard != 63 || r.LatestRingAt.Valid || r.UpdateTime != 1400 || r.PayloadKind != 1 {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -13,23 +13,35 @@ const probeApplication = "clockd"
 
 // ProbeWrite commits a transaction that inserts an alarm and deletes it. It must commit, because a full disk may show only then.
 func (s *Store) ProbeWrite(ctx context.Context, now clock.Instant) error {
-	try := WriteTry{Shards: s.ShardCount()}
+	known := s.known.Load()
+	try := WriteTry{Shards: known.shards}
 	return s.replayed(ctx, "probe writes", func(ctx context.Context) error {
+		a := probeAlarm(now)
+		a.Shard = a.Key.Shard(known.shards)
+		try.Placement = known.placements.of(a.Shard)
+		if ids, err := s.newIDs(ctx, 1, func(int) clock.Key { return a.Key }); err != nil {
+			return err
+		} else if ids != nil {
+			a.ID = ids[0]
+		}
 		begin := func(ctx context.Context) (WriteTx, error) { return s.driver.BeginWrite(ctx, try) }
-		return InTx(ctx, begin, func(t WriteTx) error { return probe(ctx, t, now, try.Shards) })
+		return InTx(ctx, begin, func(t WriteTx) error { return probe(ctx, t, &a) })
 	})
 }
 
-// probe inserts an alarm in tx and deletes it again.
-func probe(ctx context.Context, tx WriteTx, now clock.Instant, shardCount int) error {
-	a := clock.Alarm{
+// probeAlarm returns an alarm with a new key, which is never due.
+func probeAlarm(now clock.Instant) clock.Alarm {
+	return clock.Alarm{
 		Key: clock.Key{Application: probeApplication, BusinessID: "write-probe-" + rand.Text()}, Generation: 1,
 		Content:    clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, ContentType: clock.NoPayload.DefaultContentType(), Retry: clock.DefaultRetryPolicy(), MaxRings: 1},
 		RingRow:    clock.RingRow{State: clock.Paused, NextTryTime: clock.NoInstant, UpdateTime: now},
 		CreateTime: now,
 	}
-	a.Shard = a.Key.Shard(shardCount)
-	ids, err := tx.Insert(ctx, []*clock.Alarm{&a}, true)
+}
+
+// probe inserts the alarm in tx and deletes it again.
+func probe(ctx context.Context, tx WriteTx, a *clock.Alarm) error {
+	ids, err := tx.Insert(ctx, []*clock.Alarm{a}, true)
 	if err != nil {
 		return err
 	}

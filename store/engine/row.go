@@ -43,6 +43,7 @@ type Row struct {
 	AnsweredAt   sql.NullInt64
 	Delivery     int64
 	DueRank      int64
+	DoubtTarget  int64
 }
 
 // checkedColumns returns the columns that may be unreadable.
@@ -73,7 +74,7 @@ func (r *Row) Alarm() clock.Alarm {
 	if unreadable != "" {
 		r.replaceUnreadable(unreadable)
 	}
-	return clock.Alarm{
+	a := clock.Alarm{
 		ID:         r.ID,
 		Key:        clock.Key{Application: r.Application, BusinessID: r.BusinessID},
 		Shard:      int(r.Shard),
@@ -109,6 +110,8 @@ func (r *Row) Alarm() clock.Alarm {
 		AnsweredAt: FromNull(r.AnsweredAt),
 		CreateTime: clock.Instant(r.CreateTime),
 	}
+	a.KeepDoubtTarget(clock.TargetKind(r.DoubtTarget))
+	return a
 }
 
 // SetAlarm sets all columns to the values of an alarm. It is the inverse of Row.Alarm.
@@ -152,6 +155,7 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 	r.RungAt = ToNull(ring.RungAt)
 	r.UpdateTime = int64(ring.UpdateTime)
 	r.FinishedAt = ToNull(ring.FinishedAt)
+	r.DoubtTarget = int64(ring.DoubtTarget)
 }
 
 // TextBytes returns the length of the payload and all texts in bytes, except retry_policy and claim_id, which are always short.

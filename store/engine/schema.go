@@ -94,7 +94,9 @@ func (s *Store) Check(ctx context.Context) error {
 	case s.shards != 0 && int64(s.shards) != shards:
 		return s.named(fmt.Errorf("the configuration says %d shards, but the database was made with %d: the count cannot be changed", s.shards, shards))
 	}
-	s.known.Store(&known{shards: int(shards), engine: server.Name, commitsClaims: server.CommitsClaims})
+	s.known.Store(&known{
+		shards: int(shards), engine: server.Name, commitsClaims: server.CommitsClaims, placements: newPlacements(server.Placements, int(shards)),
+	})
 	return nil
 }
 

@@ -43,7 +43,8 @@ type Store struct {
 	gate   *ReadGate
 	shards int // configured shard count; 0: none
 
-	known atomic.Pointer[known]
+	known  atomic.Pointer[known]
+	purges atomic.Uint32 // calls of Purge
 }
 
 // known holds the values that Check has read.
@@ -51,6 +52,7 @@ type known struct {
 	shards        int
 	engine        string
 	commitsClaims bool // Server.CommitsClaims
+	placements    placements
 }
 
 // New returns a Store above the driver. The Store owns the driver and closes it; after an error, New has closed it. Migrate, if needed, and
@@ -73,6 +75,9 @@ func (s *Store) Close() error { return s.driver.Close() }
 
 // HoldsClaims reports whether a claim may hold a transaction open. Before Check it reports the ability of the engine.
 func (s *Store) HoldsClaims() bool { return s.traits.HoldsClaims && !s.known.Load().commitsClaims }
+
+// placements returns the placements that Check read; one before Check.
+func (s *Store) placements() *placements { return &s.known.Load().placements }
 
 // ShardCount returns the shard count that Check read; 0 before Check.
 func (s *Store) ShardCount() int { return s.known.Load().shards }

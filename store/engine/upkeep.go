@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -29,27 +30,56 @@ func (s *Store) Expire(
 	if len(rows) == 0 {
 		return nil, next, nil
 	}
-	ids := Column(rows, func(d *store.Due) int64 { return d.ID })
-	var ended []store.EndedAlarm
-	err = s.replayed(ctx, "expire", func(ctx context.Context) (err error) {
-		ended, err = s.driver.EndExpired(ctx, now, ids)
-		return err
-	})
+	ended, err := s.endExpired(ctx, now, Column(rows, func(d *store.Due) int64 { return d.ID }))
 	if err != nil {
 		return nil, from, err
 	}
 	return ended, next, nil
 }
 
+// endExpired ends the expired alarms among the ids, with one transaction for each placement. It fails if all of them fail; the alarms of a
+// placement whose transaction failed are due again.
+func (s *Store) endExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error) {
+	placed := s.placements()
+	parts := placed.split(len(ids), func(i int) int { return placed.ofID(ids[i]) })
+	ended := make([][]store.EndedAlarm, len(parts))
+	errs := eachPart(parts, func(number int, p *part) error {
+		own := pick(ids, p.indexes)
+		return s.replayed(ctx, "expire", func(ctx context.Context) (err error) {
+			ended[number], err = s.driver.EndExpired(ctx, now, own)
+			return err
+		})
+	})
+	return slices.Concat(ended...), allFailed(errs)
+}
+
 // maxPurge is the largest number of rows that one transaction deletes, so that no transaction holds its locks for long.
 const maxPurge = 500
 
-// Purge deletes finished alarms, up to maxPurge in one transaction. It ends after a transaction that found fewer.
+// Purge deletes finished alarms of each placement in turn. The next call begins with the next placement, so that no placement waits for
+// another one that always has more. A placement that fails is left out, unless all fail.
 func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit int) (deleted int, err error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
+	count := max(1, s.placements().count)
+	first := int(s.purges.Add(1)) % count
+	errs := make([]error, 0, count)
+	for i := 0; i < count && deleted < limit; i++ {
+		n, err := s.purgePlacement(ctx, Purge{Before: before, Settled: settled, Placement: (first + i) % count}, limit-deleted)
+		deleted += n
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return 0, nil
+	}
+	return deleted, allFailed(errs)
+}
+
+// purgePlacement deletes finished alarms of one placement, up to maxPurge in one transaction. It ends after a transaction that found fewer.
+func (s *Store) purgePlacement(ctx context.Context, p Purge, limit int) (deleted int, err error) {
+	p.Shards = max(1, s.ShardCount())
 	for deleted < limit {
-		p := Purge{Before: before, Settled: settled, Limit: min(maxPurge, limit-deleted), Shards: max(1, s.ShardCount())}
+		p.Limit = min(maxPurge, limit-deleted)
 		var n int
 		err := s.replayed(ctx, "purge", func(ctx context.Context) (err error) {
 			n, err = s.driver.DeleteFinished(ctx, p)

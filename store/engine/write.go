@@ -85,7 +85,7 @@ func ChangeAttempts(changes []Change) []store.AlarmAttempt {
 // WriteTx is one open write transaction at READ COMMITTED.
 type WriteTx interface {
 	Tx
-	// Insert inserts the rows and returns their ids in order. The id is 0 if the key exists, and UncommittedKey if another open transaction
+	// Insert inserts the rows and returns their ids in order. Rows with an id keep it. The id is 0 if the key exists, and UncommittedKey if another open transaction
 	// has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
 	// locked elsewhere. absent says that the keys were just read as absent, so the insert probably succeeds.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
@@ -107,15 +107,46 @@ type WriteTx interface {
 	Delete(ctx context.Context, id int64) (int64, error)
 }
 
-// Write applies the ops in one transaction, and again after a definite rollback. After a try that waited in vain for a lock, the next
-// tries lock first.
-func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []clock.Decision, err error) {
+// Write applies the ops of each placement in one transaction. If some of these transactions fail, their ops are refused.
+func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	ctx, cancel := s.deadlineWith(ctx, r.LockWait)
 	defer cancel()
-	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount()}
+	known := s.known.Load()
+	parts := known.placements.split(len(r.Ops), func(i int) int { return known.placements.of(r.Ops[i].Key().Shard(known.shards)) })
+	ids, err := s.newIDs(ctx, len(r.Ops), func(i int) clock.Key { return r.Ops[i].Key() })
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 1 {
+		return s.writePart(ctx, r, parts[0].placement, ids)
+	}
+	decisions := make([]clock.Decision, len(r.Ops))
+	errs := eachPart(parts, func(_ int, p *part) error {
+		own := r
+		own.Ops, own.LoadBytes = pick(r.Ops, p.indexes), p.share(r.LoadBytes, len(r.Ops))
+		written, err := s.writePart(ctx, own, p.placement, pick(ids, p.indexes))
+		for i, index := range p.indexes {
+			if err != nil {
+				decisions[index] = clock.Decision{Verdict: clock.Refuse, Err: err}
+			} else {
+				decisions[index] = written[i]
+			}
+		}
+		return err
+	})
+	if err := allFailed(errs); err != nil {
+		return nil, err
+	}
+	return decisions, nil
+}
+
+// writePart applies ops of one placement in one transaction, and again after a definite rollback. After a try that waited in vain for a
+// lock, the next tries lock first. ids are the ids of the alarms that the ops create; nil: the database gives them.
+func (s *Store) writePart(ctx context.Context, r clock.WriteRequest, placement int, ids []int64) (decisions []clock.Decision, err error) {
+	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount(), Placement: placement}
 	err = s.replay(ctx, func() error {
 		err := InTx(ctx, func(ctx context.Context) (WriteTx, error) { return s.driver.BeginWrite(ctx, try) }, func(t WriteTx) (err error) {
-			decisions, err = writeGroup(ctx, t, r, try.Shards)
+			decisions, err = writeGroup(ctx, t, r, try.Shards, ids)
 			return err
 		})
 		try.Number++
@@ -131,9 +162,9 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) (decisions []cl
 // writeGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one statement each:
 // Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An engine that gains nothing from that
 // leaves the rows. writeGroup then locks, decides and rewrites the remaining rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
-func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int) ([]clock.Decision, error) {
+func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int, ids []int64) ([]clock.Decision, error) {
 	w := write{
-		tx: tx, WriteRequest: r, shardCount: shardCount, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
+		tx: tx, WriteRequest: r, shardCount: shardCount, ids: ids, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
 	}
 	if r.LockWait == 0 {
 		if err := w.insertFirst(ctx); err != nil {
@@ -154,6 +185,7 @@ type write struct {
 	clock.WriteRequest
 	tx             WriteTx
 	shardCount     int
+	ids            []int64          // ids of the alarms that the ops create; nil: the database gives them
 	decisions      []clock.Decision // in the order of Ops; Verdict 0 means undecided
 	loadedBytes    int              // bytes of stored payloads read so far
 	largestPayload int              // most bytes that the next row's payload may have
@@ -218,6 +250,9 @@ func (w *write) insertNew(ctx context.Context, opIndexes []int, absent bool) err
 		w.decisions[opIndex] = w.Ops[opIndex].Decide(nil, w.Now)
 		rows[i] = &w.decisions[opIndex].Alarm
 		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
+		if w.ids != nil {
+			rows[i].ID = w.ids[opIndex]
+		}
 	}
 	ids, err := w.tx.Insert(ctx, rows, absent)
 	for i, opIndex := range opIndexes {

@@ -128,7 +128,7 @@ func (t *claimTx) take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	case store.TwoPhase:
 		n, err = q.TakeTwoPhase(ctx, db, dbsqlc.TakeTwoPhaseParams{
 			Build:    store.BuildLevel(),
-			ClaimEnd: int64(r.ClaimEnd()), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
+			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
 			RetryTimes: common.retryTimes, OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
 	default:

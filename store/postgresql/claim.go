@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/citussqlc"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -19,6 +22,7 @@ var _ engine.HoldingTx = (*claimTx)(nil)
 // claimTx is the transaction of a claim, or of its settlement. Statements without results travel with COMMIT.
 type claimTx struct {
 	*tx
+	d       *Driver
 	q       *dbsqlc.Queries
 	request *store.ClaimRequest
 	waiting pipeline // statements to be sent with COMMIT
@@ -26,11 +30,25 @@ type claimTx struct {
 
 // BeginClaim begins the transaction of a claim.
 func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.ClaimTx, error) {
-	t, err := beginGuarded(ctx, d.rings, 0)
+	t, err := beginGuarded(ctx, d.rings, d.ringLockWait())
 	if err != nil {
 		return nil, err
 	}
-	return &claimTx{tx: t, q: d.q, request: r}, nil
+	return d.newClaimTx(t, r), nil
+}
+
+// newClaimTx returns a claimTx for rows of the placement of the claim's ids.
+func (d *Driver) newClaimTx(t *tx, r *store.ClaimRequest) *claimTx {
+	t.shards = d.ofPlacedIDs(r.IDs)
+	return &claimTx{tx: t, d: d, q: d.q, request: r, waiting: pipeline{shards: t.shards}}
+}
+
+// ringLockWait returns the lock wait that each transaction of a claim must set; 0: the session has it. Citus does not pass the session's on.
+func (d *Driver) ringLockWait() time.Duration {
+	if d.cfg.Distributed {
+		return ringLockWait
+	}
+	return 0
 }
 
 // prepareClaims prepares the statements of claims and settlements on a new connection. On a slow server, preparing takes longer than a
@@ -46,6 +64,13 @@ func (d *Driver) prepareClaims(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("check the build: %w", err)
 	}
 	var p preparation
+	if d.cfg.Distributed {
+		placed := d.placed.Load()
+		if placed == nil {
+			return nil // before Identify
+		}
+		p.shards = placed.placements[rand.N(len(placed.placements))]
+	}
 	p.Queue(sqlBegin)
 	_, _ = d.q.TakeFresh(ctx, &p, dbsqlc.TakeFreshParams{})
 	_, _ = d.q.TakeFreshTwoPhase(ctx, &p, dbsqlc.TakeFreshTwoPhaseParams{})
@@ -53,12 +78,23 @@ func (d *Driver) prepareClaims(ctx context.Context, conn *pgx.Conn) error {
 	_, _ = d.q.TakeHeld(ctx, &p, dbsqlc.TakeHeldParams{})
 	_, _ = d.q.TakeTwoPhase(ctx, &p, dbsqlc.TakeTwoPhaseParams{})
 	_, _ = d.q.TakeOnce(ctx, &p, dbsqlc.TakeOnceParams{})
-	_ = d.q.EndAlarms(ctx, &p, dbsqlc.EndAlarmsParams{})
 	_ = d.q.ConfirmAlarms(ctx, &p, dbsqlc.ConfirmAlarmsParams{})
-	_ = d.q.SettleAlarms(ctx, &p, dbsqlc.SettleAlarmsParams{})
-	_ = d.q.PruneAttempts(ctx, &p, dbsqlc.PruneAttemptsParams{})
+	if p.shards == nil {
+		_ = d.q.EndAlarms(ctx, &p, dbsqlc.EndAlarmsParams{})
+		_ = d.q.SettleAlarms(ctx, &p, dbsqlc.SettleAlarmsParams{})
+		_ = d.q.PruneAttempts(ctx, &p, dbsqlc.PruneAttemptsParams{})
+	} else {
+		_ = d.distributed.EndAlarms(ctx, &p, citussqlc.EndAlarmsParams{})
+		_ = d.distributed.SettleAlarms(ctx, &p, citussqlc.SettleAlarmsParams{})
+		_ = d.distributed.InsertAttempts(ctx, &p, citussqlc.InsertAttemptsParams{})
+		_ = d.distributed.PruneAttempts(ctx, &p, citussqlc.PruneAttemptsParams{})
+	}
 	p.Queue(sqlCommit)
-	if err := conn.SendBatch(ctx, &p.Batch).Close(); err != nil {
+	err = conn.SendBatch(ctx, &p.Batch).Close()
+	if err != nil && d.cfg.Distributed { // the worker may be down, and the claims of the others need the connection
+		_, err = conn.Exec(ctx, sqlRollback)
+	}
+	if err != nil {
 		return fmt.Errorf("prepare the statements of claims: %w", err)
 	}
 	return nil
@@ -70,8 +106,8 @@ type preparation struct{ pipeline }
 var errQueued = errors.New("the query is queued")
 
 // Query queues the query.
-func (p *preparation) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
-	p.Queue(sql, args...)
+func (p *preparation) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	_, _ = p.Exec(ctx, sql, args...)
 	return nil, errQueued
 }
 
@@ -84,7 +120,7 @@ func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRo
 	r := t.request
 	if r.Kind() == store.TwoPhase {
 		taken, err := t.q.TakeFreshTwoPhase(ctx, t, dbsqlc.TakeFreshTwoPhaseParams{
-			ClaimEnd: int64(r.ClaimEnd()), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
+			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
 		})
 		return engine.Column(taken, func(row *dbsqlc.TakeFreshTwoPhaseRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
 	}
@@ -114,10 +150,13 @@ func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, er
 func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	params := endParams(judged)
 	params.Now = int64(t.request.Now)
+	if t.shards != nil {
+		return t.endDistributed(ctx, &params, judged.Attempts)
+	}
 	if err := t.q.EndAlarms(ctx, &t.waiting, params); err != nil || len(judged.Attempts) == 0 {
 		return err
 	}
-	return prune(ctx, t.q, &t.waiting, judged.Attempts)
+	return t.d.prune(ctx, &t.waiting, judged.Attempts)
 }
 
 // Take takes the rows and reads their payloads in one statement (TakeHeld, TakeTwoPhase, TakeOnce).
@@ -133,7 +172,7 @@ func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeOnceRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 	case store.TwoPhase:
 		taken, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{
-			ClaimEnd: int64(t.request.ClaimEnd()), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+			ClaimEnd: int64(t.request.ClaimEnd()), DoubtTarget: int64(t.request.Target), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
 			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeTwoPhaseRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
@@ -149,13 +188,13 @@ func (t *claimTx) CommitAndBegin(ctx context.Context) error {
 		return t.commit(ctx)
 	}
 	statements := t.waiting
-	t.waiting = pipeline{}
+	t.waiting = pipeline{shards: t.shards}
 	return t.send(ctx, &statements)
 }
 
 // RollbackAndBegin rolls back. BEGIN travels with the next statement.
 func (t *claimTx) RollbackAndBegin(ctx context.Context) error {
-	t.waiting = pipeline{}
+	t.waiting = pipeline{shards: t.shards}
 	return t.rollback(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/citussqlc"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
@@ -12,11 +13,18 @@ var (
 	insertArrays  = engine.NewArrays[engine.Row, dbsqlc.InsertAlarmsParams]()
 	rewriteArrays = engine.NewArrays[engine.Row, dbsqlc.RewriteAlarmsParams]()
 	amendArrays   = engine.NewArrays[engine.Row, dbsqlc.AmendAlarmsParams]()
+
+	distributedInsertArrays = engine.NewArrays[engine.Row, citussqlc.InsertAlarmsParams]()
 )
 
 // insertParams turns rows into arrays of columns.
 func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 	return insertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
+}
+
+// distributedInsertParams is insertParams with the ids that clockd has given.
+func distributedInsertParams(rows []*clock.Alarm) citussqlc.InsertAlarmsParams {
+	return distributedInsertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
 }
 
 // rewriteParams turns changes into arrays of columns.
@@ -88,6 +96,7 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 		RungAts:             engine.Column(settled, func(s *row) int64 { return int64(s.RungAt) }),
 		UpdateTimes:         engine.Column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
 		FinishedAts:         engine.Column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
+		DoubtTargets:        engine.Column(settled, func(s *row) int64 { return int64(s.DoubtTarget) }),
 	}
 }
 

@@ -3,6 +3,7 @@ package postgresql
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"time"
@@ -28,6 +29,7 @@ const (
 
 // Config says where the database is and how the store uses it.
 type Config struct {
+	Distributed bool          // the database is distributed by Citus, or Migrate makes it so; see the package comment
 	URL         string        // postgres://user:password@host:5432/database?sslmode=...; further parameters as pgx reads them, see withEncryption
 	Shards      int           // shard count of a new database; 0: clock.DefaultShards, or the existing count. Check fails if the database has another count
 	Conns       int           // connections for requests that write, at least 2; default 10
@@ -103,23 +105,31 @@ func withoutURL(err error) error {
 // sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table or take more than one process of the
 // server, and bounded waits.
 func sessionSettings() map[string]string {
-	return map[string]string{
-		applicationName:                   "clockd",
-		"default_transaction_isolation":   "read committed",
-		"enable_seqscan":                  "off",
-		"enable_bitmapscan":               "off",
-		"enable_hashjoin":                 "off",
-		"enable_mergejoin":                "off",
-		"jit":                             "off",
-		"max_parallel_workers_per_gather": "0",
-		"statement_timeout":               millis(statementTimeout),
-		"tcp_user_timeout":                millis(vanishedClient),
+	s := map[string]string{
+		applicationName:                 "clockd",
+		"default_transaction_isolation": "read committed",
+		"statement_timeout":             millis(statementTimeout),
+		"tcp_user_timeout":              millis(vanishedClient),
 		// for a host that vanished in the middle of a pipeline, while the server waits for the rest: 4 s and 2 times 2 s
 		"tcp_keepalives_idle":     "4",
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "2",
 		// for a node that stopped in the middle of a write or a claim
 		idleInTransactionTimeout: millis(clock.IdleInTransaction),
+	}
+	maps.Copy(s, planSettings())
+	return s
+}
+
+// planSettings returns the settings that decide about plans: none that reads a whole table or takes more than one process of the server.
+func planSettings() map[string]string {
+	return map[string]string{
+		"enable_seqscan":                  "off",
+		"enable_bitmapscan":               "off",
+		"enable_hashjoin":                 "off",
+		"enable_mergejoin":                "off",
+		"jit":                             "off",
+		"max_parallel_workers_per_gather": "0",
 	}
 }
 
@@ -158,8 +168,19 @@ func listenSettings() map[string]string {
 
 // migrateSettings returns the settings of the migrating session. It has no timeouts: it waits for other sessions, and its statements may be
 // slow.
-func migrateSettings() map[string]string {
-	return map[string]string{applicationName: "clockd migrate"}
+func (c Config) migrateSettings() map[string]string {
+	settings := map[string]string{applicationName: "clockd migrate"}
+	if c.Distributed {
+		settings[citusShardCount] = strconv.Itoa(defaultCitusShards)
+	}
+	return settings
 }
+
+// citusShardCount is Citus's setting for the number of Citus shards of a new distributed table. Its value in the URL wins.
+const citusShardCount = "citus.shard_count"
+
+// defaultCitusShards is the number of placements of a new distributed database. A group of ops is one transaction for each placement, so few
+// placements make cheap groups. A placement is the least that a server can have.
+const defaultCitusShards = 8
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

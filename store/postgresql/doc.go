@@ -27,6 +27,24 @@
 // Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that was planned while the
 // table was small would otherwise read the whole table until the next analyze.
 //
+// # Distributed databases
+//
+// With Config.Distributed the tables alarm and ring_attempt are distributed by Citus (schema/citus), and the URL leads to its coordinator.
+// Citus keeps the rows of one Citus shard together, so a placement (package engine) is a Citus shard. Citus runs a statement on one worker as a
+// whole if it names shards of a single Citus shard. Then COMMIT needs no second phase.
+//
+//   - The statements are the ones of one server. Marks in their text become conditions on the shards of the placement (distributed.go). Only
+//     statements that insert alarms or attempts are others (queries/citus): clockd gives the ids, and attempts have a statement of their own.
+//   - Keys have the column shard last, not first as in databases that are divided by ranges. Citus divides by a hash of the column, so its place
+//     in a key is free. A lookup by key or id reads the index as on one server, and a list reads one range of each Citus shard.
+//   - shard, node and build_level are read with each lease and each claim. shard and node are tables of the coordinator. build_level has a copy on
+//     each server, because statements on alarms read it.
+//   - A claim has a connection and a transaction for each placement of its alarms, so the pools are larger: RingConns times the number of
+//     placements, and distributedConns times Conns.
+//   - Sessions of the coordinator do not pass their settings on. lock_timeout is set in each transaction. The settings of plans belong to the role
+//     (setPlans).
+//   - An error of COMMIT, except a known rollback, leaves the outcome unknown (commitError).
+//
 // # Invariants
 //
 //  1. Everything runs READ COMMITTED, whatever the server's default: single statements by the session's setting, transactions by BEGIN.
@@ -35,7 +53,8 @@
 //     again without that key. A key that was inserted while the statement ran fails the whole statement (23505), and the group begins again.
 //     CancelScheduled passes over rows that are held when it begins. It waits at most lockWait for a row that is taken afterwards.
 //  3. Keys and ids are locked in ascending order. New rows are inserted in the order of the ops, until a group meets another group.
-//  4. A server error for COMMIT means that the transaction was rolled back. If the connection ends before the reply, the outcome is unknown.
+//  4. A server error for COMMIT means that the transaction was rolled back, except in a distributed database. If the connection ends before the
+//     reply, the outcome is unknown.
 //
 // # Failures, effects, recovery
 //

@@ -4,24 +4,35 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/citussqlc"
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
 var (
 	_ engine.Driver  = (*Driver)(nil)
 	_ engine.Notices = (*Driver)(nil)
+	_ engine.Numbers = (*Driver)(nil)
 )
 
 // Driver is the engine.Driver of PostgreSQL.
 type Driver struct {
-	cfg    Config
-	log    *slog.Logger
+	cfg Config
+	log *slog.Logger
+
+	distributed *citussqlc.Queries
+	placed      atomic.Pointer[distribution] // of a distributed database, as Identify has read it; nil: one server
+	ids         idBlock
+	attempts    atomic.Uint64 // attempts of a distributed database that got an id; begins with a random number
+
 	q      *dbsqlc.Queries
 	pool   *pgxpool.Pool // requests that write, and keys of answers
 	reads  *pgxpool.Pool // requests that read alarms
@@ -29,6 +40,10 @@ type Driver struct {
 	upkeep *pgxpool.Pool // loading, expiring, purging
 	leases *pgxpool.Pool // leases and the clock, apart from reads that may hang
 }
+
+// distributedConns is how many connections a write has in a distributed database for each connection of Config.Conns. A group of ops is one
+// transaction for each placement.
+const distributedConns = 4
 
 // New returns a store that connects at its first use.
 func New(cfg Config, deps Deps) (*engine.NotifyingStore, error) {
@@ -49,7 +64,11 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, log: log, q: dbsqlc.New()}
+	d := &Driver{cfg: cfg, log: log, q: dbsqlc.New(), distributed: citussqlc.New()}
+	d.attempts.Store(rand.Uint64())
+	if cfg.Distributed {
+		cfg.Conns, cfg.RingConns = cfg.Conns*distributedConns, cfg.RingConns*clock.MaxShards
+	}
 	for _, p := range []struct {
 		pool     **pgxpool.Pool
 		conns    int
@@ -58,7 +77,7 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 		{&d.pool, cfg.Conns, sessionSettings()}, {&d.reads, cfg.ReadConns, readSettings()}, {&d.rings, cfg.RingConns, ringSettings()},
 		{&d.upkeep, cfg.UpkeepConns, upkeepSettings()}, {&d.leases, leaseConns, upkeepSettings()},
 	} {
-		c, err := cfg.pool(p.conns, p.settings)
+		c, err := cfg.pool(p.conns, cfg.withDistributed(p.settings))
 		if err == nil && p.pool == &d.reads {
 			cancelAtServer(c)
 		}

@@ -11,20 +11,22 @@ import (
 
 // ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept).
 func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
+	shards := shardsOf(q.Shards)
+	db := d.inAny(shards, d.upkeep)
 	named := dbsqlc.ListDueOnlyParams{
-		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
+		Shards: shards, FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
 		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit), Applications: q.Only,
 	}
 	switch {
 	case len(q.Only) > 0:
-		rows, err := d.q.ListDueOnly(ctx, d.upkeep, named)
+		rows, err := d.q.ListDueOnly(ctx, db, named)
 		return engine.Column(rows, func(r *dbsqlc.ListDueOnlyRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	case len(q.Except) > 0:
 		named.Applications = q.Except
-		rows, err := d.q.ListDueExcept(ctx, d.upkeep, dbsqlc.ListDueExceptParams(named))
+		rows, err := d.q.ListDueExcept(ctx, db, dbsqlc.ListDueExceptParams(named))
 		return engine.Column(rows, func(r *dbsqlc.ListDueExceptRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	}
-	rows, err := d.q.ListDue(ctx, d.upkeep, dbsqlc.ListDueParams{
+	rows, err := d.q.ListDue(ctx, db, dbsqlc.ListDueParams{
 		Shards: named.Shards, FromTime: named.FromTime, FromRank: named.FromRank, FromID: named.FromID,
 		UntilTime: named.UntilTime, UntilRank: named.UntilRank, UntilID: named.UntilID, RowLimit: named.RowLimit,
 	})
@@ -33,8 +35,9 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 
 // ReadDueEnds finds the end of a page with application names (ListDueEnd).
 func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
-	ends, err := d.q.ListDueEnd(ctx, d.upkeep, dbsqlc.ListDueEndParams{
-		Shards: shardsOf(q.Shards), FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
+	shards := shardsOf(q.Shards)
+	ends, err := d.q.ListDueEnd(ctx, d.inAny(shards, d.upkeep), dbsqlc.ListDueEndParams{
+		Shards: shards, FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
 		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, Entries: int32(q.ScanLimit),
 	})
 	return engine.Column(ends, func(r *dbsqlc.ListDueEndRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
@@ -48,7 +51,8 @@ func dueOf(r *dbsqlc.ListDueRow) store.Due {
 
 // CountDue counts the due alarms in the due index (CountDue).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
-	row, err := d.q.CountDue(ctx, d.upkeep, dbsqlc.CountDueParams{Shards: shardsOf(shards), Now: int64(now), RowLimit: int32(limit)})
+	numbers := shardsOf(shards)
+	row, err := d.q.CountDue(ctx, d.inAny(numbers, d.upkeep), dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), RowLimit: int32(limit)})
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
 }
 

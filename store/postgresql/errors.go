@@ -24,6 +24,12 @@ const (
 	codeProtocol         = "08P01" // a pooler with statement pooling refuses BEGIN
 )
 
+// classRollback is the class of the codes that always mean a rollback, like codeSerialization.
+const classRollback = "40"
+
+// routineReplan is the server's function that reports codeNotSupported for a prepared statement whose table was migrated.
+const routineReplan = "RevalidateCachedQuery"
+
 // severityError is the severity of an error that ended the transaction, but not the session.
 const severityError = "ERROR"
 
@@ -56,7 +62,7 @@ var passing = []string{"08", "28", "3D", "25", "40", "53", "55", "57", "58"}
 
 // classify returns the class of an error.
 func classify(err error) engine.Class {
-	if errors.Is(err, errSharedSessions) {
+	if errors.Is(err, errSharedSessions) || errors.Is(err, errMode) {
 		return engine.Refused
 	}
 	p, answered := errors.AsType[*pgconn.PgError](err)
@@ -64,6 +70,9 @@ func classify(err error) engine.Class {
 		return engine.Unavailable
 	}
 	if class, known := classes[p.Code]; known {
+		if class == engine.Migrated && p.Routine != routineReplan {
+			return engine.Refused // Citus cannot run the statement
+		}
 		return class
 	}
 	if slices.Contains(passing, p.Code[:2]) {
@@ -75,12 +84,13 @@ func classify(err error) engine.Class {
 // commitError maps the error of a COMMIT that was sent, or of a pipeline that ends with it. The outcome is unconfirmed, unless the server
 // said that it rolled back. pgconn.SafeToRetry is of no use here: in pgx v5.12 it also reports a connection that is lost during COMMIT as
 // safe ("conn closed").
-func commitError(err error) error {
+// distributed says that it is the error of a COMMIT of Citus: there a server may report an error for COMMIT although a worker has committed.
+func commitError(err error, distributed bool) error {
 	if err == nil || errors.Is(err, errRolledBack) {
 		return err
 	}
 	p, answered := errors.AsType[*pgconn.PgError](err)
-	if answered && (p.SeverityUnlocalized == severityError || p.Code == codeIdleTransaction) {
+	if answered && (p.SeverityUnlocalized == severityError && !distributed || p.Code == codeIdleTransaction || p.Code[:2] == classRollback) {
 		return err
 	}
 	return clock.Unconfirmed(fmt.Errorf("postgresql: commit: %w", err))

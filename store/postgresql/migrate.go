@@ -25,8 +25,22 @@ func Migrations() fs.FS {
 	return sub
 }
 
+// DistributedMigrations returns the migration files of a distributed database, in the root directory.
+func DistributedMigrations() fs.FS {
+	sub, err := fs.Sub(schema.Citus, "citus")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return joinedFS{Migrations(), sub}
+}
+
 // Migrations returns the migration files of this engine.
-func (d *Driver) Migrations() fs.FS { return Migrations() }
+func (d *Driver) Migrations() fs.FS {
+	if d.cfg.Distributed {
+		return DistributedMigrations()
+	}
+	return Migrations()
+}
 
 // OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction. With shared sessions, another
 // client would get the session with the lock of the migration.
@@ -34,7 +48,10 @@ func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, e
 	if err := d.refuseSharedSessions(ctx); err != nil {
 		return nil, err
 	}
-	pool, err := d.cfg.pool(1, migrateSettings())
+	if err := d.refuseOtherMode(ctx); err != nil {
+		return nil, err
+	}
+	pool, err := d.cfg.pool(1, d.cfg.migrateSettings())
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +84,21 @@ func (l migrateLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// MakeShards inserts the shards of a new database (LockShards, InsertShards). An existing shard count stays.
+// MakeShards inserts the shards of a new database (LockShards, InsertShards), and the gates of a distributed one. An existing shard count stays.
 func (d *Driver) MakeShards(ctx context.Context, count int) error {
+	if d.cfg.Distributed { // in a transaction of its own, because one that also writes shard would not be atomic
+		if err := d.distributed.InsertGates(ctx, d.upkeep, int64(count)); err != nil {
+			return err
+		}
+	}
 	return engine.InTx(ctx, func(ctx context.Context) (*tx, error) { return begin(ctx, d.upkeep, d.cfg.Timeout) }, func(t *tx) error {
 		if err := d.q.LockShards(ctx, t); err != nil {
 			return err
+		}
+		if d.cfg.Distributed {
+			if err := d.setPlans(ctx, t); err != nil {
+				return err
+			}
 		}
 		return d.q.InsertShards(ctx, t, int64(count))
 	})
@@ -86,7 +113,18 @@ func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 		return engine.Server{}, err
 	}
 	version, err := d.q.ReadVersion(ctx, d.upkeep)
-	return engine.Server{Name: "postgresql " + version}, err
+	if err != nil {
+		return engine.Server{}, err
+	}
+	mode, err := d.readMode(ctx)
+	if err != nil {
+		return engine.Server{}, err
+	}
+	server := engine.Server{Name: "postgresql " + version, Unfit: d.otherMode(mode)}
+	if mode == modeDistributed && server.Unfit == nil {
+		server.Placements, err = d.readPlacements(ctx)
+	}
+	return server, err
 }
 
 // ReadSchemaVersion reads the version of the newest applied migration.

@@ -35,7 +35,7 @@ func hotStatements(due string) []hotStatement {
 		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint")}
 	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
 	settle := slices.Concat(attempts, []any{due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"), n("0"),
-		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), int64(1)})
+		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), int64(1)})
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}
@@ -50,7 +50,7 @@ func hotStatements(due string) []hotStatement {
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
 		{"claim: take", dbsqlc.TakeHeld, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version), []string{"alarm_pkey"}, false, 301},
-		{"claim: lease", dbsqlc.TakeTwoPhase, slices.Concat([]any{1, int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
+		{"claim: lease", dbsqlc.TakeTwoPhase, slices.Concat([]any{0, 1, int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
 		{"lock", dbsqlc.LockAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"insert", dbsqlc.InsertAlarms, insert, []string{"alarm_key"}, false, 1},
 		{"cancel", dbsqlc.CancelScheduled, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},

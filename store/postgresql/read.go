@@ -10,11 +10,12 @@ import (
 
 // ReadAlarm reads one row and then the newest attempts (GetAlarm, ListAttempts).
 func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.Row, []engine.AttemptRow, error) {
-	row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	db := in(d.ofKey(k), d.reads)
+	row, err := d.q.GetAlarm(ctx, db, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 	if err != nil {
 		return engine.Row{}, nil, err
 	}
-	rows, err := d.q.ListAttempts(ctx, d.reads, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int32(limit)})
+	rows, err := d.q.ListAttempts(ctx, db, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int32(limit)})
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
@@ -31,6 +32,6 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 
 // ReadKeys reads the keys of ids (ListKeys).
 func (d *Driver) ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error) {
-	rows, err := d.q.ListKeys(ctx, d.pool, ids)
+	rows, err := d.q.ListKeys(ctx, in(d.ofIDs(ids), d.pool), ids)
 	return engine.KeysByID(rows, func(r dbsqlc.ListKeysRow) engine.KeyRow { return engine.KeyRow(r) }), err
 }

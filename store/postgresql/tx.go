@@ -34,6 +34,8 @@ type tx struct {
 	guard bool     // check the build level and read the clock before the first statement
 	begun bool
 	clock clock.Instant // server's clock at the first statement; set only with guard
+
+	shards []int64 // shards of all rows, in a distributed database; nil on one server
 }
 
 // begin takes a connection for transactions whose statements wait at most lockTimeout for a lock. 0 means the session's own timeout.
@@ -61,6 +63,9 @@ func beginGuarded(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Dura
 
 // Exec runs a statement.
 func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if t.shards != nil {
+		sql, args = inShards(sql, args, t.shards)
+	}
 	if t.begun {
 		return t.conn.Exec(ctx, sql, args...)
 	}
@@ -77,6 +82,9 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 
 // Query runs a statement that returns rows.
 func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if t.shards != nil {
+		sql, args = inShards(sql, args, t.shards)
+	}
 	if t.begun {
 		return t.conn.Query(ctx, sql, args...)
 	}
@@ -94,6 +102,9 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 
 // QueryRow runs a statement that returns one row. It must not be the first statement of a transaction.
 func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if t.shards != nil {
+		sql, args = inShards(sql, args, t.shards)
+	}
 	return t.conn.QueryRow(ctx, sql, args...)
 }
 
@@ -143,10 +154,16 @@ func (r *firstRows) Close() {
 }
 
 // pipeline is a DBTX that collects statements without results. tx.send runs them.
-type pipeline struct{ pgx.Batch }
+type pipeline struct {
+	pgx.Batch
+	shards []int64 // like tx.shards
+}
 
 // Exec queues the statement. tx.send returns its error.
 func (p *pipeline) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if p.shards != nil {
+		sql, args = inShards(sql, args, p.shards)
+	}
 	p.Queue(sql, args...)
 	return pgconn.CommandTag{}, nil
 }
@@ -170,7 +187,9 @@ func (t *tx) send(ctx context.Context, p *pipeline) error {
 	results := t.conn.SendBatch(ctx, &p.Batch)
 	var tag pgconn.CommandTag
 	var err error
-	for range p.QueuedQueries {
+	commits := false
+	for i := range p.QueuedQueries {
+		commits = i == len(p.QueuedQueries)-1
 		if tag, err = results.Exec(); err != nil {
 			break
 		}
@@ -178,7 +197,7 @@ func (t *tx) send(ctx context.Context, p *pipeline) error {
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	return t.committed(tag, err)
+	return t.committed(tag, err, commits)
 }
 
 // commit commits the transaction. It does nothing if no statement has run.
@@ -189,7 +208,8 @@ func (t *tx) commit(ctx context.Context) error {
 	if err := t.usable(ctx); err != nil {
 		return err
 	}
-	return t.committed(t.conn.Exec(ctx, sqlCommit))
+	tag, err := t.conn.Exec(ctx, sqlCommit)
+	return t.committed(tag, err, true)
 }
 
 // usable returns an error if COMMIT cannot be sent. Then certainly nothing was written.
@@ -200,12 +220,13 @@ func (t *tx) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (t *tx) committed(tag pgconn.CommandTag, err error) error {
+// committed judges the end of a transaction. commits says that err, if there is one, is an error of COMMIT itself.
+func (t *tx) committed(tag pgconn.CommandTag, err error, commits bool) error {
 	if err == nil && tag.String() != "COMMIT" {
 		err = errRolledBack
 	}
 	t.begun = err != nil
-	return commitError(err)
+	return commitError(err, commits && t.shards != nil)
 }
 
 // rollback rolls back the transaction. Afterwards tx may begin another transaction.

@@ -440,8 +440,21 @@ func TestUnknownCommitOutcomeIsUnconfirmed(t *testing.T) {
 		errors.New("connection reset"):       true,
 		context.DeadlineExceeded:             true,
 	} {
-		if got := errors.Is(commitError(err), clock.ErrUnconfirmed); got != unconfirmed {
+		if got := errors.Is(commitError(err, false), clock.ErrUnconfirmed); got != unconfirmed {
 			t.Errorf("%v: unconfirmed %t", err, got)
+		}
+	}
+	for err, unconfirmed := range map[error]bool{ // COMMIT of Citus
+		answer("ERROR", codeSerialization):   false,
+		answer("ERROR", codeDeadlock):        false,
+		answer("ERROR", "XX000"):             true, // the connection to the worker broke
+		answer("ERROR", "53100"):             true,
+		answer("FATAL", codeIdleTransaction): false,
+		errRolledBack:                        false,
+		errors.New("connection reset"):       true,
+	} {
+		if got := errors.Is(commitError(err, true), clock.ErrUnconfirmed); got != unconfirmed {
+			t.Errorf("%v on Citus: unconfirmed %t", err, got)
 		}
 	}
 }

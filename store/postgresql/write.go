@@ -18,12 +18,14 @@ func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.Wr
 	if err != nil {
 		return nil, err
 	}
-	return &writeTx{tx: t, q: d.q, lockFirst: try.LockFirst, wait: try.Wait}, nil
+	t.shards = d.ofPlacement(try.Placement)
+	return &writeTx{tx: t, d: d, q: d.q, lockFirst: try.LockFirst, wait: try.Wait}, nil
 }
 
 // writeTx is the write transaction of one group.
 type writeTx struct {
 	*tx
+	d         *Driver
 	q         *dbsqlc.Queries
 	lockFirst bool // an earlier try of this group met a locked key, so this try locks the keys first
 	wait      time.Duration
@@ -42,11 +44,20 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	if t.lockFirst { // the order of the keys, so that no two groups wait for each other again
 		ordered = slices.SortedFunc(slices.Values(rows), func(a, b *clock.Alarm) int { return a.Key.Compare(b.Key) })
 	}
-	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(ordered))
-	if err != nil || len(inserted) == len(rows) && !t.lockFirst {
+	inserted, err := t.insert(ctx, ordered)
+	if err != nil || len(inserted) == len(rows) && !t.lockFirst && t.shards == nil {
 		return inserted, err
 	}
 	return t.idsOf(ctx, rows, inserted)
+}
+
+// insert adds the rows whose keys are new, and returns their ids. On one server these are in the order of the rows. In a distributed
+// database the rows have ids already.
+func (t *writeTx) insert(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
+	if t.shards == nil {
+		return t.q.InsertAlarms(ctx, t, insertParams(rows))
+	}
+	return t.d.distributed.InsertAlarms(ctx, t, distributedInsertParams(rows))
 }
 
 // partWait is how long a part of a group waits for a key that another transaction has inserted and not committed.
@@ -67,7 +78,7 @@ func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []in
 	if _, err := t.Exec(ctx, "savepoint part"); err != nil {
 		return nil, false, err
 	}
-	inserted, err := t.q.InsertAlarms(ctx, t, insertParams(part))
+	inserted, err := t.insert(ctx, part)
 	if hasCode(err, codeLockNotAvailable) {
 		_, err = t.Exec(ctx, "rollback to savepoint part")
 		return nil, true, err
@@ -78,7 +89,7 @@ func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []in
 	if _, err := t.Exec(ctx, "release savepoint part"); err != nil {
 		return nil, false, err
 	}
-	if len(inserted) < len(part) {
+	if len(inserted) < len(part) || t.shards != nil {
 		inserted, err = t.idsOf(ctx, part, inserted)
 	}
 	return inserted, false, err
@@ -88,6 +99,14 @@ func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []in
 func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int64) ([]int64, error) {
 	ids := make([]int64, len(rows))
 	if len(inserted) == 0 {
+		return ids, nil
+	}
+	if t.shards != nil {
+		for i, a := range rows {
+			if slices.Contains(inserted, a.ID) {
+				ids[i] = a.ID
+			}
+		}
 		return ids, nil
 	}
 	keys, err := t.q.ListKeys(ctx, t, inserted)
@@ -201,7 +220,7 @@ func (t *writeTx) Update(ctx context.Context, changes []engine.Change) (int, err
 			return 0, err
 		}
 	}
-	return int(rewritten + amended), addAttempts(ctx, t.q, t, engine.ChangeAttempts(amends))
+	return int(rewritten + amended), t.d.addAttempts(ctx, t.tx, engine.ChangeAttempts(amends))
 }
 
 // Delete deletes an alarm (DeleteAlarm).

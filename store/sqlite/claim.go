@@ -84,6 +84,8 @@ func (t *claimTx) take(ctx context.Context, ids string) (int, error) {
 		n, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{ClaimID: t.request.ClaimID, Now: now, Ids: ids})
 		return int(n), err
 	}
-	n, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{ClaimEnd: int64(t.request.ClaimEnd()), Now: now, Ids: ids})
+	n, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{
+		ClaimEnd: int64(t.request.ClaimEnd()), DoubtTarget: int64(t.request.Target), Now: now, Ids: ids,
+	})
 	return int(n), err
 }

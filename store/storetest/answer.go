@@ -269,9 +269,10 @@ func testAnswerReports(t *testing.T, f *fixture) {
 // testDueOrderOfPriorities demands that alarms with one due time are ordered by priority, in pages and in claims, even after the
 // priority changed.
 func testDueOrderOfPriorities(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("p0", t0), set("p9", t0, priority(9)), set("p5", t0, priority(5)), set("p5 too", t0, priority(5)),
-		set("later", t0+1, priority(9)), set("raised", t0))
-	f.set(t0, set("raised", t0, priority(7)))
+	k := f.together("p0", "p9", "p5", "p5 too", "later", "raised")
+	ids := f.set(t0, set(k[0], t0), set(k[1], t0, priority(9)), set(k[2], t0, priority(5)), set(k[3], t0, priority(5)),
+		set(k[4], t0+1, priority(9)), set(k[5], t0))
+	f.set(t0, set(k[5], t0, priority(7)))
 	want := []int64{ids[1], ids[5], ids[2], ids[3], ids[0], ids[4]}
 	var due []int64
 	for _, d := range f.readDue(f.shards(), store.Position{}, 1) {

@@ -63,7 +63,8 @@ func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 // testClaimBytes demands that a claim takes the first rings in due order whose payloads fit into MaxBytes, and always at least one.
 func testClaimBytes(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
-	ids := f.set(t0-1000, set("a", t0-5, kib(6)), set("b", t0-4, kib(6)), set("c", t0-3, kib(1)), set("d", t0-2, kib(60)), set("e", t0+1, kib(1)))
+	k := f.together("a", "b", "c", "d", "e")
+	ids := f.set(t0-1000, set(k[0], t0-5, kib(6)), set(k[1], t0-4, kib(6)), set(k[2], t0-3, kib(1)), set(k[3], t0-2, kib(60)), set(k[4], t0+1, kib(1)))
 	claimUpTo := func(bytes int) *claim {
 		r := f.request(t0, ids[4], ids[3], ids[2], ids[1], ids[0])
 		r.MaxBytes = bytes
@@ -89,7 +90,8 @@ func testClaimBytes(t *testing.T, f *fixture) {
 // another statement.
 func testClaimBytesMixed(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
-	ids := f.set(t0-1000, set("a", t0-5, kib(6)), set("b", t0-4, kib(2)), set("c", t0-3, kib(2)))
+	k := f.together("a", "b", "c")
+	ids := f.set(t0-1000, set(k[0], t0-5, kib(6)), set(k[1], t0-4, kib(2)), set(k[2], t0-3, kib(2)))
 	r := f.request(t0, ids...)
 	r.MaxBytes = 7 << 10
 	c := f.claimRequest(r).wantRings(ids[0])

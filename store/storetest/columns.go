@@ -40,6 +40,7 @@ var tables = map[string][]Column{
 		{"answered_at", true},
 		{"delivery", false},
 		{"due_rank", false},
+		{"doubt_target", false},
 	},
 	"ring_attempt": {
 		{"id", false},
@@ -63,6 +64,24 @@ var tables = map[string][]Column{
 		{"only_row", false},
 		{"oldest", false},
 	},
+	"application_setting": {
+		{"application", false},
+		{"version", false},
+		{"document", false},
+		{"changed_at", false},
+		{"changed_by", false},
+	},
+	"application_setting_history": {
+		{"application", false},
+		{"version", false},
+		{"document", false},
+		{"changed_at", false},
+		{"changed_by", false},
+	},
+	"application_setting_counter": {
+		{"only_row", false},
+		{"changes", false},
+	},
 	"node": {
 		{"incarnation", false},
 		{"name", false},
@@ -79,7 +98,7 @@ var tables = map[string][]Column{
 //
 //   - Instants are UTC timestamps to the millisecond, whatever the session's time zone: DATETIME(3), timestamp(3) without time zone,
 //     and in SQLite text like "2026-11-21 18:30:00.123".
-//   - state, delivery, answer and last_outcome are names. in_doubt and node_known are 0 or 1.
+//   - state, delivery, answer and last_outcome are names. in_doubt, node_known and is_current are 0 or 1.
 //   - The answer columns are NULL if this generation has no answer.
 //   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is.
 //   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and are NULL without any.
@@ -94,6 +113,7 @@ var views = map[string][]string{
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
 		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by", "answered_at",
 	},
-	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
-	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks"},
+	"application_setting_report": {"application", "version", "is_current", "document", "changed_at", "changed_by"},
+	"shard_report":               {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
+	"node_report":                {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks"},
 }

@@ -18,9 +18,13 @@ import (
 type Engine struct {
 	Dialect    goose.Dialect // also selects the queries for the engine's catalogue
 	Migrations fs.FS         // NNNNN_name.sql at the root
+	// Columns are columns that only this engine has, by table. They come after the columns of all engines.
+	Columns map[string][]Column
 
 	// New returns an empty database without a schema. It is dropped when the test ends.
 	New func(tb testing.TB) *Database
+	// Distributed says that clockd gives the ids, and that limits of bytes are divided among placements.
+	Distributed bool
 	// Allocations is the highest number of allocations for a ring's claim and settlement together.
 	Allocations int
 	// Unreachable returns a store whose database cannot be reached.
@@ -100,6 +104,7 @@ func (s *suite) fixture(t *testing.T, timeout time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{
 		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout, Store: s.db.Open(t),
+		distributed: s.engine.Distributed,
 	}
 	f.empty()
 	ok(t, f.Check(t.Context()), "check")
@@ -117,14 +122,18 @@ type fixture struct {
 	dialect     goose.Dialect
 	allocations int           // limit from Engine
 	timeout     time.Duration // timeout of claims; 0: held claims
+	distributed bool          // Engine.Distributed
 }
 
-// empty deletes all alarms and nodes, and frees all shards.
+// empty deletes all alarms, nodes and settings, and frees all shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
 	f.exec("DELETE FROM alarm")
 	f.exec("DELETE FROM node")
+	f.exec("DELETE FROM application_setting")
+	f.exec("DELETE FROM application_setting_history")
+	f.exec("UPDATE application_setting_counter SET changes = 0")
 	f.exec("UPDATE shard SET owner = '', incarnation = '', epoch = 0, expires = 0")
 }
 
@@ -150,7 +159,9 @@ func (f *fixture) lockRow(id int64) (unlock func()) {
 	ok(f.t, err, "begin")
 	f.t.Cleanup(func() { _ = tx.Rollback() })
 	var got int64
-	ok(f.t, tx.QueryRow(fmt.Sprintf("SELECT id FROM alarm WHERE id = %d FOR UPDATE", id)).Scan(&got), "lock a row")
+	ok(f.t, tx.QueryRow(fmt.Sprintf("SELECT shard FROM alarm WHERE id = %d", id)).Scan(&got), "read the shard of a row")
+	lock := fmt.Sprintf("SELECT id FROM alarm WHERE id = %d AND shard = %d FOR UPDATE", id, got) // a distributed database locks rows of one shard
+	ok(f.t, tx.QueryRow(lock).Scan(&got), "lock a row")
 	return func() { _ = tx.Rollback() }
 }
 

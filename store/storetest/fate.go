@@ -168,6 +168,10 @@ func (c *fateCheck) finish(claim *claim) {
 		if c.random.IntN(3) == 0 {
 			o.Reason = ""
 		}
+		if c.random.IntN(2) == 0 { // the reply of a receiver says more than the outcome's kind
+			o.Acknowledged, o.Final, o.Counted = o.Kind == clock.Confirmed, o.Kind == clock.Nacked, o.Kind == clock.Doubtful
+			o.RetryAfter = time.Duration(c.random.IntN(3)) * time.Minute
+		}
 		return o
 	})
 	for i, fate := range fates {

@@ -97,6 +97,26 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.Take(ctx, node("fault", t0+1), t0, []int{1, 2, 3})
 			return err
 		},
+		"setting changes": func(ctx context.Context) error {
+			_, err := f.SettingChanges(ctx)
+			return err
+		},
+		"all settings": func(ctx context.Context) error {
+			_, err := f.AllSettings(ctx)
+			return err
+		},
+		"settings": func(ctx context.Context) error {
+			_, err := f.Settings(ctx, app)
+			return err
+		},
+		"settings history": func(ctx context.Context) error {
+			_, err := f.SettingsHistory(ctx, app, 1)
+			return err
+		},
+		"change settings": func(ctx context.Context) error {
+			_, err := f.ChangeSettings(ctx, change(app, "{}", t0, clock.AnyVersion))
+			return err
+		},
 		"yield": func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },
 		"leave": func(ctx context.Context) error { return f.Leave(ctx, "fault") },
 	}

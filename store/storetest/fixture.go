@@ -302,6 +302,19 @@ func sets(ids []string, at clock.Instant, options ...func(*clock.Set)) []clock.O
 	return ops
 }
 
+// together returns business ids that begin with the given ones, and whose keys have one shard. A distributed database keeps the rows of one
+// shard on one server, and writes and claims them in one transaction.
+func (f *fixture) together(businessIDs ...string) []string {
+	found := make([]string, len(businessIDs))
+	for i, id := range businessIDs {
+		found[i] = id
+		for n := 0; key(found[i]).Shard(f.ShardCount()) != key(businessIDs[0]).Shard(f.ShardCount()); n++ {
+			found[i] = fmt.Sprintf("%s+%d", id, n)
+		}
+	}
+	return found
+}
+
 // shards returns all shards of the store.
 func (f *fixture) shards() []int {
 	n := make([]int, f.ShardCount())

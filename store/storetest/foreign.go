@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// foreignNumbers are the numbers of ids that another program gives. clockd does not come that far in a test.
+var foreignNumbers atomic.Int64
+
+func init() { foreignNumbers.Store(1 << 40) }
+
 // insertUncommitted inserts alarms in a separate transaction, which stays open.
 func (f *fixture) insertUncommitted(ids ...string) *sql.Tx {
 	f.t.Helper()
@@ -20,9 +26,14 @@ func (f *fixture) insertUncommitted(ids ...string) *sql.Tx {
 	ok(f.t, err, "begin")
 	f.t.Cleanup(func() { _ = tx.Rollback() })
 	for _, id := range ids {
-		_, err := tx.Exec(fmt.Sprintf(`INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type,
+		shard := key(id).Shard(f.ShardCount())
+		column, value := "", ""
+		if f.distributed {
+			column, value = "id, ", fmt.Sprintf("%d, ", foreignNumbers.Add(1)*int64(f.ShardCount())+int64(shard))
+		}
+		_, err := tx.Exec(fmt.Sprintf(`INSERT INTO alarm (%sapplication, business_id, shard, state, generation, payload, payload_kind, content_type,
 			target_ring_at, next_try_time, max_rings, priority, create_time, update_time)
-			VALUES ('%s', '%s', 1, 1, 1, '', 0, '', %d, %d, 1, 0, 1, 1)`, app, id, t0, t0))
+			VALUES (%s'%s', '%s', %d, 1, 1, '', 0, '', %d, %d, 1, 0, 1, 1)`, column, value, app, id, shard, t0, t0))
 		ok(f.t, err, "insert in another transaction")
 	}
 	return tx

@@ -9,7 +9,7 @@ import (
 // testLoadLimit demands that a group loads at most LoadBytes of payloads and postpones the other ops. A brief cancel loads none.
 func testLoadLimit(t *testing.T, f *fixture) {
 	const rows, maxLoad = 24, 256 << 10
-	ids := names("large", rows)
+	ids := f.together(names("large", rows)...)
 	f.set(t0, sets(ids, t0, payload(make([]byte, clock.DefaultMaxPayload)))...)
 	cancels, again := make([]clock.Op, rows), make([]clock.Op, rows)
 	for i, id := range ids {

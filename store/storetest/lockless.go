@@ -136,7 +136,8 @@ func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange,
 	if change.once {
 		options = append(options, atMostOnce)
 	}
-	changed, other := name+": changed", name+": other"
+	keys := f.together(name+": changed", name+": other") // one transaction claims both
+	changed, other := keys[0], keys[1]
 	ids := f.set(t0, set(changed, t0-1, options...), set(other, t0, options...))
 	if tried {
 		f.exec("UPDATE alarm SET retry_times = 1, update_time = update_time + 1 WHERE id IN (%d, %d)", ids[0], ids[1])

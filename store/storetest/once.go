@@ -20,8 +20,9 @@ func (f *fixture) claimOnce(now clock.Instant, ids ...int64) *claim {
 // testAtMostOnce claims at-most-once alarms together with others. A claim returns their ids without locking the rows. Their own claim
 // records that they have rung before their rings are handed over.
 func testAtMostOnce(t *testing.T, f *fixture) {
-	ids := f.set(t0-1000, set("often", t0), set("once", t0-1, atMostOnce, priority(4)), set("too late", t0-5, atMostOnce, latestRingAt(t0-1)),
-		set("also once", t0-2, atMostOnce), set("later", t0+1, atMostOnce), set("large", t0, atMostOnce, payload(make([]byte, 5000))))
+	k := f.together("once", "often", "too late", "also once", "later", "large")
+	ids := f.set(t0-1000, set(k[1], t0), set("once", t0-1, atMostOnce, priority(4)), set(k[2], t0-5, atMostOnce, latestRingAt(t0-1)),
+		set(k[3], t0-2, atMostOnce), set(k[4], t0+1, atMostOnce), set(k[5], t0, atMostOnce, payload(make([]byte, 5000))))
 	before := *f.get("once")
 	c := f.claim(t0, ids...).wantRings(ids[0])
 	same(t, "at-most-once ids", c.AtMostOnce, []int64{ids[3], ids[1], ids[5]})
@@ -60,7 +61,7 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 	kinds := clock.OutcomeKinds()
 	c := f.claimOnce(t0, ids...)
 	same(t, "rings", len(c.Rings), n)
-	fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[int(r.AlarmID-ids[0])%len(kinds)])(r) })
+	fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(ids, r.AlarmID)%len(kinds)])(r) })
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]

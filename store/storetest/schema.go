@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,8 @@ func testMigrate(t *testing.T, e Engine) {
 	up := gooseProvider(t, e, db)
 	_, err := up.DownTo(t.Context(), 0)
 	ok(t, err, "migrate down")
-	if remaining := tablesOf(t, e, db); len(remaining) > 0 {
+	isOfCitus := func(table string) bool { return strings.HasPrefix(table, "citus_") } // its own views are in the schema public
+	if remaining := slices.DeleteFunc(tablesOf(t, e, db), isOfCitus); len(remaining) > 0 {
 		t.Fatalf("tables remain after migrate down: %v", remaining)
 	}
 	ok(t, stores[0].Migrate(t.Context()), "migrate up again")
@@ -104,7 +106,7 @@ func gooseProvider(t *testing.T, e Engine, db *Database) *goose.Provider {
 func wantSchema(t *testing.T, e Engine, db *Database) {
 	t.Helper()
 	for table, want := range tables {
-		same(t, "columns of table "+table, columnsOf(t, e, db, table), want)
+		same(t, "columns of table "+table, columnsOf(t, e, db, table), slices.Concat(want, e.Columns[table]))
 	}
 	for view, want := range views {
 		var got []string

@@ -15,7 +15,7 @@ import (
 
 // stalls returns the moments at which a client stops while it holds locks. begin leads to that moment. The locked row is the first of
 // existingRows, or lockedRow.
-func stalls() []stallCase {
+func stalls(f *fixture) []stallCase {
 	big := payload([]byte(strings.Repeat("x", 4<<20)))
 	write := func(op clock.Op) func(*fixture, store.Store, *Proxy) {
 		return func(f *fixture, s store.Store, _ *Proxy) {
@@ -32,6 +32,7 @@ func stalls() []stallCase {
 			f.t.Cleanup(func() { _ = c.Settler.Release(context.Background()) }) // without it the store could not be closed
 		}
 	}
+	large := f.together("large 1", "large 2", "large 3", "large 4", "large 5")
 	return []stallCase{
 		{
 			name: "in a claim, while it rings", held: true, existingRows: []clock.Op{set("rings", t0)},
@@ -41,11 +42,10 @@ func stalls() []stallCase {
 			},
 		},
 		{
-			name:         "in a claim, while it reads",
-			existingRows: []clock.Op{set("large 1", t0, big), set("large 2", t0, big), set("large 3", t0, big), set("large 4", t0, big), set("large 5", t0, big)},
+			name: "in a claim, while it reads", existingRows: sets(large, t0, big),
 			begin: func(f *fixture, s store.Store, p *Proxy) {
 				p.StallResult(1 << 20)
-				claim(f, s, "large 1", "large 2", "large 3", "large 4", "large 5")
+				claim(f, s, large...)
 			},
 		},
 		{
@@ -81,13 +81,14 @@ type stallCase struct {
 // testStoppedClients stops several clients that hold locks: the server frees the rows in time.
 func testStoppedClients(t *testing.T, f *fixture) {
 	var g errgroup.Group
-	for _, c := range stalls() {
+	for _, c := range stalls(f) {
 		if c.held && f.timeout != 0 {
 			continue
 		}
 		lockedRow := c.lockedRow
 		if len(c.existingRows) > 0 {
-			lockedRow = fmt.Sprintf("alarm WHERE id = %d", f.set(t0, c.existingRows...)[0])
+			shard := c.existingRows[0].Key().Shard(f.ShardCount())
+			lockedRow = fmt.Sprintf("alarm WHERE id = %d AND shard = %d", f.set(t0, c.existingRows...)[0], shard)
 		}
 		p := NewProxy(t, f.db.Server)
 		s := f.db.Via(t, p.Address())

@@ -132,7 +132,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = ? AND business_id = ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = ? AND business_id = ?
 `
 
 type GetAlarmParams struct {
@@ -176,6 +176,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.AnsweredAt,
 		&i.Delivery,
 		&i.DueRank,
+		&i.DoubtTarget,
 	)
 	return i, err
 }
@@ -249,7 +250,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
@@ -336,6 +337,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -396,7 +398,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -444,6 +446,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -544,7 +547,7 @@ func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsB
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -591,6 +594,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -606,7 +610,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id
 `
 
@@ -653,6 +657,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}

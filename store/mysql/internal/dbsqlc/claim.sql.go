@@ -321,7 +321,7 @@ func (q *Queries) LockAwaited(ctx context.Context, db DBTX, arg LockAwaitedParam
 
 const LockDue = `-- name: LockDue :many
 SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
-                 update_time, shard, max_rings, ack_timeout, delivery, priority, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
+                 update_time, shard, max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(? AS SIGNED), payload, NULL)) AS packed
@@ -484,12 +484,12 @@ func (q *Queries) LockTwoPhase(ctx context.Context, db DBTX, arg LockTwoPhasePar
 const SettleAlarms = `-- name: SettleAlarms :execrows
 UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
-           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at, ? AS doubt_target
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
-    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.claim_id = s.claim_id,
+    a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.doubt_target = s.doubt_target, a.claim_id = s.claim_id,
     a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1)
 `
 
@@ -506,6 +506,7 @@ type SettleAlarmsParams struct {
 	RungAt      sql.NullInt64
 	UpdateTime  int64
 	FinishedAt  sql.NullInt64
+	DoubtTarget int64
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). The claim has locked all these rows.
@@ -525,6 +526,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RungAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.DoubtTarget,
 	)
 	if err != nil {
 		return 0, err
@@ -676,7 +678,7 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (in
 
 const TakeTwoPhase = `-- name: TakeTwoPhase :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
-SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), state = 2, next_try_time = CAST(? AS SIGNED), rung_at = NULL,
+SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), doubt_target = ?, state = 2, next_try_time = CAST(? AS SIGNED), rung_at = NULL,
     update_time = CAST(? AS SIGNED)
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
@@ -689,17 +691,18 @@ WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
 `
 
 type TakeTwoPhaseParams struct {
-	ClaimEnd   int64
-	Now        int64
-	Ids        []int64
-	Build      int64
-	Generation int64
-	OldState   int64
-	RingNo     int64
-	RetryTimes int64
-	OldInDoubt int64
-	Unrung     int64
-	Others     []int64
+	DoubtTarget int64
+	ClaimEnd    int64
+	Now         int64
+	Ids         []int64
+	Build       int64
+	Generation  int64
+	OldState    int64
+	RingNo      int64
+	RetryTimes  int64
+	OldInDoubt  int64
+	Unrung      int64
+	Others      []int64
 }
 
 // Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
@@ -709,6 +712,7 @@ type TakeTwoPhaseParams struct {
 func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) (int64, error) {
 	query := TakeTwoPhase
 	var queryParams []interface{}
+	queryParams = append(queryParams, arg.DoubtTarget)
 	queryParams = append(queryParams, arg.ClaimEnd)
 	queryParams = append(queryParams, arg.Now)
 	if len(arg.Ids) > 0 {

@@ -32,7 +32,7 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($15::bigint[]) AS answered_at,
              unnest($16::bigint[]) AS update_time,
              unnest($17::bigint[]) AS finished_at) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no
+WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no
 `
 
 type AmendAlarmsParams struct {
@@ -88,8 +88,8 @@ const CancelScheduled = `-- name: CancelScheduled :many
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
-WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
-RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
+WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
 `
 
 type CancelScheduledParams struct {
@@ -143,6 +143,7 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -158,7 +159,7 @@ const CancelScheduledBriefly = `-- name: CancelScheduledBriefly :many
 UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
-WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
+WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
 RETURNING a.id, a.application, a.business_id, a.shard, a.generation
 `
 
@@ -205,7 +206,7 @@ func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg Cance
 }
 
 const DeleteAlarm = `-- name: DeleteAlarm :execrows
-DELETE FROM alarm WHERE id = $1
+DELETE FROM alarm WHERE id = $1 /* in shard */
 `
 
 // Deletes the alarm of a write probe, in the transaction that inserted it.
@@ -219,7 +220,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = $1 AND business_id = $2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
 `
 
 type GetAlarmParams struct {
@@ -263,6 +264,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.AnsweredAt,
 		&i.Delivery,
 		&i.DueRank,
+		&i.DoubtTarget,
 	)
 	return i, err
 }
@@ -362,7 +364,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
@@ -435,6 +437,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -447,7 +450,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 }
 
 const ListKeys = `-- name: ListKeys :many
-SELECT id, application, business_id FROM alarm WHERE id = ANY($1::bigint[]) ORDER BY id
+SELECT id, application, business_id FROM alarm WHERE id = ANY($1::bigint[]) /* in shard */ ORDER BY id
 `
 
 type ListKeysRow struct {
@@ -479,9 +482,9 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
 FOR UPDATE OF a SKIP LOCKED
 `
@@ -534,6 +537,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -546,9 +550,9 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
 FOR UPDATE OF a
 `
@@ -601,6 +605,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -613,9 +618,9 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
-JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id
+JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
 `
 
@@ -667,6 +672,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}
@@ -712,7 +718,7 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($23::bigint[]) AS update_time,
              unnest($24::bigint[]) AS finished_at,
              unnest($25::smallint[]) AS delivery) c
-WHERE a.id = c.id AND a.generation = c.old_generation AND a.state = c.old_state
+WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
 type RewriteAlarmsParams struct {

@@ -52,7 +52,7 @@ func (q *Queries) InsertAttempts(ctx context.Context, db DBTX, arg InsertAttempt
 }
 
 const ListAttempts = `-- name: ListAttempts :many
-SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by FROM ring_attempt WHERE alarm_id = $1 ORDER BY id DESC LIMIT $2
+SELECT id, alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by FROM ring_attempt WHERE alarm_id = $1 /* in shard */ ORDER BY id DESC LIMIT $2
 `
 
 type ListAttemptsParams struct {

@@ -18,7 +18,7 @@ SET state = CASE WHEN a.ack_timeout > 0 THEN 2 ELSE 3 END,
     update_time = $1::bigint,
     finished_at = CASE WHEN a.ack_timeout > 0 THEN NULL ELSE $1::bigint END
 FROM (SELECT unnest($4::bigint[]) AS id, unnest($5::bigint[]) AS generation) r
-WHERE a.id = r.id AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
+WHERE a.id = r.id /* in a.shard */ AND a.generation = r.generation AND a.state = 2 AND a.rung_at IS NULL
   AND coalesce(a.next_try_time = $3::bigint, FALSE)
 `
 
@@ -123,9 +123,9 @@ const LockDue = `-- name: LockDue :many
 
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, octet_length(payload)::bigint AS payload_length
 FROM alarm
-WHERE id = ANY($1::bigint[]) AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= $2::bigint, FALSE)
+WHERE id = ANY($1::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= $2::bigint, FALSE)
 ORDER BY id
 FOR UPDATE SKIP LOCKED
 `
@@ -161,6 +161,7 @@ type LockDueRow struct {
 	UpdateTime    int64
 	Delivery      int64
 	DueRank       int64
+	DoubtTarget   int64
 	PayloadLength int64
 }
 
@@ -205,6 +206,7 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.UpdateTime,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 			&i.PayloadLength,
 		); err != nil {
 			return nil, err
@@ -234,18 +236,19 @@ WITH s AS (
            unnest($21::varchar[]) AS claim_id,
            unnest($22::bigint[]) AS rung_at,
            unnest($23::bigint[]) AS update_time,
-           unnest($24::bigint[]) AS finished_at
+           unnest($24::bigint[]) AS finished_at,
+           unnest($25::smallint[]) AS doubt_target
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = s.last_error, in_doubt = s.in_doubt,
+        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s
     WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.claimed_state
       AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
       AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id
-      AND coalesce(a.update_time = $25::bigint, FALSE)
+      AND coalesce(a.update_time = $26::bigint, FALSE)
     RETURNING s.id
 )
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
@@ -288,6 +291,7 @@ type SettleAlarmsParams struct {
 	RungAts             []int64
 	UpdateTimes         []int64
 	FinishedAts         []int64
+	DoubtTargets        []int64
 	ClaimedAt           int64
 }
 
@@ -323,6 +327,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RungAts,
 		arg.UpdateTimes,
 		arg.FinishedAts,
+		arg.DoubtTargets,
 		arg.ClaimedAt,
 	)
 	return err
@@ -334,7 +339,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     next_try_time = CASE WHEN ack_timeout > 0 THEN $1::bigint + ack_timeout END,
     ring_no = 1, claim_id = $2::varchar, rung_at = $1::bigint, update_time = $1::bigint,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
-WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $1::bigint, FALSE)
+WHERE id = ANY($3::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $1::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
   AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
@@ -423,22 +428,23 @@ func (q *Queries) TakeFresh(ctx context.Context, db DBTX, arg TakeFreshParams) (
 
 const TakeFreshTwoPhase = `-- name: TakeFreshTwoPhase :many
 UPDATE alarm
-SET state = 2, next_try_time = $1::bigint, update_time = $2::bigint
-WHERE id = ANY($3::bigint[]) AND state = 1 AND coalesce(next_try_time <= $2::bigint, FALSE)
+SET state = 2, doubt_target = $1::smallint, next_try_time = $2::bigint, update_time = $3::bigint
+WHERE id = ANY($4::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $3::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
   AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
-  AND (latest_ring_at IS NULL OR latest_ring_at >= $2::bigint)
-  AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
+  AND (latest_ring_at IS NULL OR latest_ring_at >= $3::bigint)
+  AND octet_length(payload) <= $5::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
           coalesce(latest_ring_at, -1)::bigint AS latest_ring_at, retry_policy, ack_timeout, max_rings, priority, due_rank, traceparent,
           create_time
 `
 
 type TakeFreshTwoPhaseParams struct {
-	ClaimEnd   int64
-	Now        int64
-	Ids        []int64
-	MaxPayload int64
+	DoubtTarget int64
+	ClaimEnd    int64
+	Now         int64
+	Ids         []int64
+	MaxPayload  int64
 }
 
 type TakeFreshTwoPhaseRow struct {
@@ -465,6 +471,7 @@ type TakeFreshTwoPhaseRow struct {
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeFreshTwoPhase(ctx context.Context, db DBTX, arg TakeFreshTwoPhaseParams) ([]TakeFreshTwoPhaseRow, error) {
 	rows, err := db.Query(ctx, TakeFreshTwoPhase,
+		arg.DoubtTarget,
 		arg.ClaimEnd,
 		arg.Now,
 		arg.Ids,
@@ -521,7 +528,7 @@ FROM (SELECT unnest($3::bigint[]) AS id,
              unnest($8::smallint[]) AS in_doubt,
              unnest($9::bigint[]) AS next_try_time,
              unnest($10::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
   AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $1::bigint)
 RETURNING a.id, a.payload
@@ -590,7 +597,7 @@ FROM (SELECT unnest($3::bigint[]) AS id,
              unnest($8::smallint[]) AS in_doubt,
              unnest($9::bigint[]) AS next_try_time,
              unnest($10::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
   AND a.delivery = 1 AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
 RETURNING a.id, a.payload
@@ -650,23 +657,24 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) ([]
 
 const TakeTwoPhase = `-- name: TakeTwoPhase :many
 UPDATE alarm a
-SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
-    state = 2, next_try_time = $1::bigint, rung_at = NULL, update_time = $2::bigint
-FROM (SELECT unnest($3::bigint[]) AS id,
-             unnest($4::bigint[]) AS generation,
-             unnest($5::smallint[]) AS state,
-             unnest($6::integer[]) AS ring_no,
-             unnest($7::integer[]) AS retry_times,
-             unnest($8::smallint[]) AS in_doubt,
-             unnest($9::bigint[]) AS next_try_time,
-             unnest($10::bigint[]) AS update_time) v
-WHERE a.id = v.id AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
+SET in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END, doubt_target = $1::smallint,
+    state = 2, next_try_time = $2::bigint, rung_at = NULL, update_time = $3::bigint
+FROM (SELECT unnest($4::bigint[]) AS id,
+             unnest($5::bigint[]) AS generation,
+             unnest($6::smallint[]) AS state,
+             unnest($7::integer[]) AS ring_no,
+             unnest($8::integer[]) AS retry_times,
+             unnest($9::smallint[]) AS in_doubt,
+             unnest($10::bigint[]) AS next_try_time,
+             unnest($11::bigint[]) AS update_time) v
+WHERE a.id = v.id /* in a.shard */ AND a.generation = v.generation AND a.state = v.state AND a.ring_no = v.ring_no AND a.retry_times = v.retry_times
   AND a.in_doubt = v.in_doubt AND coalesce(a.next_try_time = v.next_try_time, FALSE) AND a.update_time = v.update_time
-  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $2::bigint)
+  AND (a.latest_ring_at IS NULL OR a.latest_ring_at >= $3::bigint)
 RETURNING a.id, a.payload
 `
 
 type TakeTwoPhaseParams struct {
+	DoubtTarget  int64
 	ClaimEnd     int64
 	Now          int64
 	Ids          []int64
@@ -689,6 +697,7 @@ type TakeTwoPhaseRow struct {
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) ([]TakeTwoPhaseRow, error) {
 	rows, err := db.Query(ctx, TakeTwoPhase,
+		arg.DoubtTarget,
 		arg.ClaimEnd,
 		arg.Now,
 		arg.Ids,

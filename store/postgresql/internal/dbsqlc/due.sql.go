@@ -15,7 +15,7 @@ SELECT (SELECT count(*)
               FROM (SELECT unnest($1::smallint[]) AS shard) s
               CROSS JOIN LATERAL (
                   SELECT 1 FROM alarm a
-                  WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
+                  WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
                   ORDER BY a.next_try_time, a.due_rank, a.id
                   LIMIT $3
               ) d
@@ -24,7 +24,7 @@ SELECT (SELECT count(*)
         FROM (SELECT unnest($1::smallint[]) AS shard) s
         CROSS JOIN LATERAL (
             SELECT a.next_try_time FROM alarm a
-            WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
+            WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL AND a.next_try_time <= $2::bigint
             ORDER BY a.next_try_time, a.due_rank, a.id
             LIMIT 1
         ) d)::bigint AS oldest
@@ -53,7 +53,7 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 const ExpireAlarms = `-- name: ExpireAlarms :many
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f
-    WHERE f.id = ANY($5::bigint[]) AND f.state IN (1, 2) AND coalesce(f.next_try_time <= $1::bigint, FALSE)
+    WHERE f.id = ANY($5::bigint[]) /* in f.shard */ AND f.state IN (1, 2) AND coalesce(f.next_try_time <= $1::bigint, FALSE)
       AND f.latest_ring_at < $1::bigint
       AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $6::bigint
     ORDER BY f.id
@@ -69,7 +69,7 @@ SET state = 4, next_try_time = NULL, update_time = $1::bigint, finished_at = $1:
         WHEN a.last_error = '' THEN $4::varchar
         ELSE a.last_error END
 FROM free
-WHERE a.id = free.id AND a.state IN (1, 2) AND coalesce(a.next_try_time <= $1::bigint, FALSE)
+WHERE a.id = free.id /* in a.shard */ AND a.state IN (1, 2) AND coalesce(a.next_try_time <= $1::bigint, FALSE)
   AND a.latest_ring_at < $1::bigint
 RETURNING a.id, a.application, a.business_id, a.last_error
 `
@@ -130,7 +130,7 @@ FROM (SELECT unnest($1::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
     ORDER BY a.next_try_time, a.due_rank, a.id
@@ -201,7 +201,7 @@ FROM (SELECT unnest($1::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
     ORDER BY a.next_try_time, a.due_rank, a.id
@@ -271,7 +271,7 @@ FROM (SELECT unnest($1::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
       AND a.application <> ALL($8::varchar[])
@@ -344,7 +344,7 @@ FROM (SELECT unnest($1::smallint[]) AS shard) s
 CROSS JOIN LATERAL (
     SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
     FROM alarm a
-    WHERE a.shard = s.shard AND a.next_try_time IS NOT NULL
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
       AND a.application = ANY($8::varchar[])
@@ -414,18 +414,18 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 const PurgeAlarms = `-- name: PurgeAlarms :one
 WITH old AS MATERIALIZED (
     SELECT f.id FROM alarm f
-    WHERE f.finished_at < $1::bigint
+    WHERE f.finished_at < $1::bigint /* in f.shard */
       AND (f.in_doubt = 0 OR f.delivery = 0 OR f.finished_at < $2::bigint)
       AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
     ORDER BY f.finished_at, f.id
     LIMIT $4
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM alarm a USING old WHERE a.id = old.id AND coalesce(a.finished_at < $1::bigint, FALSE)
+    DELETE FROM alarm a USING old WHERE a.id = old.id /* in a.shard */ AND coalesce(a.finished_at < $1::bigint, FALSE)
       AND (a.in_doubt = 0 OR a.delivery = 0 OR a.finished_at < $2::bigint)
     RETURNING a.id
 ), attempts AS (
-    DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id
+    DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id /* in r.shard */
 )
 SELECT count(*) FROM gone
 `

@@ -42,6 +42,7 @@ type Alarm struct {
 	AnsweredAt   sql.NullInt64
 	Delivery     int64
 	DueRank      int64
+	DoubtTarget  int64
 }
 
 type AlarmReport struct {
@@ -69,6 +70,36 @@ type AlarmReport struct {
 	CreateTime   pgtype.Timestamp
 	UpdateTime   pgtype.Timestamp
 	FinishedAt   pgtype.Timestamp
+}
+
+type ApplicationSetting struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
+type ApplicationSettingCounter struct {
+	OnlyRow int64
+	Changes int64
+}
+
+type ApplicationSettingHistory struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
+type ApplicationSettingReport struct {
+	Application string
+	Version     int64
+	IsCurrent   int32
+	Document    string
+	ChangedAt   pgtype.Timestamp
+	ChangedBy   string
 }
 
 type BuildLevel struct {

@@ -159,7 +159,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -203,6 +203,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.AnsweredAt,
 		&i.Delivery,
 		&i.DueRank,
+		&i.DoubtTarget,
 	)
 	return i, err
 }
@@ -266,7 +267,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -338,6 +339,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.AnsweredAt,
 			&i.Delivery,
 			&i.DueRank,
+			&i.DoubtTarget,
 		); err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids string) ([]List
 
 const LockDue = `-- name: LockDue :many
 SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_doubt, coalesce(rung_at, -1), next_try_time, update_time, shard,
-                      max_rings, ack_timeout, delivery, priority, target_ring_at, coalesce(latest_ring_at, -1),
+                      max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, coalesce(latest_ring_at, -1),
                       length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
@@ -127,11 +127,11 @@ const SettleAlarms = `-- name: SettleAlarms :execrows
 UPDATE alarm
 SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
     last_error = ?5,
-    in_doubt = ?6, claim_id = ?7, rung_at = ?8, update_time = ?9,
-    finished_at = ?10
-WHERE id IN (SELECT value FROM json_each(CAST(?11 AS TEXT))) AND generation = ?12
-  AND state = ?13 AND claim_id = ?14
-  AND next_try_time IS ?15 AND rung_at IS ?16 AND update_time = ?17
+    in_doubt = ?6, doubt_target = ?7, claim_id = ?8, rung_at = ?9, update_time = ?10,
+    finished_at = ?11
+WHERE id IN (SELECT value FROM json_each(CAST(?12 AS TEXT))) AND generation = ?13
+  AND state = ?14 AND claim_id = ?15
+  AND next_try_time IS ?16 AND rung_at IS ?17 AND update_time = ?18
 `
 
 type SettleAlarmsParams struct {
@@ -141,6 +141,7 @@ type SettleAlarmsParams struct {
 	RetryTimes         int64
 	LastError          string
 	InDoubt            int64
+	DoubtTarget        int64
 	ClaimID            string
 	RungAt             sql.NullInt64
 	UpdateTime         int64
@@ -165,6 +166,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RetryTimes,
 		arg.LastError,
 		arg.InDoubt,
+		arg.DoubtTarget,
 		arg.ClaimID,
 		arg.RungAt,
 		arg.UpdateTime,
@@ -210,24 +212,30 @@ func (q *Queries) TakeOnce(ctx context.Context, db DBTX, arg TakeOnceParams) (in
 
 const TakeTwoPhase = `-- name: TakeTwoPhase :execrows
 UPDATE alarm
-SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
-    state = 2, next_try_time = CAST(?1 AS INTEGER), rung_at = NULL, update_time = CAST(?2 AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND next_try_time <= CAST(?2 AS INTEGER)
-  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?2 AS INTEGER))
+SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END, doubt_target = ?1,
+    state = 2, next_try_time = CAST(?2 AS INTEGER), rung_at = NULL, update_time = CAST(?3 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?4 AS TEXT))) AND next_try_time <= CAST(?3 AS INTEGER)
+  AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?3 AS INTEGER))
   AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
 `
 
 type TakeTwoPhaseParams struct {
-	ClaimEnd int64
-	Now      int64
-	Ids      string
+	DoubtTarget int64
+	ClaimEnd    int64
+	Now         int64
+	Ids         string
 }
 
 // Begins a two-phase claim. A row that an earlier two-phase claim held until its time ran out may have been delivered: it becomes in
 // doubt.
 // Index: primary key. Rows: a batch of rings.
 func (q *Queries) TakeTwoPhase(ctx context.Context, db DBTX, arg TakeTwoPhaseParams) (int64, error) {
-	result, err := db.ExecContext(ctx, TakeTwoPhase, arg.ClaimEnd, arg.Now, arg.Ids)
+	result, err := db.ExecContext(ctx, TakeTwoPhase,
+		arg.DoubtTarget,
+		arg.ClaimEnd,
+		arg.Now,
+		arg.Ids,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -40,6 +40,7 @@ type Alarm struct {
 	AnsweredAt   sql.NullInt64
 	Delivery     int64
 	DueRank      int64
+	DoubtTarget  int64
 }
 
 type AlarmReport struct {
@@ -67,6 +68,36 @@ type AlarmReport struct {
 	CreateTime   interface{}
 	UpdateTime   interface{}
 	FinishedAt   interface{}
+}
+
+type ApplicationSetting struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
+type ApplicationSettingCounter struct {
+	OnlyRow int64
+	Changes int64
+}
+
+type ApplicationSettingHistory struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
+type ApplicationSettingReport struct {
+	Application string
+	Version     int64
+	IsCurrent   int64
+	Document    string
+	ChangedAt   interface{}
+	ChangedBy   string
 }
 
 type BuildLevel struct {

@@ -1,0 +1,136 @@
+package clockhttp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Settings reads the settings of applications. Nothing changes them over HTTP.
+type Settings interface {
+	// Settings returns the stored settings of the application, with Version 0 if it never had settings.
+	Settings(ctx context.Context, application string) (clock.SettingsVersion, error)
+	// SettingsHistory returns at most limit versions, the newest first.
+	SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error)
+	// Applied returns what this node applies now. It must not block.
+	Applied(application string) AppliedSettings
+}
+
+// AppliedSettings says what a node applies for one application.
+type AppliedSettings struct {
+	Version       int64            // version of the settings; 0: the defaults
+	Target        clock.TargetKind // where rings go; NoTarget: nowhere, the alarms wait
+	Subscribable  bool             // the application's stream takes subscribers: rings go there, or did so a short time ago
+	DefaultTarget clock.TargetKind // where the rings of applications go whose settings name no target
+}
+
+// defaultHistory is the number of versions that a response has if the request does not name one.
+const defaultHistory = 100
+
+// getSettings responds with the application's settings, as stored and with all defaults.
+func (s *Server) getSettings(c echo.Context) error {
+	app, err := s.settingsRequest(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	v, err := s.settings.Settings(ctx, app)
+	if err != nil {
+		return readFailure(ctx, err)
+	}
+	applied := s.settings.Applied(app)
+	settings, parseErr := clock.ParseSettings(documentOf(&v))
+	b := appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
+	b = append(b, `,"effective":`...)
+	if parseErr != nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendEffective(b, &settings, applied.DefaultTarget)
+	}
+	b = strconv.AppendInt(append(b, `,"applied_version":`...), applied.Version, 10)
+	b = appendOptional(append(b, `,"applied_target":`...), applied.Target.String())
+	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+}
+
+// listSettings responds with the newest versions of the application's settings.
+func (s *Server) listSettings(c echo.Context) error {
+	app, err := s.settingsRequest(c)
+	if err != nil {
+		return err
+	}
+	limit, err := historyLimit(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	versions, err := s.settings.SettingsHistory(ctx, app, limit)
+	if err != nil {
+		return readFailure(ctx, err)
+	}
+	b := appendList([]byte(`{"versions":`), versions, func(v *clock.SettingsVersion, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
+	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+}
+
+// settingsRequest returns the application in the path.
+func (s *Server) settingsRequest(c echo.Context) (string, error) {
+	app, err := applicationOf(c)
+	if err != nil {
+		return "", err
+	}
+	if s.settings == nil {
+		return "", &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this server does not read settings"}
+	}
+	return app, refuseBody(c)
+}
+
+// historyLimit returns the parameter limit, or its default.
+func historyLimit(c echo.Context) (int, error) {
+	limit := defaultHistory
+	for name, values := range c.QueryParams() {
+		if name != "limit" {
+			return 0, clock.Invalid(codeUnknownParameter, name, fmt.Sprintf("unknown parameter %q; known is limit", name))
+		}
+		n, err := strconv.Atoi(values[len(values)-1])
+		if err != nil || n < 1 || n > clock.MaxSettingsHistory {
+			return 0, clock.Invalid(clock.CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", clock.MaxSettingsHistory))
+		}
+		limit = n
+	}
+	return limit, nil
+}
+
+// documentOf returns the document of the version; an empty object for an application without settings.
+func documentOf(v *clock.SettingsVersion) string {
+	if v.Version == 0 {
+		return "{}"
+	}
+	return v.Document
+}
+
+// appendVersion appends the members of a version. A document that cannot be read is null, and unreadable says why.
+func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
+	b = strconv.AppendInt(append(b, `"version":`...), v.Version, 10)
+	b = appendInstant(append(b, `,"changed_at":`...), v.ChangedAt)
+	b = appendOptional(append(b, `,"changed_by":`...), v.ChangedBy)
+	settings, err := clock.ParseSettings(documentOf(v))
+	if err != nil {
+		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
+	}
+	b = append(append(b, `,"settings":`...), settings.Encode()...)
+	return append(b, `,"unreadable":null`...)
+}
+
+// appendEffective appends the settings with all defaults.
+func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
+	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
+	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
+	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime())
+	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')
+}

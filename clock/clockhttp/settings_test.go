@@ -1,0 +1,144 @@
+package clockhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// fakeSettings has the versions of the settings of shop.
+type fakeSettings struct {
+	versions []clock.SettingsVersion // newest first
+	applied  AppliedSettings
+	err      error
+}
+
+func (f *fakeSettings) Settings(_ context.Context, application string) (clock.SettingsVersion, error) {
+	if application != "shop" || len(f.versions) == 0 {
+		return clock.SettingsVersion{Application: application, ChangedAt: clock.NoInstant}, f.err
+	}
+	return f.versions[0], f.err
+}
+
+func (f *fakeSettings) SettingsHistory(_ context.Context, application string, limit int) ([]clock.SettingsVersion, error) {
+	if application != "shop" {
+		return nil, f.err
+	}
+	return f.versions[:min(limit, len(f.versions))], f.err
+}
+
+func (f *fakeSettings) Applied(string) AppliedSettings { return f.applied }
+
+const settingsURL = "/v1/applications/shop/settings"
+
+func TestSettingsAreShown(t *testing.T) {
+	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
+	h := start(t, func(su *setup) { su.deps.Settings = f })
+	want := func(url, want string) {
+		t.Helper()
+		if r := h.expect(200, "", "GET", url, ""); string(r.body) != want+"\n" {
+			t.Errorf("%s\nwant\n%s", r.body, want)
+		}
+	}
+	const defaults = `"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
+	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
+		`"effective":{"target":"amqp",`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
+	want(settingsURL+"/history", `{"versions":[]}`)
+
+	f.versions = []clock.SettingsVersion{
+		{Application: "shop", Version: 3, Document: `{"target":"of a later build"}`, ChangedAt: 3000, ChangedBy: "c"},
+		{Application: "shop", Version: 2, Document: `{"ack_timeout":90000,"max_rings":3,"target":"stream"}`, ChangedAt: 2000, ChangedBy: `b "b"`},
+		{Application: "shop", Version: 1, Document: `{}`, ChangedAt: 1000},
+	}
+	const (
+		first = `{"version":1,"changed_at":"1970-01-01T00:00:01.000Z","changed_by":null,"settings":{},"unreadable":null}`
+		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
+			`"settings":{"target":"stream","ack_timeout":"1m30s","max_rings":3},"unreadable":null`
+		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
+			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream"`
+	)
+	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
+	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)
+	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
+	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
+	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
+	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+		`"ack_timeout":"1m30s","max_rings":3},"applied_version":2,"applied_target":"stream"}`)
+}
+
+func TestSettingsCannotBeWrittenOverHTTP(t *testing.T) {
+	h := start(t, func(su *setup) { su.deps.Settings = &fakeSettings{} })
+	for _, method := range []string{"PUT", "POST", "PATCH", "DELETE"} {
+		h.expect(405, "method_not_allowed", method, settingsURL, `{"target":"stream"}`)
+	}
+}
+
+func TestWrongRequestsForSettings(t *testing.T) {
+	f := &fakeSettings{}
+	h := start(t, func(su *setup) { su.deps.Settings = f })
+	h.expect(422, "invalid_application", "GET", "/v1/applications/-/settings", "")
+	h.expect(422, "out_of_range", "GET", settingsURL+"/history?limit=0", "")
+	h.expect(422, "out_of_range", "GET", settingsURL+"/history?limit=1001", "")
+	h.expect(422, "out_of_range", "GET", settingsURL+"/history?limit=x", "")
+	h.expect(422, "unknown_parameter", "GET", settingsURL+"/history?limits=1", "")
+	h.expect(400, "unexpected_body", "GET", settingsURL, "{}")
+	f.err = clock.Unavailable(errors.New("down"))
+	h.expect(503, "unavailable", "GET", settingsURL, "")
+	h.expect(503, "unavailable", "GET", settingsURL+"/history", "")
+	start(t).expect(503, "unavailable", "GET", settingsURL, "")
+}
+
+// Only applications of the stream have subscribers.
+func TestSubscribersNeedTheTargetStream(t *testing.T) {
+	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP}}
+	streams := newFakeStreams()
+	h := start(t, withStreams(streams), func(su *setup) { su.deps.Settings = f })
+	h.expect(409, "rings_go_to_broker", "GET", ringsURL, "")
+	f.applied.Target = clock.NoTarget
+	h.expect(503, "unavailable", "GET", ringsURL, "")
+	f.applied.Subscribable = true
+	in, _ := h.subscribe()
+	event(t, in)
+}
+
+func jsonOf(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// Settings are applied to sets that do not name the options.
+func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
+	ack := "1m"
+	settings, err := clock.ParseSettings(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, func(su *setup) {
+		su.settings = func(application string) *clock.Settings {
+			if application == "shop" {
+				return &settings
+			}
+			return nil
+		}
+	})
+	for i, c := range []struct{ body, ackTimeout, maxRings, limit string }{
+		{`{"delay":"1h"}`, `"1m"`, "4", "3"},
+		{`{"delay":"1h","ack_timeout":0}`, "null", "4", "3"},
+		{`{"delay":"1h","ack_timeout":null,"retry":{"initial":"2s"},"max_rings":1}`, `"1m"`, "1", "null"},
+		{`{"delay":"1h","delivery":"at_most_once"}`, "null", "4", "3"},
+	} {
+		r := h.expect(201, "", "PUT", fmt.Sprint("/v1/applications/shop/alarms/", i), c.body)
+		retry, _ := r.field("retry").(map[string]any)
+		if got := []string{jsonOf(r.field("ack_timeout")), jsonOf(r.field("max_rings")), jsonOf(retry["limit"])}; got[0] != c.ackTimeout || got[1] != c.maxRings || got[2] != c.limit {
+			t.Errorf("%s: %v", c.body, got)
+		}
+	}
+	r := h.expect(201, "", "PUT", "/v1/applications/bank/alarms/1", `{"delay":"1h"}`)
+	if r.field("ack_timeout") != nil {
+		t.Errorf("another application: %s", r.body)
+	}
+}

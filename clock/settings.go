@@ -1,0 +1,62 @@
+package clock
+
+import (
+	"cmp"
+	"time"
+)
+
+// Settings are what a person decides for one application. The zero value decides nothing: the application has the defaults.
+//
+// Retry, AckTimeout and MaxRings apply when an alarm is set, to a set that does not name the option (Set.Omitted). A stored alarm keeps the
+// options that it was set with.
+type Settings struct {
+	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
+	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
+	AckTimeout *time.Duration // nil: rings need no acknowledgement
+	MaxRings   *int           // nil: DefaultMaxRings
+}
+
+// Validate returns an *Error of kind ErrInvalid that names the field, or nil.
+func (s *Settings) Validate() error {
+	if s.Retry != nil {
+		if err := s.Retry.Validate(); err != nil {
+			return err
+		}
+	}
+	if s.AckTimeout != nil {
+		if err := validateAckTimeout(*s.AckTimeout); err != nil {
+			return err
+		}
+	}
+	if s.MaxRings != nil {
+		return validateMaxRings(*s.MaxRings)
+	}
+	return nil
+}
+
+// RetryPolicy returns the retry policy of alarms whose set names none.
+func (s *Settings) RetryPolicy() RetryPolicy {
+	if s.Retry != nil {
+		return *s.Retry
+	}
+	return DefaultRetryPolicy()
+}
+
+// AckTime returns the ack_timeout of alarms whose set names none; 0: none.
+func (s *Settings) AckTime() time.Duration {
+	if s.AckTimeout != nil {
+		return *s.AckTimeout
+	}
+	return 0
+}
+
+// Rings returns the max_rings of alarms whose set names none.
+func (s *Settings) Rings() int {
+	if s.MaxRings != nil {
+		return *s.MaxRings
+	}
+	return DefaultMaxRings
+}
+
+// TargetOr returns Target, or the given default if the settings name none.
+func (s *Settings) TargetOr(byDefault TargetKind) TargetKind { return cmp.Or(s.Target, byDefault) }

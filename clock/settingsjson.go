@@ -1,0 +1,186 @@
+package clock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// settingFields decodes the fields of a settings document, by name. A field with null is as if it were left out.
+var settingFields = map[string]func(s *Settings, raw []byte) error{
+	"target": func(s *Settings, raw []byte) error {
+		var name string
+		if json.Unmarshal(raw, &name) != nil {
+			return invalid(CodeInvalidValue, "target", "target must be a string")
+		}
+		kind, err := ParseTargetKind(name)
+		if err != nil {
+			return invalid(CodeInvalidValue, "target", err.Error())
+		}
+		s.Target = kind
+		return nil
+	},
+	"retry": func(s *Settings, raw []byte) error {
+		policy, err := parseRetry(raw)
+		s.Retry = &policy
+		return err
+	},
+	"ack_timeout": func(s *Settings, raw []byte) error {
+		s.AckTimeout = new(time.Duration)
+		return parseDurationField(raw, "ack_timeout", s.AckTimeout)
+	},
+	"max_rings": func(s *Settings, raw []byte) error {
+		s.MaxRings = new(int)
+		return parseIntField(raw, "max_rings", s.MaxRings)
+	},
+}
+
+// SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
+var SettingFields = []string{"target", "retry", "ack_timeout", "max_rings"}
+
+// ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
+func ParseSettings(document string) (Settings, error) {
+	var s Settings
+	if len(document) > MaxSettings {
+		return s, invalid(CodeOutOfRange, "", fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxSettings))
+	}
+	err := eachMember("", []byte(document), SettingFields, func(name string, raw []byte) error { return settingFields[name](&s, raw) })
+	if err == nil {
+		err = s.Validate()
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	return s, nil
+}
+
+// retryFields are the fields of a retry policy.
+var retryFields = []string{"initial", "factor", "cap", "limit"}
+
+// parseRetry reads a retry policy. Fields that are left out have the values of DefaultRetryPolicy.
+func parseRetry(raw []byte) (RetryPolicy, error) {
+	p := DefaultRetryPolicy()
+	return p, eachMember("retry.", raw, retryFields, func(name string, raw []byte) error {
+		switch name {
+		case "initial":
+			return parseDurationField(raw, "retry.initial", &p.Initial)
+		case "cap":
+			return parseDurationField(raw, "retry.cap", &p.Cap)
+		case "limit":
+			if err := parseIntField(raw, "retry.limit", &p.Limit); err != nil || p.Limit >= 0 {
+				return err
+			}
+			return invalid(CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
+		}
+		if json.Unmarshal(raw, &p.Factor) != nil {
+			return invalid(CodeInvalidValue, "retry.factor", "retry.factor must be a number from 1 to 100")
+		}
+		return nil
+	})
+}
+
+// eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known, and names that come
+// twice. parent is the prefix of the names in errors.
+func eachMember(parent string, object []byte, known []string, decode func(name string, raw []byte) error) error {
+	whole := invalid(CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
+	if !utf8.Valid(object) {
+		whole.Detail = "JSON must be UTF-8"
+		return whole
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return whole
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		var raw json.RawMessage
+		key, err := d.Token()
+		if err == nil {
+			err = d.Decode(&raw)
+		}
+		name, isName := key.(string)
+		switch {
+		case err != nil || !isName:
+			return whole
+		case !slices.Contains(known, name):
+			return invalid(CodeUnknownField, fmt.Sprintf("%s%.64s", parent, name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
+		case seen[name]:
+			return invalid(CodeAmbiguous, parent+name, parent+name+" occurs twice; give it once")
+		case !bytes.Equal(raw, []byte("null")):
+			if err := decode(name, raw); err != nil {
+				return err
+			}
+		}
+		seen[name] = true
+	}
+	if _, err := d.Token(); err != nil {
+		return whole
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return whole
+	}
+	return nil
+}
+
+// parseDurationField reads a duration like "30s", or whole milliseconds.
+func parseDurationField(raw []byte, field string, into *time.Duration) error {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	d, err := ParseDuration(text)
+	if err != nil {
+		return invalid(CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds from 0 on`, field))
+	}
+	*into = d
+	return nil
+}
+
+func parseIntField(raw []byte, field string, into *int) error {
+	n, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil {
+		return invalid(CodeInvalidValue, field, field+" must be a whole number")
+	}
+	*into = int(n)
+	return nil
+}
+
+// Encode returns the settings as a document, without the fields that decide nothing. ParseSettings returns the same settings for it.
+func (s *Settings) Encode() string {
+	var document struct {
+		Target     string       `json:"target,omitempty"`
+		Retry      *retryFormat `json:"retry,omitempty"`
+		AckTimeout string       `json:"ack_timeout,omitempty"`
+		MaxRings   *int         `json:"max_rings,omitempty"`
+	}
+	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
+	if s.Retry != nil {
+		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
+		if s.Retry.Limit != NoLimit {
+			document.Retry.Limit = &s.Retry.Limit
+		}
+	}
+	if s.AckTimeout != nil {
+		document.AckTimeout = s.AckTimeout.String()
+	}
+	b, err := json.Marshal(document)
+	if err != nil { // the factor is NaN, which Validate refuses
+		panic("clock: encode invalid settings: " + err.Error())
+	}
+	return string(b)
+}
+
+// retryFormat is the JSON of a retry policy in a document.
+type retryFormat struct {
+	Initial string  `json:"initial"`
+	Factor  float64 `json:"factor"`
+	Cap     string  `json:"cap"`
+	Limit   *int    `json:"limit"`
+}

@@ -1,0 +1,29 @@
+package clock
+
+// SettingsVersion is one version of an application's settings, as it is stored.
+type SettingsVersion struct {
+	Application string
+	Version     int64   // 1 at first, one more with each change; 0: the application never had settings
+	Document    string  // JSON; ParseSettings reads it. It is empty for Version 0
+	ChangedAt   Instant // NoInstant for Version 0
+	ChangedBy   string  // who changed it, at most MaxChangedBy bytes
+}
+
+// SettingsChange asks that an application's settings become this document.
+type SettingsChange struct {
+	Application string
+	Document    string
+	At          Instant // the database's time
+	By          string  // who changes it, at most MaxChangedBy bytes
+	IfVersion   int64   // condition: the settings have this version; 0: the application never had settings; AnyVersion: no condition
+}
+
+// AnyVersion is the SettingsChange.IfVersion of a change without a condition.
+const AnyVersion = -1
+
+// Bounds of stored settings.
+const (
+	MaxChangedBy       = 128     // bytes
+	MaxSettings        = 8 << 10 // bytes of a document
+	MaxSettingsHistory = 1000    // versions that one call returns, at most
+)

@@ -1,0 +1,168 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// settingsTable is a database with settings.
+type settingsTable struct {
+	mu      sync.Mutex
+	down    bool
+	changes int64
+	rows    []SettingsVersion
+	reads   int // calls of AllSettings
+}
+
+func (s *settingsTable) SettingChanges(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return 0, Unavailable(errors.New("down"))
+	}
+	return s.changes, nil
+}
+
+func (s *settingsTable) AllSettings(context.Context) ([]SettingsVersion, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	return slices.Clone(s.rows), nil
+}
+
+// put writes the next version of an application's settings.
+func (s *settingsTable) put(application, document string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	v := SettingsVersion{Application: application, Version: s.changes, Document: document}
+	for i := range s.rows {
+		if s.rows[i].Application == application {
+			s.rows[i] = v
+			return
+		}
+	}
+	s.rows = append(s.rows, v)
+}
+
+func (s *settingsTable) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+// watching runs a test with a running SettingsWatch, and the list of the changes that it has reported.
+func watching(t *testing.T, test func(w *SettingsWatch, table *settingsTable, reported *[][]string)) {
+	synctest.Test(t, func(t *testing.T) {
+		table, reported := &settingsTable{}, new([][]string)
+		table.put("old", `{"max_rings":2}`)
+		w := NewSettingsWatch(table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *SettingsSnapshot, changed []string) { *reported = append(*reported, changed) })
+		if err := w.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = w.Run(ctx) })
+		test(w, table, reported)
+		stop()
+		running.Wait()
+	})
+}
+
+func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
+	watching(t, func(w *SettingsWatch, table *settingsTable, reported *[][]string) {
+		if s := w.Settings("old"); s == nil || s.Rings() != 2 || w.Settings("shop") != nil {
+			t.Fatalf("settings after Load: %+v", s)
+		}
+		for version := range 20 {
+			table.put("shop", map[bool]string{true: `{"target":"stream"}`, false: `{"target":"amqp"}`}[version%2 == 0])
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if s := w.Snapshot().Of("shop"); s == nil || s.Stored.Version != int64(version+2) || (s.Target == TargetStream) != (version%2 == 0) {
+				t.Fatalf("after change %d: %+v", version, s)
+			}
+		}
+		if len(*reported) != 21 || !slices.Equal((*reported)[0], []string{"old"}) || !slices.Equal((*reported)[20], []string{"shop"}) {
+			t.Errorf("reported %v", *reported)
+		}
+		before := table.reads
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if table.reads > before+1 {
+			t.Errorf("%d reads of all settings without a change", table.reads-before)
+		}
+		if age := w.Age(); age > 2*time.Second {
+			t.Errorf("age %s", age)
+		}
+	})
+}
+
+func TestLastKnownSettingsApplyWhileTheDatabaseIsAway(t *testing.T) {
+	watching(t, func(w *SettingsWatch, table *settingsTable, _ *[][]string) {
+		table.setDown(true)
+		table.put("old", `{"max_rings":9}`)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := w.Settings("old"); s.Rings() != 2 {
+			t.Errorf("max_rings %d", s.Rings())
+		}
+		if _, failed := w.Changes(); w.Age() < 50*time.Second || failed < 50 {
+			t.Errorf("age %s, %d failed polls", w.Age(), failed)
+		}
+		table.setDown(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := w.Settings("old"); s.Rings() != 9 || w.Age() > 2*time.Second {
+			t.Errorf("max_rings %d, age %s after the outage", s.Rings(), w.Age())
+		}
+	})
+}
+
+// A change by hand that does not count is found too, and so is a deleted row.
+func TestUncountedChangesAreFoundWithinAMinute(t *testing.T) {
+	watching(t, func(w *SettingsWatch, table *settingsTable, reported *[][]string) {
+		table.put("shop", `{}`)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		table.mu.Lock()
+		table.rows = table.rows[1:]
+		table.rows[0].Document = `{"max_rings":4}`
+		table.mu.Unlock()
+		time.Sleep(62 * time.Second)
+		synctest.Wait()
+		if w.Settings("old") != nil || w.Settings("shop").Rings() != 4 {
+			t.Errorf("settings %+v, %+v", w.Settings("old"), w.Settings("shop"))
+		}
+		if last := (*reported)[len(*reported)-1]; !slices.Equal(last, []string{"old", "shop"}) {
+			t.Errorf("reported %v", *reported)
+		}
+	})
+}
+
+func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
+	watching(t, func(w *SettingsWatch, table *settingsTable, _ *[][]string) {
+		table.put("old", `{"target":"of a later build"}`)
+		table.put("new", `no JSON`)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := w.Snapshot().Of("old"); s.Unreadable == nil || s.Rings() != 2 || s.Stored.Version != 2 {
+			t.Errorf("settings %+v", s)
+		}
+		if s := w.Snapshot().Of("new"); s.Unreadable == nil || s.Rings() != DefaultMaxRings {
+			t.Errorf("settings %+v", s)
+		}
+		table.put("old", `{"target":"stream"}`)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := w.Snapshot().Of("old"); s.Unreadable != nil || s.Target != TargetStream {
+			t.Errorf("settings %+v", s)
+		}
+	})
+}

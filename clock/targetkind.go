@@ -1,0 +1,37 @@
+package clock
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TargetKind names where the rings of an application go. The numbers are stored.
+type TargetKind int8
+
+// The kinds of targets.
+const (
+	NoTarget     TargetKind = 0 // none is named: the default of the node (AMQP with a broker, else the stream)
+	TargetAMQP   TargetKind = 1 // the exchange of RabbitMQ
+	TargetStream TargetKind = 2 // subscribers of the application's stream
+)
+
+// targetNames has the name of each kind of target. To add a kind, add its name here and its route in cmd/clockd.
+var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream"}
+
+// TargetKinds returns all kinds except NoTarget, in the order of their numbers.
+func TargetKinds() []TargetKind { return []TargetKind{TargetAMQP, TargetStream} }
+
+// ParseTargetKind returns the kind with this name.
+func ParseTargetKind(name string) (TargetKind, error) {
+	var known []string
+	for _, k := range TargetKinds() {
+		if k.String() == name {
+			return k, nil
+		}
+		known = append(known, k.String())
+	}
+	return NoTarget, fmt.Errorf("target is %.64q; it must be one of: %s", name, strings.Join(known, ", "))
+}
+
+// String returns the kind's name, as ParseTargetKind reads it; "" for NoTarget.
+func (k TargetKind) String() string { return targetNames[k] }

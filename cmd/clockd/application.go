@@ -1,0 +1,381 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// applicationCommand reads and changes the settings of applications. It works on the database, not over HTTP: who only reaches a node's port
+// must not send an application's rings elsewhere.
+type applicationCommand struct {
+	List    applicationListCommand    `cmd:"" help:"List the applications that have settings."`
+	Show    applicationShowCommand    `cmd:"" help:"Show the settings of an application."`
+	Set     applicationSetCommand     `cmd:"" help:"Change settings of an application. Settings that are not named stay."`
+	Reset   applicationResetCommand   `cmd:"" help:"Give an application all defaults again."`
+	History applicationHistoryCommand `cmd:"" help:"Show the versions of an application's settings."`
+}
+
+// settingsFlags select the database and the form of the output.
+type settingsFlags struct {
+	databaseFlags
+
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// settingsArgs name an application.
+type settingsArgs struct {
+	Name string `arg:"" name:"application" help:"Application the settings belong to."`
+	settingsFlags
+}
+
+// settingsTimeout bounds a command.
+const settingsTimeout = 30 * time.Second
+
+// withStore opens the database and calls do. It does not change the schema.
+func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) error) error {
+	st, err := newStore(f.databaseFlags, spareRingConns, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return &configError{reasons: err}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	defer cancel()
+	if err := st.Check(ctx); err != nil {
+		return errors.Join(fmt.Errorf("open database %s: %w", shownURL(f.DatabaseURL), err), st.Close())
+	}
+	return errors.Join(do(ctx, st), st.Close())
+}
+
+// Run lists the settings.
+func (l *applicationListCommand) Run() error {
+	return l.withStore(func(ctx context.Context, st store.Store) error {
+		all, err := st.AllSettings(ctx)
+		if err != nil {
+			return err
+		}
+		if l.JSON {
+			return printVersions(all)
+		}
+		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(table, "APPLICATION\tVERSION\tCHANGED\tBY\tSETTINGS")
+		for _, v := range all {
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, v.Document)
+		}
+		return table.Flush()
+	})
+}
+
+type applicationListCommand struct{ settingsFlags }
+
+type applicationShowCommand struct{ settingsArgs }
+
+// Run shows the settings.
+func (s *applicationShowCommand) Run() error {
+	return s.withStore(func(ctx context.Context, st store.Store) error {
+		v, err := s.read(ctx, st)
+		if err != nil {
+			return err
+		}
+		return s.print(v)
+	})
+}
+
+// read returns the current settings.
+func (s *settingsArgs) read(ctx context.Context, st store.Store) (clock.SettingsVersion, error) {
+	if err := clock.ValidateApplication(s.Name); err != nil {
+		return clock.SettingsVersion{}, err
+	}
+	return st.Settings(ctx, s.Name)
+}
+
+// print prints one version: as JSON, or in lines for people.
+func (s *settingsArgs) print(v clock.SettingsVersion) error {
+	if s.JSON {
+		return printValue(versionJSON(&v))
+	}
+	text, err := describeSettings(&v)
+	_, printErr := fmt.Fprint(stdout, text)
+	return errors.Join(err, printErr)
+}
+
+// describeSettings returns the settings in lines for people. Defaults are marked.
+func describeSettings(v *clock.SettingsVersion) (string, error) {
+	if v.Version == 0 {
+		return fmt.Sprintf("%s has no settings: all defaults apply\n", v.Application), nil
+	}
+	text := fmt.Sprintf("%s, version %d, changed at %s by %s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy)
+	s, err := clock.ParseSettings(v.Document)
+	if err != nil {
+		return text + "  " + v.Document + "\n", fmt.Errorf("the settings cannot be read: %w", err)
+	}
+	line := func(name, value string, given bool) {
+		if !given {
+			value += " (default)"
+		}
+		text += fmt.Sprintf("  %-12s %s\n", name, value)
+	}
+	target := "amqp with a broker, else stream"
+	if s.Target != clock.NoTarget {
+		target = s.Target.String()
+	}
+	retry, limit := s.RetryPolicy(), "no limit"
+	if retry.Limit != clock.NoLimit {
+		limit = fmt.Sprintf("limit %d", retry.Limit)
+	}
+	ack := "none"
+	if s.AckTimeout != nil {
+		ack = s.AckTimeout.String()
+	}
+	line("target", target, s.Target != clock.NoTarget)
+	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
+	line("ack_timeout", ack, s.AckTimeout != nil)
+	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
+	return text, nil
+}
+
+// changeFlags are the flags of commands that change settings.
+type changeFlags struct {
+	By        string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who changes the settings, for the history (default: user and host)."`
+	IfVersion int64  `default:"-1" placeholder:"N" help:"Condition: the settings have this version (0: none yet)."`
+}
+
+type applicationSetCommand struct {
+	settingsArgs
+	changeFlags
+
+	Target     string            `placeholder:"NAME" help:"Where rings go: amqp or stream."`
+	Retry      map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
+	AckTimeout string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
+	MaxRings   int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
+	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, retry, ack_timeout, max_rings."`
+}
+
+// Run changes the settings and shows them.
+func (s *applicationSetCommand) Run() error { return s.change(&s.changeFlags, s.next) }
+
+type applicationResetCommand struct {
+	settingsArgs
+	changeFlags
+}
+
+// Run resets the settings and shows them. The versions go on counting.
+func (r *applicationResetCommand) Run() error {
+	return r.change(&r.changeFlags, func(clock.SettingsVersion) (string, error) { return "{}", nil })
+}
+
+// change writes the document that next makes of the current settings, and shows the result. Without a condition of its own it makes sure that
+// nobody else has changed the settings meanwhile.
+func (s *settingsArgs) change(flags *changeFlags, next func(before clock.SettingsVersion) (string, error)) error {
+	by := flags.by()
+	if len(by) > clock.MaxChangedBy {
+		return fmt.Errorf("--by has %d bytes; at most %d are kept", len(by), clock.MaxChangedBy)
+	}
+	return s.withStore(func(ctx context.Context, st store.Store) error {
+		const tries = 5
+		for try := 1; ; try++ {
+			v, err := s.tryChange(ctx, st, by, flags.IfVersion, next)
+			if errors.Is(err, clock.ErrPrecondition) && flags.IfVersion == clock.AnyVersion && try < tries {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			return s.print(v)
+		}
+	})
+}
+
+func (s *settingsArgs) tryChange(
+	ctx context.Context, st store.Store, by string, ifVersion int64, next func(before clock.SettingsVersion) (string, error),
+) (clock.SettingsVersion, error) {
+	before, err := s.read(ctx, st)
+	if err != nil {
+		return before, err
+	}
+	if ifVersion == clock.AnyVersion {
+		ifVersion = before.Version
+	}
+	document, err := next(before)
+	if err != nil {
+		return before, err
+	}
+	if ifVersion == before.Version && document == before.Document {
+		_, _ = fmt.Fprintln(stderr, "unchanged")
+		return before, nil
+	}
+	micros, err := st.Time(ctx)
+	if err != nil {
+		return before, err
+	}
+	return st.ChangeSettings(ctx, clock.SettingsChange{
+		Application: s.Name, Document: document, At: clock.Instant(micros / 1000), By: by, IfVersion: ifVersion,
+	})
+}
+
+// by returns who changes the settings.
+func (c *changeFlags) by() string {
+	if c.By != "" {
+		return c.By
+	}
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name[:min(len(name), clock.MaxChangedBy)]
+}
+
+// errNothingNamed says that the command names no setting.
+var errNothingNamed = errors.New("name a setting to change: --target, --retry, --ack-timeout, --max-rings or --unset")
+
+// next returns the document after the change.
+func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
+	fields := map[string]any{}
+	if before.Version > 0 {
+		if _, err := clock.ParseSettings(before.Document); err != nil {
+			return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
+		}
+		if err := json.Unmarshal([]byte(before.Document), &fields); err != nil {
+			return "", err
+		}
+	}
+	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 {
+		return "", errNothingNamed
+	}
+	for _, name := range s.Unset {
+		if !slices.Contains(clock.SettingFields, name) {
+			return "", fmt.Errorf("--unset: unknown setting %q; known are %s", name, strings.Join(clock.SettingFields, ", "))
+		}
+		delete(fields, name)
+	}
+	if s.Target != "" {
+		fields["target"] = s.Target
+	}
+	if s.AckTimeout != "" {
+		fields["ack_timeout"] = s.AckTimeout
+	}
+	if s.MaxRings != 0 {
+		fields["max_rings"] = s.MaxRings
+	}
+	if len(s.Retry) > 0 {
+		retry, _ := fields["retry"].(map[string]any)
+		fields["retry"] = withRetry(retry, s.Retry)
+	}
+	document, err := json.Marshal(fields)
+	if err != nil {
+		return "", err
+	}
+	settings, err := clock.ParseSettings(string(document))
+	if err != nil {
+		return "", withField(err)
+	}
+	return settings.Encode(), nil
+}
+
+// withRetry returns a retry policy of a document with the given parts replaced.
+func withRetry(retry map[string]any, parts map[string]string) map[string]any {
+	if retry == nil {
+		retry = map[string]any{}
+	}
+	for name, value := range parts {
+		switch {
+		case value == "none":
+			retry[name] = nil
+		case (name == "factor" || name == "limit") && json.Valid([]byte(value)):
+			retry[name] = json.RawMessage(value)
+		default:
+			retry[name] = value
+		}
+	}
+	return retry
+}
+
+// withField adds the field at fault to the error's text.
+func withField(err error) error {
+	if e, is := errors.AsType[*clock.Error](err); is && e.Field != "" {
+		return fmt.Errorf("%w (field %s)", err, e.Field)
+	}
+	return err
+}
+
+type applicationHistoryCommand struct {
+	settingsArgs
+
+	Limit int `default:"20" help:"Most versions to show."`
+}
+
+// Run shows the newest versions.
+func (h *applicationHistoryCommand) Run() error {
+	if h.Limit < 1 || h.Limit > clock.MaxSettingsHistory {
+		return fmt.Errorf("--limit must be from 1 to %d", clock.MaxSettingsHistory)
+	}
+	return h.withStore(func(ctx context.Context, st store.Store) error {
+		if err := clock.ValidateApplication(h.Name); err != nil {
+			return err
+		}
+		versions, err := st.SettingsHistory(ctx, h.Name, h.Limit)
+		if err != nil {
+			return err
+		}
+		if h.JSON {
+			return printVersions(versions)
+		}
+		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(table, "VERSION\tCHANGED\tBY\tSETTINGS")
+		for _, v := range versions {
+			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, v.Document)
+		}
+		return table.Flush()
+	})
+}
+
+// printedVersion is one version of settings as JSON.
+type printedVersion struct {
+	Application string          `json:"application"`
+	Version     int64           `json:"version"`
+	ChangedAt   *string         `json:"changed_at"`
+	ChangedBy   *string         `json:"changed_by"`
+	Settings    json.RawMessage `json:"settings"`
+}
+
+func versionJSON(v *clock.SettingsVersion) printedVersion {
+	p := printedVersion{Application: v.Application, Version: v.Version, Settings: json.RawMessage("{}")}
+	if v.Version > 0 {
+		at := v.ChangedAt.String()
+		p.ChangedAt, p.ChangedBy = &at, &v.ChangedBy
+	}
+	if document := []byte(v.Document); json.Valid(document) {
+		p.Settings = document
+	}
+	return p
+}
+
+// printVersions prints each version as one line of JSON.
+func printVersions(versions []clock.SettingsVersion) error {
+	for i := range versions {
+		if err := printValue(versionJSON(&versions[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printValue prints a value as one line of JSON.
+func printValue(v any) error { return json.NewEncoder(stdout).Encode(v) }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The command works on the database without a running node. Versions rise, conditions hold, and the history stays.
+func TestApplicationCommandChangesSettings(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_CHANGED_BY=ops"}
+			run := func(args ...string) (out string, err error) {
+				b, err := command(env, append([]string{"application"}, args...)...).CombinedOutput()
+				return string(b), err
+			}
+			want := func(fragments []string, args ...string) {
+				t.Helper()
+				out, err := run(args...)
+				if err != nil {
+					t.Fatalf("%v: %v: %s", args, err, out)
+				}
+				for _, f := range fragments {
+					if !strings.Contains(out, f) {
+						t.Errorf("%v does not print %q:\n%s", args, f, out)
+					}
+				}
+			}
+			refused := func(fragment string, args ...string) {
+				t.Helper()
+				if out, err := run(args...); err == nil || !strings.Contains(out, fragment) {
+					t.Errorf("%v: %v: %s, want a refusal with %q", args, err, out, fragment)
+				}
+			}
+			refused("clockd migrate", "show", "shop")
+			if out, err := command(env, "migrate").CombinedOutput(); err != nil {
+				t.Fatalf("migrate: %v: %s", err, out)
+			}
+			want([]string{"shop has no settings"}, "show", "shop")
+			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5", "max_rings    10 (default)"},
+				"set", "shop", "--target=stream", "--retry=initial=2s,limit=5")
+			want([]string{"version 2", "initial 2s, factor 2, cap 1m0s, no limit", "45s", "stream"},
+				"set", "shop", "--retry=cap=1m,limit=none", "--ack-timeout=45s", "--if-version=1")
+			want([]string{"unchanged", "version 2"}, "set", "shop", "--ack-timeout=45s")
+			refused("version 2, not 1", "set", "shop", "--max-rings=3", "--if-version=1")
+			refused("version 2, not 0", "reset", "shop", "--if-version=0")
+			refused("target", "set", "shop", "--target=pigeon")
+			refused("field retry.cap", "set", "shop", "--retry=cap=1ms")
+			refused("unknown field", "set", "shop", "--retry=tries=3")
+			refused("field max_rings", "set", "shop", "--max-rings=-1")
+			refused("field ack_timeout", "set", "shop", "--ack-timeout=soon")
+			refused("unknown setting", "set", "shop", "--unset=colour")
+			refused("name a setting", "set", "shop")
+			refused("application must be", "set", "sh/op", "--max-rings=3")
+			refused("must be from 1", "history", "shop", "--limit=0")
+			want([]string{"version 3", "target       amqp with a broker, else stream (default)", "45s"}, "set", "shop", "--unset=target,retry")
+			want([]string{"version 4", "none (default)"}, "reset", "shop")
+			want([]string{"version 1"}, "set", "bank", "--max-rings=3")
+			want([]string{"APPLICATION", "bank", `{"max_rings":3}`, "shop"}, "list")
+			want([]string{`"application":"bank"`, `"settings":{"max_rings":3}`}, "list", "--json")
+			out, err := run("history", "shop", "--json", "--limit=3")
+			if err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":4,`) {
+				t.Errorf("history: %v\n%s", err, out)
+			}
+			want([]string{"4", "ops", `"target":"stream"`}, "history", "shop")
+
+			p := startOn(t, databaseURL, nil)
+			var s struct {
+				Version   int64           `json:"version"`
+				ChangedBy string          `json:"changed_by"`
+				Effective json.RawMessage `json:"effective"`
+			}
+			if _, _, err := p.decode(http.MethodGet, "/v1/applications/bank/settings", nil, &s); err != nil || s.Version != 1 || s.ChangedBy != "ops" ||
+				!strings.Contains(string(s.Effective), `"max_rings":3`) || !strings.Contains(string(s.Effective), `"target":"stream"`) {
+				t.Errorf("over HTTP: %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+// A node without a broker says that it cannot ring applications of the broker. Their alarms wait; those of others ring.
+func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
+	databaseURL := sqliteFile(t)
+	p := startOn(t, databaseURL, nil)
+	setTargetOnly := func(target string) { application(t, databaseURL, "set", "shop", "--target="+target) }
+	setTargetOnly("amqp")
+	eventually(t, "readiness names the application", func() bool {
+		details := p.details("settings", statusWarning)
+		return len(details) == 1 && strings.Contains(details[0], "shop") && strings.Contains(details[0], "no target amqp")
+	})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": 0})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "1"), map[string]any{"delay": 0})
+	bank := p.listen("bank")
+	awaitRung(t, bank, 1)
+	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "1"), nil); a.State != "scheduled" || a.RetryTimes != 0 {
+		t.Errorf("the alarm of shop: %+v", a)
+	}
+	setTargetOnly("stream")
+	eventually(t, "readiness has no warning", func() bool { return len(p.details("settings", statusOK)) == 1 })
+	awaitRung(t, p.listen("shop"), 1)
+}

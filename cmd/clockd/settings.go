@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/stream"
+	"github.com/clockd/clockd/store"
+)
+
+func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *clock.SettingsWatch {
+	w := clock.NewSettingsWatch(st, log)
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_settings_age_seconds", Help: "Time since this node knew that its settings of applications are current. Normally about a second.",
+		}, func() float64 { return w.Age().Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_settings_changes", Help: "Changes of settings of applications that this node has applied, as the database counts them.",
+		}, func() float64 {
+			changes, _ := w.Changes()
+			return float64(changes)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_settings_applications", Help: "Applications that have settings.",
+		}, func() float64 { return float64(len(w.Snapshot().All())) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "clockd_clock_settings_failed_polls_total", Help: "Polls of the settings of applications that failed.",
+		}, func() float64 {
+			_, failed := w.Changes()
+			return float64(failed)
+		}),
+	)
+	return w
+}
+
+// routeBySettings makes the loop follow the settings: at each change, the applications with another route than before are routed anew.
+func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring.Loop) {
+	settings.OnChange(func(before, after *clock.SettingsSnapshot, changed []string) {
+		was, is := targets.routerOf(before), targets.routerOf(after)
+		var moved []string
+		for _, application := range changed {
+			if was(application) != is(application) {
+				moved = append(moved, application)
+			}
+		}
+		loop.Reroute(is, moved)
+	})
+}
+
+// settingsCheck reports stale settings, and applications whose settings this node cannot follow.
+func settingsCheck(settings *clock.SettingsWatch, targets *targets) clockhttp.Check {
+	var details []string
+	if age := settings.Age(); age > clock.SettingsStaleAfter {
+		details = append(details, fmt.Sprintf("the settings of applications were last read %s ago: changes since then do not apply yet", age.Round(time.Second)))
+	}
+	const shown = 10
+	snapshot := settings.Snapshot()
+	for _, s := range snapshot.All() {
+		switch {
+		case s.Unreadable != nil:
+			details = append(details, fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application, s.Unreadable))
+		case targets.routeOf(snapshot, s.Stored.Application) == nil:
+			details = append(details, fmt.Sprintf("the alarms of %s wait: this node has no target %s", s.Stored.Application, s.Target))
+		}
+		if len(details) == shown {
+			break
+		}
+	}
+	if len(details) == 0 {
+		return clockhttp.Check{Name: "settings", Status: statusOK}
+	}
+	return clockhttp.Check{Name: "settings", Status: statusWarning, Detail: strings.Join(details, "; ")}
+}
+
+// settingsView gives clockhttp the stored settings, and what this node applies.
+type settingsView struct {
+	stored      store.Settings
+	watch       *clock.SettingsWatch
+	targets     *targets
+	subscribers *subscribers
+}
+
+// Settings reads the settings of the application from the database.
+func (v *settingsView) Settings(ctx context.Context, application string) (clock.SettingsVersion, error) {
+	return v.stored.Settings(ctx, application)
+}
+
+// SettingsHistory reads the newest versions from the database.
+func (v *settingsView) SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error) {
+	return v.stored.SettingsHistory(ctx, application, limit)
+}
+
+// Applied returns what this node applies.
+func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
+	snapshot := v.watch.Snapshot()
+	applied := clockhttp.AppliedSettings{DefaultTarget: v.targets.byDefault}
+	if s := snapshot.Of(application); s != nil {
+		applied.Version = s.Stored.Version
+	}
+	if route := v.targets.routeOf(snapshot, application); route != nil {
+		applied.Target = route.Kind
+	}
+	applied.Subscribable = v.subscribers.count(snapshot, application)
+	return applied
+}
+
+// formerSubscribers is the time after a change of an application's settings for which its subscribers count, whatever its target is. Tries in
+// doubt at the stream may be repeated in this time.
+const formerSubscribers = 2 * time.Minute
+
+// subscribers are the subscribers of applications that ring to the stream. Other nodes leave the alarms of these applications to this node.
+type subscribers struct {
+	*stream.Target
+	settings *clock.SettingsWatch
+	targets  *targets
+	time     *clock.Timebase
+}
+
+// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago; sorted.
+func (s *subscribers) Applications() (applications []string) {
+	snapshot := s.settings.Snapshot()
+	for _, application := range s.Target.Applications() {
+		if s.count(snapshot, application) {
+			applications = append(applications, application)
+		}
+	}
+	return applications
+}
+
+// count reports whether subscribers of the application count.
+func (s *subscribers) count(snapshot *clock.SettingsSnapshot, application string) bool {
+	if route := s.targets.routeOf(snapshot, application); route != nil && route.Kind == clock.TargetStream {
+		return true
+	}
+	settings := snapshot.Of(application)
+	now, err := s.time.Now()
+	return settings != nil && err == nil && settings.Stored.ChangedAt.Add(formerSubscribers) > now
+}
+
+func newSubscribers(settings *clock.SettingsWatch, targets *targets, tb *clock.Timebase) *subscribers {
+	return &subscribers{Target: targets.streams, settings: settings, targets: targets, time: tb}
+}
+
+// loadSettings reads the settings before the first ring, again and again while the database is unavailable.
+func loadSettings(settings *clock.SettingsWatch) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		for {
+			err := settings.Load(ctx)
+			if err == nil || !errors.Is(err, clock.ErrUnavailable) || ctx.Err() != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}

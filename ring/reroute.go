@@ -1,0 +1,86 @@
+package ring
+
+import (
+	"slices"
+	"time"
+	"unique"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// rerouting is a router that replaces the present one, and the applications whose route it changes.
+type rerouting struct {
+	router  Router
+	changed []string
+}
+
+// Reroute replaces the router. changed has all applications for which the routers differ. From then on, new batches of these applications
+// ring by their new route. Batches under way end on their old route, and so do rings whose outcome is unknown. Reroute does not wait: the
+// loop replaces the router at its next step. Before Run, it replaces it when Run begins. Safe for concurrent use.
+func (l *Loop) Reroute(router Router, changed []string) {
+	l.rerouteMu.Lock()
+	defer l.rerouteMu.Unlock()
+	l.pendingReroute.router = router
+	l.pendingReroute.changed = append(l.pendingReroute.changed, changed...)
+	clock.Signal(l.rerouted)
+}
+
+// applyReroute replaces the router if Reroute was called.
+func (l *Loop) applyReroute() {
+	l.rerouteMu.Lock()
+	r := l.pendingReroute
+	l.pendingReroute = rerouting{}
+	l.rerouteMu.Unlock()
+	if r.router == nil {
+		return
+	}
+	slices.Sort(r.changed)
+	l.crews.router = r.router
+	l.heap.reroute(l.crews.routeIndex(r.router), slices.Compact(r.changed))
+	for _, name := range slices.Compact(r.changed) {
+		if a := l.quarantine.applications[unique.Make(name)]; a != nil {
+			l.quarantine.forget(a)
+		}
+	}
+	l.quarantine.reviewed = time.Time{}
+}
+
+// routeIndex returns a function that returns the index of an application's route.
+func (cs *crews) routeIndex(router Router) func(application string) int {
+	frozen := crews{all: cs.all, router: router} // the heap calls the function on other goroutines, and cs.router changes
+	return func(application string) int { return frozen.of(application).index }
+}
+
+// reroute replaces the function that returns the index of an application's route. Waiting entries of the changed applications move to the
+// room of their new route; those that find no place there are missing.
+func (h *Heap) reroute(routeIndex func(application string) int, changed []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.orders.routeIndex = routeIndex
+	for _, name := range changed {
+		application := unique.Make(name)
+		for i := range h.shares {
+			h.shares[i].move(application)
+		}
+		h.addRecheck(application)
+	}
+	h.wakeLoaders()
+	clock.Signal(h.wake)
+}
+
+// move takes out the application's entries and puts them in again, into the room of the application's present route.
+func (s *share) move(application unique.Handle[string]) {
+	q := s.queues[application]
+	if q == nil || q.room == &s.rooms[s.orders.indexOf(application)] {
+		return
+	}
+	q.room.yielded = false // as in withdraw
+	entries := slices.Clone(q.entries)
+	for i := range slices.Backward(entries) {
+		s.removeAt(q, i) // the last one, so that no other entry moves
+	}
+	slices.SortFunc(entries, byTime)
+	for _, e := range entries {
+		s.put(e)
+	}
+}

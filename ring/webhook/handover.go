@@ -1,0 +1,223 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// handover is one application's part of a delivery.
+type handover struct {
+	target   *Target
+	limits   ring.Limits
+	delivery *lateDelivery // the whole delivery; a handover writes only its own application's outcomes
+	receiver *receiver
+	began    time.Time
+	reports  chan report   // room for one report a ring, so a report never blocks
+	calls    map[int]*call // requests without a report, by index in the delivery
+}
+
+// report is the outcome of one request.
+type report struct {
+	ring    int // index in the delivery
+	outcome clock.Outcome
+}
+
+// handOver sends the rings with these indexes, each when it has a slot, until the write limit or the end of patience.
+func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []int) {
+	if len(indexes) == 0 {
+		return
+	}
+	e, ok := h.target.deps.Endpoints(rings[indexes[0]].Application)
+	if !ok {
+		h.set(indexes, clock.Outcome{Kind: clock.Unsent, Reason: "the application has no endpoint"})
+		return
+	}
+	s, err := h.receiver.senderOf(e, h.target.cfg.UserAgent)
+	if err != nil {
+		h.set(indexes, clock.Outcome{Kind: clock.Returned, Reason: cut("the endpoint is not valid: " + err.Error())})
+		return
+	}
+	for n, i := range indexes {
+		if refused := h.takeSlot(ctx, s); refused != nil {
+			h.set(indexes[n:], *refused)
+			return
+		}
+		h.send(s, rings, i)
+	}
+}
+
+// takeSlot waits for a slot. The result is nil, or the outcome of this and all further rings.
+func (h *handover) takeSlot(ctx context.Context, s *sender) *clock.Outcome {
+	if o := h.refused(); o != nil {
+		return o
+	}
+	w := h.target.slots.take(h.receiver, s)
+	if w == nil {
+		return nil
+	}
+	o := h.awaitSlot(ctx, w)
+	if o != nil && h.target.slots.abandon(w) {
+		h.target.slots.free(h.receiver, s)
+	}
+	return o
+}
+
+// refused returns the outcome of rings that may not be sent now, nil if they may.
+func (h *handover) refused() *clock.Outcome {
+	switch {
+	case h.receiver.isPaused():
+		return &clock.Outcome{Kind: clock.Unsent, Reason: "the receiver has asked to wait"}
+	case h.limits.TooLateToWrite():
+		return untaken()
+	}
+	return nil
+}
+
+func untaken() *clock.Outcome {
+	return &clock.Outcome{Kind: clock.Untaken, Reason: "the receiver did not take the request in time"}
+}
+
+func (h *handover) awaitSlot(ctx context.Context, w *slotWait) *clock.Outcome {
+	for {
+		wait := time.Until(h.patientUntil(h.limits.WriteBy.Add(-writeMargin)))
+		if wait <= 0 {
+			h.target.slots.setSlow(h.receiver, true)
+			return untaken()
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-w.granted:
+			timer.Stop()
+			return h.refusedAfterWait()
+		case r := <-h.reports:
+			h.note(r)
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return &clock.Outcome{Kind: clock.Unsent, Reason: "stopping"}
+		}
+		timer.Stop()
+	}
+}
+
+// refusedAfterWait notes the replies that have come, because one of them may ask to wait.
+func (h *handover) refusedAfterWait() *clock.Outcome {
+	h.takeReports()
+	return h.refused()
+}
+
+// patientUntil returns the end of the patience with the receiver, but no time after limit.
+func (h *handover) patientUntil(limit time.Time) time.Time {
+	until := h.began.Add(h.target.patience)
+	switch slow := h.target.slots.isSlow(h.receiver); {
+	case h.limits.Shared && slow:
+		until = h.began
+	case !h.limits.Shared:
+		if replied := h.receiver.lastReply(); replied.After(h.began) {
+			until = replied.Add(h.target.patience)
+		}
+		if end := h.began.Add(h.target.maxPatience); until.After(end) {
+			until = end
+		}
+	}
+	if until.After(limit) {
+		return limit
+	}
+	return until
+}
+
+// send sends a ring in the slot that the caller has taken.
+func (h *handover) send(s *sender, rings []clock.Ring, i int) {
+	t, r := h.target, h.receiver
+	c, err := newCall(t, r, s, &rings[i], h.limits)
+	if err != nil || !t.begin() {
+		t.slots.free(r, s)
+		if err == nil {
+			c.cancel(errEnded)
+			h.set([]int{i}, clock.Outcome{Kind: clock.Unsent, Reason: errClosed.Error()})
+			return
+		}
+		h.set([]int{i}, clock.Outcome{Kind: clock.Refused, Reason: cut("the ring cannot be a request: " + err.Error())})
+		return
+	}
+	h.set([]int{i}, clock.Outcome{Kind: clock.Awaited})
+	h.calls[i] = c
+	began := time.Now()
+	r.use(1)
+	reports := h.reports // the goroutine keeps no ring of the delivery
+	go func() {
+		defer t.calls.Done()
+		defer r.use(-1)
+		defer t.slots.free(r, s)
+		c.run(func(o clock.Outcome) {
+			now := time.Now()
+			r.noteReply(now)
+			t.slots.setSlow(r, now.Sub(began) > t.patience)
+			t.pause(r, o.RetryAfter)
+			reports <- report{ring: i, outcome: o}
+		})
+	}()
+}
+
+// await waits until all requests are reported, at most until the reply limit. If late replies may be awaited, it waits no longer than patience.
+func (h *handover) await(ctx context.Context) {
+	for len(h.calls) > 0 {
+		h.takeReports()
+		until := h.limits.ReplyBy
+		if h.limits.Await != nil {
+			until = h.patientUntil(until)
+		}
+		wait := time.Until(until)
+		if len(h.calls) == 0 {
+			return
+		}
+		if wait <= 0 {
+			h.target.slots.setSlow(h.receiver, true)
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case r := <-h.reports:
+			h.note(r)
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// takeReports notes the reports that have come.
+func (h *handover) takeReports() {
+	for len(h.calls) > 0 {
+		select {
+		case r := <-h.reports:
+			h.note(r)
+		default:
+			return
+		}
+	}
+}
+
+func (h *handover) note(r report) {
+	delete(h.calls, r.ring)
+	h.set([]int{r.ring}, r.outcome)
+}
+
+// end ends the requests without a report.
+func (h *handover) end() {
+	for _, c := range h.calls {
+		c.cancel(errEnded)
+	}
+	h.calls = nil
+}
+
+func (h *handover) set(indexes []int, o clock.Outcome) {
+	for _, i := range indexes {
+		h.delivery.outcomes[i] = o
+	}
+}

@@ -1,0 +1,61 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// lane hands over one batch at a time.
+type lane struct{ target *Target }
+
+// Open does nothing: the HTTP client connects when a request needs a connection.
+func (lane) Open(context.Context, int) error { return nil }
+
+// Broken returns nil: the lane never breaks.
+func (lane) Broken() <-chan struct{} { return nil }
+
+// Close does nothing, because a lane holds no resources.
+func (lane) Close() error { return nil }
+
+// Deliver sends the rings of all applications concurrently, each application with its own limit. A receiver that is slow delays only its own
+// application: its rings are Awaited (limits.Await) or, without a slot, Untaken.
+func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	d := &lateDelivery{outcomes: make([]clock.Outcome, len(rings))}
+	var applications sync.WaitGroup
+	for application, indexes := range byApplication(rings) {
+		part := &handover{
+			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(application), began: time.Now(),
+			reports: make(chan report, len(indexes)), calls: map[int]*call{},
+		}
+		d.parts = append(d.parts, part)
+		applications.Go(func() {
+			defer part.receiver.use(-1)
+			part.handOver(ctx, rings, indexes)
+			part.await(ctx)
+		})
+	}
+	applications.Wait()
+	if limits.Await == nil || ctx.Err() != nil {
+		d.End()
+		return d.outcomes
+	}
+	outcomes := slices.Clone(d.Outcomes())
+	if len(d.parts) > 0 {
+		limits.Await(d)
+	}
+	return outcomes
+}
+
+// byApplication returns the indexes of each application's rings, in the order of rings.
+func byApplication(rings []clock.Ring) map[string][]int {
+	indexes := map[string][]int{}
+	for i := range rings {
+		indexes[rings[i].Application] = append(indexes[rings[i].Application], i)
+	}
+	return indexes
+}

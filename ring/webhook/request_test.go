@@ -1,0 +1,200 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// received is a request as the server got it.
+type received struct {
+	method, path string
+	header       http.Header
+	body         []byte
+}
+
+// recorder answers 204 and keeps the requests.
+type recorder struct {
+	mu   sync.Mutex
+	seen []received
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, received{req.Method, req.URL.RequestURI(), req.Header, body})
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *recorder) take(t *testing.T) received {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.seen) != 1 {
+		t.Fatalf("the receiver has %d requests, want 1", len(r.seen))
+	}
+	first := r.seen[0]
+	r.seen = nil
+	return first
+}
+
+func fullRing() clock.Ring {
+	return clock.Ring{
+		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2,
+		Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "c1",
+		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: clock.JSON, ContentType: "application/vnd.shop+json", AckTimeout: time.Minute,
+		Traceparent: "00-aa-bb-01",
+	}
+}
+
+func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
+	b, got := openTarget(t), &recorder{}
+	b.serve("shop", got.ServeHTTP, func(e *Endpoint) {
+		e.URL += "/rings?token=a%20b"
+		e.Method = "PUT"
+		e.Headers = map[string]string{"authorization": "Bearer x", "user-agent": "shop/1"}
+	})
+	full := fullRing()
+	wantKinds(t, b.deliver(full), clock.Confirmed)
+	r := got.take(t)
+	if r.method != "PUT" || r.path != "/rings?token=a%20b" || string(r.body) != string(full.Payload) {
+		t.Errorf("%s %s %q", r.method, r.path, r.body)
+	}
+	want := http.Header{
+		"Webhook-Id": {"4711.3.2"}, "Webhook-Timestamp": {fmt.Sprint(int64(full.RungAt) / 1000)}, "Webhook-Signature": r.header["Webhook-Signature"],
+		"X-Clockd-Application": {"shop"}, "X-Clockd-Business-Id": {"order%2F1%20%25%20%C3%BC"}, "X-Clockd-Generation": {"3"}, "X-Clockd-Ring-No": {"2"},
+		"X-Clockd-Target-Ring-At": {"1700000000999"}, "X-Clockd-Rung-At": {fmt.Sprint(int64(full.RungAt))}, "X-Clockd-Retry-Times": {"5"},
+		"X-Clockd-Claim-Id": {"c1"}, "X-Clockd-Ack-Timeout": {"60000"}, "Traceparent": {"00-aa-bb-01"},
+		"Content-Type": {"application/vnd.shop+json"}, "Content-Length": {fmt.Sprint(len(full.Payload))}, "Authorization": {"Bearer x"}, "User-Agent": {"shop/1"},
+	}
+	if !reflect.DeepEqual(r.header, want) {
+		t.Errorf("headers\n%v, want\n%v", r.header, want)
+	}
+	bare := rings("shop", 1)[0]
+	bare.Payload, bare.PayloadKind, bare.ContentType = nil, clock.NoPayload, "application/octet-stream"
+	wantKinds(t, b.deliver(bare), clock.Confirmed)
+	r = got.take(t)
+	for _, name := range []string{"X-Clockd-Ack-Timeout", "Traceparent"} {
+		if _, has := r.header[name]; has {
+			t.Errorf("a ring without it has %s", name)
+		}
+	}
+	if len(r.body) != 0 || r.header.Get("Content-Length") != "0" {
+		t.Errorf("an empty payload is %q, %v", r.body, r.header)
+	}
+}
+
+// The library of Standard Webhooks accepts each request, with the old secret and with the new one, and no other.
+func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
+	b, got := openTarget(t), &recorder{}
+	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Secrets = []Secret{newSecret, oldSecret} })
+	check := func(secret Secret, r received) error {
+		t.Helper()
+		verifier, err := standardwebhooks.NewWebhook(string(secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return verifier.Verify(r.body, r.header)
+	}
+	for _, kind := range []clock.PayloadKind{clock.JSON, clock.Text, clock.Binary, clock.NoPayload} {
+		ring := fullRing()
+		if ring.PayloadKind = kind; kind == clock.NoPayload {
+			ring.Payload = nil
+		}
+		wantKinds(t, b.deliver(ring), clock.Confirmed)
+		r := got.take(t)
+		for _, secret := range []Secret{newSecret, oldSecret} {
+			if err := check(secret, r); err != nil {
+				t.Errorf("payload kind %d: %v", kind, err)
+			}
+		}
+		if check("whsec_"+Secret(strings.Repeat("A", 32)), r) == nil {
+			t.Error("another secret is accepted")
+		}
+		changed := r
+		changed.body = append(slices.Clone(r.body), ' ')
+		if check(newSecret, changed) == nil {
+			t.Error("a changed body is accepted")
+		}
+		changed = r
+		changed.header = maps.Clone(r.header)
+		changed.header.Set("webhook-id", "4711.3.3")
+		if check(newSecret, changed) == nil {
+			t.Error("a changed id is accepted")
+		}
+	}
+}
+
+// The vector of the specification.
+func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
+	key, err := Secret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := standardwebhooks.NewWebhook("C2FVsBQIhrscChlQIMV+b5sSYspob7oD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_674_087_231, 0)
+	body := []byte(`{"type":"contact.created","timestamp":"2022-11-03T20:26:10.344522Z","data":{"id":"1f81eb52-5198-4599-803e-771906343485"}}`)
+	want, err := verifier.Sign("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", at, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := signatures([][]byte{key}, "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", at.Unix(), body); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
+	b, got := openTarget(t), &recorder{}
+	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Body = EnvelopeBody })
+	for _, c := range []struct {
+		kind    clock.PayloadKind
+		payload string
+		member  string
+	}{
+		{clock.JSON, "{\"a\": 1.0,\n \"b\":\"<\"}", ",\"payload\":{\"a\": 1.0,\n \"b\":\"<\"}}"},
+		{clock.Text, "a \"quote\" <b>", `,"text":"a \"quote\" <b>"` + "\n}"},
+		{clock.Binary, "\x00\xff", `,"base64":"AP8="` + "\n}"},
+		{clock.NoPayload, "", `"content_type":"application/vnd.shop+json"}`},
+	} {
+		ring := fullRing()
+		ring.Payload, ring.PayloadKind = []byte(c.payload), c.kind
+		wantKinds(t, b.deliver(ring), clock.Confirmed)
+		r := got.take(t)
+		if !strings.HasSuffix(string(r.body), c.member) || r.header.Get("Content-Type") != "application/json" {
+			t.Errorf("body %s, content type %s", r.body, r.header.Get("Content-Type"))
+		}
+		var members map[string]any
+		if err := json.Unmarshal(r.body, &members); err != nil {
+			t.Fatalf("%s: %v", r.body, err)
+		}
+		for name, want := range map[string]any{
+			"message_id": "4711.3.2", "application": "shop", "business_id": "order/1 % ü", "generation": 3.0, "ring_no": 2.0, "retry_times": 5.0,
+			"ring_at": "2023-11-14T22:13:20.999Z", "rung_at": ring.RungAt.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"), "claim_id": "c1",
+			"content_type": "application/vnd.shop+json",
+		} {
+			if members[name] != want {
+				t.Errorf("%s is %v, want %v", name, members[name], want)
+			}
+		}
+	}
+}

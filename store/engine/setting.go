@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// SettingRow is a row of the tables application_setting and application_setting_history. The row types of each engine's generated code
+// convert to it.
+type SettingRow struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
+func (r *SettingRow) version() clock.SettingsVersion {
+	return clock.SettingsVersion{
+		Application: r.Application, Version: r.Version, Document: r.Document, ChangedAt: clock.Instant(r.ChangedAt), ChangedBy: r.ChangedBy,
+	}
+}
+
+// errNoCounter says that the counter's row was deleted. Without it, no node would notice a change.
+var errNoCounter = errors.New("the table application_setting_counter has no row: insert (1, 0)")
+
+// SettingChanges returns the number of changes of all settings.
+func (s *Store) SettingChanges(ctx context.Context) (changes int64, err error) {
+	err = s.call(ctx, "read the counter of settings", func(ctx context.Context) (err error) {
+		changes, err = s.driver.ReadSettingCounter(ctx)
+		return err
+	})
+	return changes, err
+}
+
+// AllSettings returns the current settings of all applications.
+func (s *Store) AllSettings(ctx context.Context) (all []clock.SettingsVersion, err error) {
+	err = s.call(ctx, "read all settings", func(ctx context.Context) error {
+		rows, err := s.driver.ReadAllSettings(ctx)
+		all = Column(rows, (*SettingRow).version)
+		return err
+	})
+	return all, err
+}
+
+// Settings returns the current settings of the application.
+func (s *Store) Settings(ctx context.Context, application string) (v clock.SettingsVersion, err error) {
+	err = s.call(ctx, "read settings", func(ctx context.Context) error {
+		row, err := currentSettings(ctx, s.driver, application)
+		v = row.version()
+		return err
+	})
+	return v, err
+}
+
+// SettingsHistory returns the newest versions of the application's settings.
+func (s *Store) SettingsHistory(ctx context.Context, application string, limit int) (versions []clock.SettingsVersion, err error) {
+	err = s.call(ctx, "read the history of settings", func(ctx context.Context) error {
+		rows, err := s.driver.ReadSettingsHistory(ctx, application, min(limit, clock.MaxSettingsHistory))
+		versions = Column(rows, (*SettingRow).version)
+		return err
+	})
+	return versions, err
+}
+
+// ChangeSettings writes the next version of an application's settings.
+func (s *Store) ChangeSettings(ctx context.Context, change clock.SettingsChange) (v clock.SettingsVersion, err error) {
+	err = s.replayed(ctx, "change settings", func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginSettings, func(t SettingsTx) error {
+			row, err := nextSettings(ctx, t, &change)
+			if err != nil {
+				return err
+			}
+			v = row.version()
+			return t.PutSettings(ctx, &row)
+		})
+	})
+	if err != nil {
+		return clock.SettingsVersion{}, err
+	}
+	return v, nil
+}
+
+// nextSettings counts the change, and returns the row to write.
+func nextSettings(ctx context.Context, t SettingsTx, change *clock.SettingsChange) (SettingRow, error) {
+	counted, err := t.CountChange(ctx)
+	if err != nil {
+		return SettingRow{}, err
+	}
+	if counted != 1 {
+		return SettingRow{}, errNoCounter
+	}
+	before, err := currentSettings(ctx, t, change.Application)
+	if err != nil {
+		return SettingRow{}, err
+	}
+	if change.IfVersion != clock.AnyVersion && change.IfVersion != before.Version {
+		return SettingRow{}, &clock.Error{
+			Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Field: "if_version",
+			Detail: fmt.Sprintf("the settings of %q have version %d, not %d", change.Application, before.Version, change.IfVersion),
+		}
+	}
+	return SettingRow{
+		Application: change.Application, Version: before.Version + 1, Document: change.Document, ChangedAt: int64(change.At), ChangedBy: change.By,
+	}, nil
+}
+
+// currentSettings returns the current settings of the application, with version 0 if it never had settings.
+func currentSettings(ctx context.Context, from interface {
+	ReadSettings(ctx context.Context, application string) (SettingRow, error)
+}, application string) (SettingRow, error) {
+	row, err := from.ReadSettings(ctx, application)
+	if errors.Is(err, sql.ErrNoRows) {
+		return SettingRow{Application: application, ChangedAt: int64(clock.NoInstant)}, nil
+	}
+	return row, err
+}

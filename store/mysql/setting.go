@@ -1,0 +1,65 @@
+package mysql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// ReadSettingCounter reads the number of changes of all settings (ReadSettingCounter).
+func (d *Driver) ReadSettingCounter(ctx context.Context) (int64, error) {
+	return d.q.ReadSettingCounter(ctx, d.leases)
+}
+
+// ReadAllSettings reads the current settings of all applications (ListSettings).
+func (d *Driver) ReadAllSettings(ctx context.Context) ([]engine.SettingRow, error) {
+	rows, err := d.q.ListSettings(ctx, d.leases)
+	return engine.Column(rows, func(r *dbsqlc.ApplicationSetting) engine.SettingRow { return engine.SettingRow(*r) }), err
+}
+
+// ReadSettings reads the current settings of the application (GetSetting).
+func (d *Driver) ReadSettings(ctx context.Context, application string) (engine.SettingRow, error) {
+	row, err := d.q.GetSetting(ctx, d.leases, application)
+	return engine.SettingRow(row), err
+}
+
+// ReadSettingsHistory reads the newest versions of the application's settings (ListSettingHistory).
+func (d *Driver) ReadSettingsHistory(ctx context.Context, application string, limit int) ([]engine.SettingRow, error) {
+	rows, err := d.q.ListSettingHistory(ctx, d.leases, dbsqlc.ListSettingHistoryParams{Application: application, Limit: int32(limit)})
+	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow { return engine.SettingRow(*r) }), err
+}
+
+// settingsTx is a transaction that changes settings.
+type settingsTx struct {
+	*tx
+	q *dbsqlc.Queries
+}
+
+// BeginSettings begins a transaction that changes settings.
+func (d *Driver) BeginSettings(ctx context.Context) (engine.SettingsTx, error) {
+	t, err := d.begin(ctx, d.leases)
+	if err != nil {
+		return nil, err
+	}
+	return &settingsTx{t, d.q}, nil
+}
+
+// CountChange counts the change (CountSettingChange).
+func (t *settingsTx) CountChange(ctx context.Context) (int64, error) {
+	return t.q.CountSettingChange(ctx, t.tx)
+}
+
+// ReadSettings reads the current settings of the application (GetSetting).
+func (t *settingsTx) ReadSettings(ctx context.Context, application string) (engine.SettingRow, error) {
+	row, err := t.q.GetSetting(ctx, t.tx, application)
+	return engine.SettingRow(row), err
+}
+
+// PutSettings writes the row (PutSetting, AddSettingHistory).
+func (t *settingsTx) PutSettings(ctx context.Context, row *engine.SettingRow) error {
+	if err := t.q.PutSetting(ctx, t.tx, dbsqlc.PutSettingParams(*row)); err != nil {
+		return err
+	}
+	return t.q.AddSettingHistory(ctx, t.tx, dbsqlc.AddSettingHistoryParams(*row))
+}
