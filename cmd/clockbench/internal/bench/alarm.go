@@ -5,8 +5,16 @@ import (
 	"strconv"
 )
 
-// application is the application of all alarms.
+// application is the application of all alarms, and in stages with several applications the first of them.
 const application = "bench"
+
+// applicationOf returns the name of an application. It is numbered from 0.
+func applicationOf(n int) string {
+	if n == 0 {
+		return application
+	}
+	return application + strconv.Itoa(n)
+}
 
 // maxSeries is the largest number of alarms in a series. It is limited by the digits of an id.
 const maxSeries = 99_999_999

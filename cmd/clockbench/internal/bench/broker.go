@@ -12,31 +12,37 @@ type broker struct {
 	url      string
 	conn     *amqp.Connection
 	exchange string
-	queue    string // queue of the routing key application
+	queue    string // queue of all applications
 	kind     string // Quorum or Classic
 	extra    []string
 }
 
-func newBroker(url, name, kind string) (*broker, error) {
+// newBroker returns a broker whose queue gets the rings of that many applications.
+func newBroker(url, name, kind string, applications int) (*broker, error) {
 	conn, err := amqp.DialConfig(url, amqp.Config{Properties: amqp.Table{"connection_name": "clockbench"}})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
 	b := &broker{url: url, conn: conn, exchange: name, queue: name + "." + application, kind: kind}
-	if err := b.declare(); err != nil {
+	if err := b.declare(applications); err != nil {
 		return nil, errors.Join(err, b.Drop())
 	}
 	return b, nil
 }
 
-func (b *broker) declare() error {
+func (b *broker) declare(applications int) error {
 	err := b.withChannel(func(ch *amqp.Channel) error {
 		return ch.ExchangeDeclare(b.exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("declare exchange %s: %w", b.exchange, err)
 	}
-	return b.declareQueue(b.queue, application)
+	for n := range applications {
+		if err := b.declareQueue(b.queue, applicationOf(n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // declareQueue declares a queue of the measured kind, and binds it to the routing key.

@@ -38,8 +38,13 @@ func dialHTTP(ctx context.Context, base string) (*httpConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &httpConn{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), host: u.Host, base: "/v1/applications/" + application + "/alarms"}, nil
+	c := &httpConn{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), host: u.Host}
+	c.use(application)
+	return c, nil
 }
+
+// use makes the next requests change the alarms of this application.
+func (c *httpConn) use(application string) { c.base = "/v1/applications/" + application + "/alarms" }
 
 func (c *httpConn) close() { _ = c.conn.Close() }
 

@@ -152,9 +152,9 @@ func (r *run) countTally(ctx context.Context, b *testbed, m *meter, h countedHer
 func setSpread(ctx context.Context, b *testbed, t *tally) error {
 	nodes := b.running()
 	var next atomic.Int64
-	return eachShare(ctx, len(t.first), func(ctx context.Context, from, to int) error {
+	return eachShare(ctx, len(t.first), func(ctx context.Context, _, from, to int) error {
 		node := nodes[int(next.Add(1))%len(nodes)]
-		return streamLines(ctx, node.url, from, to, http.StatusCreated, func(out []byte, i int) []byte {
+		return streamLines(ctx, node.url, application, from, to, http.StatusCreated, func(out []byte, i int) []byte {
 			return t.series.appendSet(out, i, t.ringAt(i))
 		})
 	})

@@ -102,6 +102,9 @@ func newDatabase(ctx context.Context, url, name string) (database, error) {
 	case "mysql", "mariadb":
 		return newMySQL(ctx, url, name)
 	case "postgres", "postgresql":
+		if isDistributed() {
+			return newCitus(ctx, url, name)
+		}
 		return newPostgreSQL(ctx, url, name)
 	case "sqlite":
 		return newSQLite(url, name)

@@ -125,6 +125,7 @@ func (r *run) setSteadily(ctx context.Context, b *testbed, t *tally, perSecond i
 		if err := sleep(ctx, ahead-r.cfg.ahead); err != nil {
 			return err
 		}
+		conn.use(b.application(from / size))
 		if err := a.set(from, min(from+size, n), t.ringAt); err != nil {
 			return err
 		}

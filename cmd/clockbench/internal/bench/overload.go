@@ -26,9 +26,9 @@ func (o *overloadRounds) add(h *herd) {
 
 // overload measures what happens when there is more work than the machine, the broker or the nodes can do. Each part has a testbed of its own.
 func (r *run) overload(ctx context.Context) error {
-	parts := []func(context.Context) error{r.inTestbed(r.herdsUnderLoad), r.inTestbed(r.flood)}
+	parts := []func(context.Context) error{inTestbedOf(r.makeOverloadTestbed, r.herdsUnderLoad), r.inTestbed(r.flood)}
 	if r.cfg.AMQPURL != "" {
-		parts = append(parts, inTestbedOf(r.makeSlowedTestbed, r.slowBroker), r.inTestbed(r.killOne))
+		parts = append(parts, inTestbedOf(r.makeSlowedTestbed, r.slowBroker), inTestbedOf(r.makeOverloadTestbed, r.killOne))
 	}
 	for _, part := range parts {
 		if err := part(ctx); err != nil {

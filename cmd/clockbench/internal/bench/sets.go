@@ -126,7 +126,7 @@ func (r *run) warmUp(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// setLines sets alarms 0..n-1 as lines over bulkWriters streams.
+// setLines sets alarms 0..n-1 as lines over bulkWriters streams. If the testbed has several applications, each stream is of one of them.
 func setLines(ctx context.Context, b *testbed, s series, n int, dueAt func(n int) int64) error {
 	return setLinesCounted(ctx, b, s, n, dueAt, new(atomic.Int64))
 }
@@ -134,8 +134,8 @@ func setLines(ctx context.Context, b *testbed, s series, n int, dueAt func(n int
 // setLinesCounted is setLines, and counts the sent alarms in sent.
 func setLinesCounted(ctx context.Context, b *testbed, s series, n int, dueAt func(n int) int64, sent *atomic.Int64) error {
 	begun := time.Now()
-	err := eachShare(ctx, n, func(ctx context.Context, from, to int) error {
-		return streamLines(ctx, b.child.url, from, to, http.StatusCreated, func(out []byte, i int) []byte {
+	err := eachShare(ctx, n, func(ctx context.Context, share, from, to int) error {
+		return streamLines(ctx, b.child.url, b.application(share), from, to, http.StatusCreated, func(out []byte, i int) []byte {
 			sent.Add(1)
 			return s.appendSet(out, i, dueAt(i))
 		})
@@ -152,20 +152,20 @@ func (r *run) setFollowed(ctx context.Context, b *testbed, what string, s series
 }
 
 func cancelLines(ctx context.Context, b *testbed, s series, n int, _ func(n int) int64) error {
-	return eachShare(ctx, n, func(ctx context.Context, from, to int) error {
-		return streamLines(ctx, b.child.url, from, to, http.StatusOK, func(out []byte, i int) []byte {
+	return eachShare(ctx, n, func(ctx context.Context, share, from, to int) error {
+		return streamLines(ctx, b.child.url, b.application(share), from, to, http.StatusOK, func(out []byte, i int) []byte {
 			return append(s.appendID(append(out, `{"cancel":"`...), i), `"}`...)
 		})
 	})
 }
 
 // eachShare cuts 0..n-1 into bulkWriters shares, and calls do for all shares concurrently.
-func eachShare(ctx context.Context, n int, do func(ctx context.Context, from, to int) error) error {
+func eachShare(ctx context.Context, n int, do func(ctx context.Context, share, from, to int) error) error {
 	shares, ctx := errgroup.WithContext(ctx)
 	for w := range bulkWriters {
 		from, to := n*w/bulkWriters, n*(w+1)/bulkWriters
 		if from < to {
-			shares.Go(func() error { return do(ctx, from, to) })
+			shares.Go(func() error { return do(ctx, w, from, to) })
 		}
 	}
 	return shares.Wait()

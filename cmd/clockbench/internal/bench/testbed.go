@@ -17,6 +17,8 @@ type testbed struct {
 	load    *load    // takes the machine from the others; nil: no load
 	proxies *proxies // count the traffic between nodes and servers; nil: nothing is counted
 
+	applications int // number of applications that share the alarms of herds and of constant rates; 0: one
+
 	perAlarm time.Duration // time for each alarm when alarms were last set in bulk
 }
 
@@ -41,10 +43,27 @@ func (r *run) makeCountedTestbed(ctx context.Context) (*testbed, error) {
 	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: &proxies{}}, r.cfg.AMQPURL)
 }
 
-// makeSlowedTestbed makes a testbed whose broker can be slowed down.
-func (r *run) makeSlowedTestbed(ctx context.Context) (*testbed, error) {
-	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: &proxies{slowBroker: new(slowdown)}}, r.cfg.AMQPURL)
+// overloadApplications is the number of applications of the stage overload. With one application alone, clockd could take no other's confirms
+// as a proof against a slow queue.
+const overloadApplications = 4
+
+// makeOverloadTestbed makes a testbed with several applications, if there is a broker.
+func (r *run) makeOverloadTestbed(ctx context.Context) (*testbed, error) {
+	b := &testbed{cfg: &r.cfg}
+	if r.cfg.AMQPURL != "" {
+		b.applications = overloadApplications
+	}
+	return r.makeTestbedOf(ctx, b, r.cfg.AMQPURL)
 }
+
+// makeSlowedTestbed makes a testbed with several applications whose broker can be slowed down.
+func (r *run) makeSlowedTestbed(ctx context.Context) (*testbed, error) {
+	slowed := &proxies{slowBroker: new(slowdown)}
+	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: slowed, applications: overloadApplications}, r.cfg.AMQPURL)
+}
+
+// application returns the application of a part of the alarms, by turns.
+func (b *testbed) application(part int) string { return applicationOf(part % max(b.applications, 1)) }
 
 func (r *run) makeTestbedOf(ctx context.Context, b *testbed, amqpURL string) (*testbed, error) {
 	if err := r.fillTestbed(ctx, b, amqpURL); err != nil {
@@ -59,7 +78,7 @@ func (r *run) fillTestbed(ctx context.Context, b *testbed, amqpURL string) (err 
 		return err
 	}
 	if amqpURL != "" {
-		if b.broker, err = newBroker(amqpURL, name, r.cfg.Queue); err != nil {
+		if b.broker, err = newBroker(amqpURL, name, r.cfg.Queue, max(b.applications, 1)); err != nil {
 			return err
 		}
 		r.report.Target = b.broker.Engine() + ", " + r.cfg.Queue + " queue"
