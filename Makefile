@@ -65,6 +65,16 @@ soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 test-matrix: ## stores, ring/rabbit and end to end on other versions of the servers, which deploy/roots fetches
 	@TESTTIME=$(TESTTIME) deploy/matrix all $(TESTFLAGS)
 
+# The flows of cmd/clockd that every database has.
+CITUS_FLOWS := ^Test(CitusStore|CancelledAlarmsDoNotRing|KillInMidHerd|GracefulStopInMidHerd|UnroutableAlarmsRing|AlarmExpires|AtMostOnce|NodesShare|KilledNode|LeavingNode|StoppedNode|AlarmSetOnOneNode|SubscribersGetRings|AnswersOverHTTP|HigherPriority|Citus)
+
+.PHONY: test-citus
+test-citus: ## stores and end to end on Citus (build tag citus): a coordinator and two workers; CLOCKD_CITUS_FILES has its files, see deploy/citus help
+	deploy/citus start 2
+	export CLOCKD_TEST_CITUS_URL="$$(eval "$$(deploy/citus env)"; echo "$$CLOCKD_CITUS_URL")"; \
+	$(WITH) $(GOTESTSUM) --format testname \
+	  -- -tags=citus -run='$(CITUS_FLOWS)' -p=1 -count=1 -timeout=$(TESTTIME) $(TESTFLAGS) ./store/postgresql ./cmd/clockd
+
 .PHONY: test-browser
 test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
 	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
@@ -133,7 +143,7 @@ lint: ## golangci-lint, and shellcheck where there is one
 .PHONY: vet
 vet: ## go vet, the slow suites included
 	go vet ./...
-	go vet -tags=soak,browser ./...
+	go vet -tags=soak,browser,citus ./...
 
 .PHONY: fmt
 fmt: ## format the Go code
