@@ -22,7 +22,7 @@ const (
 	CodeNotDead         = "not_dead"         // only dead and expired alarms can be kicked or discarded
 	CodeUnknownRing     = "unknown_ring"     // the application has no such ring
 	CodeStaleRing       = "stale_ring"       // it is too late to answer this ring
-	CodeRingsElsewhere  = "rings_go_to_broker"
+	CodeRingsElsewhere  = "rings_go_elsewhere"
 	CodeUnavailable     = "unavailable"    // the database is not available; nothing was changed
 	CodeOverloaded      = "overloaded"     // too many requests; nothing was changed
 	CodeKeyOverloaded   = "key_overloaded" // too many requests for this alarm; nothing was changed

@@ -11,6 +11,7 @@ import (
 // options that it was set with.
 type Settings struct {
 	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
+	Webhook    *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout *time.Duration // nil: rings need no acknowledgement
 	MaxRings   *int           // nil: DefaultMaxRings
@@ -18,6 +19,14 @@ type Settings struct {
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.
 func (s *Settings) Validate() error {
+	if s.Webhook != nil {
+		if err := s.Webhook.Validate(); err != nil {
+			return within("webhook", err)
+		}
+	}
+	if s.Target == TargetWebhook && s.Webhook == nil {
+		return invalid(CodeRequired, "webhook", "the target webhook needs an endpoint")
+	}
 	if s.Retry != nil {
 		if err := s.Retry.Validate(); err != nil {
 			return err
@@ -32,6 +41,15 @@ func (s *Settings) Validate() error {
 		return validateMaxRings(*s.MaxRings)
 	}
 	return nil
+}
+
+// Redacted returns a copy for people; see Webhook.Redacted. The copy is not valid if there is an endpoint.
+func (s *Settings) Redacted() Settings {
+	shown := *s
+	if s.Webhook != nil {
+		shown.Webhook = s.Webhook.Redacted()
+	}
+	return shown
 }
 
 // RetryPolicy returns the retry policy of alarms whose set names none.

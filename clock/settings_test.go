@@ -18,6 +18,9 @@ func TestSettingsAreReadAsDocumented(t *testing.T) {
 		`{"target":"stream","retry":{"initial":2000,"factor":1,"cap":"1m","limit":3},"ack_timeout":"90s","max_rings":4}`: {
 			Target: TargetStream, Retry: &limit3, AckTimeout: new(90 * time.Second), MaxRings: new(4),
 		},
+		`{"target":"webhook","webhook":{"url":"https://a.example/","secrets":["` + string(oldSecret) + `"]}}`: {
+			Target: TargetWebhook, Webhook: NewWebhook("https://a.example/", oldSecret),
+		},
 		`{"target":"amqp","retry":{"limit":0}}`:  {Target: TargetAMQP, Retry: &onlyLimit},
 		`{"retry":{},"ack_timeout":1000}`:        {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
 		`{"retry":{"limit":null},"max_rings":1}`: {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
@@ -49,6 +52,9 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"retry":{"cap":"1m","cap":"1m"}}`, CodeAmbiguous, "retry.cap"},
 		{`{"target":"pigeon"}`, CodeInvalidValue, "target"},
 		{`{"target":""}`, CodeInvalidValue, "target"},
+		{`{"target":"webhook"}`, CodeRequired, "webhook"},
+		{`{"webhook":{}}`, CodeRequired, "webhook.url"},
+		{`{"webhook":"https://a.example/"}`, CodeInvalidValue, "webhook"},
 		{`{"target":1}`, CodeInvalidValue, "target"},
 		{`{"retry":3}`, CodeInvalidValue, "retry"},
 		{`{"retry":{"initial":"soon"}}`, CodeInvalidValue, "retry.initial"},

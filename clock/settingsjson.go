@@ -17,8 +17,8 @@ import (
 var settingFields = map[string]func(s *Settings, raw []byte) error{
 	"target": func(s *Settings, raw []byte) error {
 		var name string
-		if json.Unmarshal(raw, &name) != nil {
-			return invalid(CodeInvalidValue, "target", "target must be a string")
+		if err := parseTextField(raw, "target", &name); err != nil {
+			return err
 		}
 		kind, err := ParseTargetKind(name)
 		if err != nil {
@@ -26,6 +26,10 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		}
 		s.Target = kind
 		return nil
+	},
+	"webhook": func(s *Settings, raw []byte) (err error) {
+		s.Webhook, err = parseWebhook(raw)
+		return err
 	},
 	"retry": func(s *Settings, raw []byte) error {
 		policy, err := parseRetry(raw)
@@ -43,7 +47,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "webhook", "retry", "ack_timeout", "max_rings"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -86,8 +90,8 @@ func parseRetry(raw []byte) (RetryPolicy, error) {
 	})
 }
 
-// eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known, and names that come
-// twice. parent is the prefix of the names in errors.
+// eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known (nil: all are), and names that
+// come twice. parent is the prefix of the names in errors.
 func eachMember(parent string, object []byte, known []string, decode func(name string, raw []byte) error) error {
 	whole := invalid(CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
 	if !utf8.Valid(object) {
@@ -109,10 +113,11 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 		switch {
 		case err != nil || !isName:
 			return whole
-		case !slices.Contains(known, name):
-			return invalid(CodeUnknownField, fmt.Sprintf("%s%.64s", parent, name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
+		case known != nil && !slices.Contains(known, name):
+			return invalid(CodeUnknownField, parent+cleanName(name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
 		case seen[name]:
-			return invalid(CodeAmbiguous, parent+name, parent+name+" occurs twice; give it once")
+			field := parent + cleanName(name)
+			return invalid(CodeAmbiguous, field, field+" occurs twice; give it once")
 		case !bytes.Equal(raw, []byte("null")):
 			if err := decode(name, raw); err != nil {
 				return err
@@ -125,6 +130,14 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return whole
+	}
+	return nil
+}
+
+// parseTextField reads a string.
+func parseTextField(raw []byte, field string, into *string) error {
+	if raw[0] != '"' || json.Unmarshal(raw, into) != nil {
+		return invalid(CodeInvalidValue, field, field+" must be a string")
 	}
 	return nil
 }
@@ -152,15 +165,17 @@ func parseIntField(raw []byte, field string, into *int) error {
 	return nil
 }
 
-// Encode returns the settings as a document, without the fields that decide nothing. ParseSettings returns the same settings for it.
+// Encode returns the settings as a document, without the fields that decide nothing. ParseSettings returns the same settings for it. The document
+// has the secrets of the endpoint: show people the document of Redacted.
 func (s *Settings) Encode() string {
 	var document struct {
-		Target     string       `json:"target,omitempty"`
-		Retry      *retryFormat `json:"retry,omitempty"`
-		AckTimeout string       `json:"ack_timeout,omitempty"`
-		MaxRings   *int         `json:"max_rings,omitempty"`
+		Target     string         `json:"target,omitempty"`
+		Webhook    *webhookFormat `json:"webhook,omitempty"`
+		Retry      *retryFormat   `json:"retry,omitempty"`
+		AckTimeout string         `json:"ack_timeout,omitempty"`
+		MaxRings   *int           `json:"max_rings,omitempty"`
 	}
-	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
+	document.Target, document.Webhook, document.MaxRings = s.Target.String(), s.Webhook.format(), s.MaxRings
 	if s.Retry != nil {
 		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
 		if s.Retry.Limit != NoLimit {

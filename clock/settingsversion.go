@@ -23,7 +23,7 @@ const AnyVersion = -1
 
 // Bounds of stored settings.
 const (
-	MaxChangedBy       = 128     // bytes
-	MaxSettings        = 8 << 10 // bytes of a document
-	MaxSettingsHistory = 1000    // versions that one call returns, at most
+	MaxChangedBy       = 128      // bytes
+	MaxSettings        = 16 << 10 // bytes of a document
+	MaxSettingsHistory = 1000     // versions that one call returns, at most
 )

@@ -99,6 +99,15 @@ func (w *SettingsWatch) Settings(application string) *Settings {
 	return nil
 }
 
+// Webhook returns the endpoint of an application, and false if it has none. The pointer stays the same until the endpoint changes. Safe for
+// concurrent use.
+func (w *SettingsWatch) Webhook(application string) (*Webhook, bool) {
+	if s := w.Settings(application); s != nil && s.Webhook != nil {
+		return s.Webhook, true
+	}
+	return nil, false
+}
+
 // Age returns the time since the settings were known to be current. Safe for concurrent use.
 func (w *SettingsWatch) Age() time.Duration {
 	w.mu.Lock()
@@ -210,6 +219,9 @@ func (w *SettingsWatch) replace(stored []SettingsVersion) {
 func (w *SettingsWatch) parse(v SettingsVersion, known *CurrentSettings) *CurrentSettings {
 	settings, err := ParseSettings(v.Document)
 	if err == nil {
+		if known != nil && known.Webhook.equals(settings.Webhook) {
+			settings.Webhook = known.Webhook
+		}
 		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version, "changed_by", v.ChangedBy)
 		return &CurrentSettings{Settings: settings, Stored: v}
 	}

@@ -10,16 +10,17 @@ type TargetKind int8
 
 // The kinds of targets.
 const (
-	NoTarget     TargetKind = 0 // none is named: the default of the node (AMQP with a broker, else the stream)
-	TargetAMQP   TargetKind = 1 // the exchange of RabbitMQ
-	TargetStream TargetKind = 2 // subscribers of the application's stream
+	NoTarget      TargetKind = 0 // none is named: the default of the node (AMQP with a broker, else the stream)
+	TargetAMQP    TargetKind = 1 // the exchange of RabbitMQ
+	TargetStream  TargetKind = 2 // subscribers of the application's stream
+	TargetWebhook TargetKind = 3 // the application's HTTP endpoint
 )
 
 // targetNames has the name of each kind of target. To add a kind, add its name here and its route in cmd/clockd.
-var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream"}
+var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream", TargetWebhook: "webhook"}
 
 // TargetKinds returns all kinds except NoTarget, in the order of their numbers.
-func TargetKinds() []TargetKind { return []TargetKind{TargetAMQP, TargetStream} }
+func TargetKinds() []TargetKind { return []TargetKind{TargetAMQP, TargetStream, TargetWebhook} }
 
 // ParseTargetKind returns the kind with this name.
 func ParseTargetKind(name string) (TargetKind, error) {

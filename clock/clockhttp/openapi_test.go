@@ -53,7 +53,7 @@ func TestContractNamesEveryCode(t *testing.T) {
 	for _, code := range []string{
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, codeInvalidCursor,
-		codeRingsGoToBroker, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost,
+		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost,
 		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,
 	} {
 		if !bytes.Contains(openAPI, []byte(code)) {

@@ -28,7 +28,7 @@ const (
 	codeUnknownParameter     = "unknown_parameter"
 	codeInvalidCondition     = "invalid_condition"
 	codeInvalidCursor        = "invalid_cursor"
-	codeRingsGoToBroker      = "rings_go_to_broker"
+	codeRingsElsewhere       = "rings_go_elsewhere"
 	codeUnexpectedBody       = "unexpected_body"
 	codeCrossSite            = "cross_site"
 	codeUnknownHost          = "unknown_host"

@@ -73,10 +73,13 @@ func (s *Server) ringsElsewhere(app string) error {
 			Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz", app),
 		}
 	}
+	where := "go to its webhook"
+	if applied.Target == clock.TargetAMQP {
+		where = fmt.Sprintf("go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue", s.cfg.Exchange, app)
+	}
 	return &problem{
-		Status: http.StatusConflict, Code: codeRingsGoToBroker,
-		Detail: fmt.Sprintf("the rings of the application go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue, "+
-			"or send its rings to the stream with: clockd application set %s --target stream", s.cfg.Exchange, app, app),
+		Status: http.StatusConflict, Code: codeRingsElsewhere,
+		Detail: fmt.Sprintf("the rings of the application %s. To send them to the stream: clockd application set %s --target stream", where, app),
 	}
 }
 

@@ -214,7 +214,7 @@ func TestRingsEndWhenTheNodeStops(t *testing.T) {
 
 func TestStreamWithoutStreamsNamesTheExchange(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.Exchange = "bells" })
-	r := h.expect(409, "rings_go_to_broker", "GET", ringsURL, "")
+	r := h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
 	if d, _ := r.field("detail").(string); !strings.Contains(d, `"bells"`) || !strings.Contains(d, `"shop"`) {
 		t.Errorf("the detail does not name exchange and routing key: %s", d)
 	}

@@ -123,13 +123,15 @@ func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
 	if err != nil {
 		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
 	}
-	b = append(append(b, `,"settings":`...), settings.Encode()...)
+	redacted := settings.Redacted()
+	b = append(append(b, `,"settings":`...), redacted.Encode()...)
 	return append(b, `,"unreadable":null`...)
 }
 
 // appendEffective appends the settings with all defaults.
 func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
 	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
+	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
 	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime())
 	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/clockd/clockd/clock"
@@ -44,7 +45,7 @@ func TestSettingsAreShown(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", r.body, want)
 		}
 	}
-	const defaults = `"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
+	const defaults = `"webhook":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
 	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
 		`"effective":{"target":"amqp",`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
@@ -59,15 +60,32 @@ func TestSettingsAreShown(t *testing.T) {
 		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
 			`"settings":{"target":"stream","ack_timeout":"1m30s","max_rings":3},"unreadable":null`
 		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
-			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream"`
+			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook"`
 	)
 	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
 	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)
 	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
-	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","webhook":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 		`"ack_timeout":"1m30s","max_rings":3},"applied_version":2,"applied_target":"stream"}`)
+}
+
+// The endpoint is shown without what may be secret.
+func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
+	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []clock.SettingsVersion{{
+		Application: "shop", Version: 1, ChangedAt: 1000, Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
+			`"headers":{"authorization":"hush"},"secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]}}`,
+	}}}
+	h := start(t, func(su *setup) { su.deps.Settings = f })
+	for _, url := range []string{settingsURL, settingsURL + "/history"} {
+		body := string(h.expect(200, "", "GET", url, "").body)
+		const want = `"webhook":{"url":"https://shop.example/?...","method":"POST","headers":{"authorization":"..."},"body":"payload",` +
+			`"timeout":"15s","concurrency":16,"secrets":["whsec_..."]}`
+		if !strings.Contains(body, want) || strings.Contains(body, "hush") || strings.Contains(body, "C2FV") {
+			t.Error(body)
+		}
+	}
 }
 
 func TestSettingsCannotBeWrittenOverHTTP(t *testing.T) {
@@ -97,7 +115,9 @@ func TestSubscribersNeedTheTargetStream(t *testing.T) {
 	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP}}
 	streams := newFakeStreams()
 	h := start(t, withStreams(streams), func(su *setup) { su.deps.Settings = f })
-	h.expect(409, "rings_go_to_broker", "GET", ringsURL, "")
+	h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
+	f.applied.Target = clock.TargetWebhook
+	h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
 	f.applied.Target = clock.NoTarget
 	h.expect(503, "unavailable", "GET", ringsURL, "")
 	f.applied.Subscribable = true

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -74,7 +76,7 @@ func (l *applicationListCommand) Run() error {
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "APPLICATION\tVERSION\tCHANGED\tBY\tSETTINGS")
 		for _, v := range all {
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, v.Document)
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, shownDocument(&v))
 		}
 		return table.Flush()
 	})
@@ -82,13 +84,21 @@ func (l *applicationListCommand) Run() error {
 
 type applicationListCommand struct{ settingsFlags }
 
-type applicationShowCommand struct{ settingsArgs }
+type applicationShowCommand struct {
+	settingsArgs
+
+	Secrets bool `help:"Show the settings as JSON with the signing secrets and headers of the webhook."`
+}
 
 // Run shows the settings.
 func (s *applicationShowCommand) Run() error {
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		v, err := s.read(ctx, st)
 		if err != nil {
+			return err
+		}
+		if s.Secrets {
+			_, err = fmt.Fprintln(stdout, cmp.Or(v.Document, "{}"))
 			return err
 		}
 		return s.print(v)
@@ -142,6 +152,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		ack = s.AckTimeout.String()
 	}
 	line("target", target, s.Target != clock.NoTarget)
+	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
 	line("ack_timeout", ack, s.AckTimeout != nil)
 	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
@@ -157,16 +168,29 @@ type changeFlags struct {
 type applicationSetCommand struct {
 	settingsArgs
 	changeFlags
+	webhookFlags
 
-	Target     string            `placeholder:"NAME" help:"Where rings go: amqp or stream."`
+	Target     string            `placeholder:"NAME" help:"Where rings go: amqp, stream or webhook."`
 	Retry      map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings   int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, retry, ack_timeout, max_rings."`
+	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, webhook, retry, ack_timeout, max_rings."`
+
+	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
 
-// Run changes the settings and shows them.
-func (s *applicationSetCommand) Run() error { return s.change(&s.changeFlags, s.next) }
+// Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to standard error.
+func (s *applicationSetCommand) Run() error {
+	err := s.change(&s.changeFlags, s.next)
+	if err == nil {
+		out := io.Writer(stdout)
+		if s.JSON {
+			out = stderr
+		}
+		printSecret(out, s.made)
+	}
+	return err
+}
 
 type applicationResetCommand struct {
 	settingsArgs
@@ -243,9 +267,9 @@ func (c *changeFlags) by() string {
 }
 
 // errNothingNamed says that the command names no setting.
-var errNothingNamed = errors.New("name a setting to change: --target, --retry, --ack-timeout, --max-rings or --unset")
+var errNothingNamed = errors.New("name a setting to change: --target, --webhook-url or another flag of the webhook, --retry, --ack-timeout, --max-rings or --unset")
 
-// next returns the document after the change.
+// next returns the document after the change, and keeps a signing secret that was made for it in s.made.
 func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
 	fields := map[string]any{}
 	if before.Version > 0 {
@@ -256,7 +280,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 {
+	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() {
 		return "", errNothingNamed
 	}
 	for _, name := range s.Unset {
@@ -277,6 +301,13 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	if len(s.Retry) > 0 {
 		retry, _ := fields["retry"].(map[string]any)
 		fields["retry"] = withRetry(retry, s.Retry)
+	}
+	if s.webhookFlags.named() {
+		endpoint, _ := fields["webhook"].(map[string]any)
+		var err error
+		if fields["webhook"], s.made, err = s.apply(endpoint); err != nil {
+			return "", err
+		}
 	}
 	document, err := json.Marshal(fields)
 	if err != nil {
@@ -340,7 +371,7 @@ func (h *applicationHistoryCommand) Run() error {
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "VERSION\tCHANGED\tBY\tSETTINGS")
 		for _, v := range versions {
-			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, v.Document)
+			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, shownDocument(&v))
 		}
 		return table.Flush()
 	})
@@ -361,7 +392,7 @@ func versionJSON(v *clock.SettingsVersion) printedVersion {
 		at := v.ChangedAt.String()
 		p.ChangedAt, p.ChangedBy = &at, &v.ChangedBy
 	}
-	if document := []byte(v.Document); json.Valid(document) {
+	if document := []byte(shownDocument(v)); json.Valid(document) {
 		p.Settings = document
 	}
 	return p

@@ -68,6 +68,24 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			}
 			want([]string{"4", "ops", `"target":"stream"`}, "history", "shop")
 
+			refused("field webhook", "set", "hook", "--target=webhook")
+			want([]string{"new signing secret: whsec_", "POST https://a.example/x?..., body payload, timeout 15s, concurrency 16, headers 0, secrets 1"},
+				"set", "hook", "--target=webhook", "--webhook-url=https://a.example/x?key=hush")
+			refused("flags of their own", "set", "hook", "--webhook=secrets=x")
+			refused("field webhook.timeout", "set", "hook", "--webhook=timeout=1ms")
+			refused("field webhook.url", "set", "hook", "--webhook-url=ftp://a.example/")
+			want([]string{"new signing secret: whsec_", "concurrency 3, headers 1, secrets 2"},
+				"set", "hook", "--webhook-secret=new", "--webhook=concurrency=3", "--webhook-header=authorization=hush")
+			for _, args := range [][]string{{"show", "hook"}, {"show", "hook", "--json"}, {"list"}, {"list", "--json"}, {"history", "hook"}, {"history", "hook", "--json"}} {
+				if out, err := run(args...); err != nil || strings.Contains(out, "hush") || strings.Count(out, "whsec_") != strings.Count(out, "whsec_...") {
+					t.Errorf("%v shows a secret, or fails: %v\n%s", args, err, out)
+				}
+			}
+			want([]string{`"authorization":"hush"`, `"url":"https://a.example/x?key=hush"`}, "show", "hook", "--secrets")
+			want([]string{"headers 0, secrets 1"}, "set", "hook", "--webhook-drop-secrets", "--webhook-header=authorization=")
+			refused("field webhook", "set", "hook", "--unset=webhook")
+			want([]string{"webhook      none (default)"}, "set", "hook", "--unset=webhook,target")
+
 			p := startOn(t, databaseURL, nil)
 			var s struct {
 				Version   int64           `json:"version"`

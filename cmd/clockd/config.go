@@ -16,6 +16,7 @@ import (
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/webhook"
 	"github.com/clockd/clockd/store"
 )
 
@@ -53,11 +54,17 @@ type serveFlags struct {
 	databaseFlags
 	logFlags
 
-	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it all rings go to the stream."`
+	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
 	AMQPHeaders       string   `name:"amqp-headers" env:"CLOCKD_AMQP_HEADERS" default:"full" enum:"full,lean" help:"full or lean: headers of a ring. Lean rings have no header whose content is also in a property or in the routing key."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
 	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API. clockd asks it whether the bound queues are durable."`
+
+	WebhookAllow           []string      `env:"CLOCKD_WEBHOOK_ALLOW" placeholder:"HOST,..." help:"Hosts and addresses that webhooks may reach although they are not public: hooks.internal, *.svc.internal, 10.0.0.0/8."`
+	WebhookInFlight        int           `env:"CLOCKD_WEBHOOK_IN_FLIGHT" default:"512" help:"Requests to webhooks under way at once, at most."`
+	WebhookHostConcurrency int           `env:"CLOCKD_WEBHOOK_HOST_CONCURRENCY" default:"64" help:"Requests to one host at once, at most."`
+	WebhookConnectTimeout  time.Duration `env:"CLOCKD_WEBHOOK_CONNECT_TIMEOUT" default:"5s" help:"Longest wait for a connection to a webhook, with its name and its handshake."`
+	WebhookProxy           bool          `env:"CLOCKD_WEBHOOK_PROXY" help:"Send requests through the proxy that HTTPS_PROXY and NO_PROXY name. Then the proxy must refuse addresses that are not public."`
 
 	Listen                string   `env:"CLOCKD_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on for HTTP."`
 	Hosts                 []string `env:"CLOCKD_HOSTS" placeholder:"NAME,..." help:"Host names that clients may use for this server, besides addresses and localhost."`
@@ -90,6 +97,7 @@ type config struct {
 	preload   preload.Config
 	retention store.RetentionConfig
 	rabbit    rabbit.Config
+	webhook   webhook.Config
 }
 
 // ringConns returns the number of database connections for rings.
@@ -97,12 +105,12 @@ func (c *config) ringConns() int {
 	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
 }
 
-// routes returns the number of routes: the stream and, with a broker, the exchange.
+// routes returns the number of routes: the stream, webhooks and, with a broker, the exchange.
 func (c *config) routes() int {
 	if c.usesBroker() {
-		return 2
+		return 3
 	}
-	return 1
+	return 2
 }
 
 // usesBroker reports whether rings go to RabbitMQ.
@@ -112,7 +120,7 @@ func (c *config) usesBroker() bool { return c.AMQPURL != "" }
 func newConfig(flags serveFlags) (*config, error) {
 	cfg := &config{
 		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
-		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(),
+		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(), webhook: webhook.DefaultConfig(),
 	}
 	if cfg.Node == "" {
 		cfg.Node = defaultNode()
@@ -127,6 +135,9 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues
 	cfg.rabbit.ManagementURL, cfg.rabbit.Headers = flags.AMQPManagementURL, rabbit.Headers(flags.AMQPHeaders)
 	cfg.rabbit.ConnectionName = "clockd " + cfg.Node
+	cfg.webhook.Allow, cfg.webhook.InFlight, cfg.webhook.HostConcurrency = flags.WebhookAllow, flags.WebhookInFlight, flags.WebhookHostConcurrency
+	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
+	cfg.webhook.UserAgent = "clockd/" + version
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -145,7 +156,7 @@ func defaultRingBatch(databaseURL string) int {
 func (c *config) check() error {
 	errs := []error{
 		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
-		c.retention.Validate(),
+		c.retention.Validate(), c.webhook.Validate(),
 	}
 	switch {
 	case c.usesBroker():

@@ -53,6 +53,7 @@ func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring
 			}
 		}
 		loop.Reroute(is, moved)
+		targets.webhooks.EndpointsChanged()
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
+	"github.com/clockd/clockd/ring/webhook"
 	"github.com/clockd/clockd/store"
 )
 
@@ -22,23 +23,28 @@ type targets struct {
 	byDefault clock.TargetKind  // target of applications whose settings name none
 	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
 	streams   *stream.Target    // target that is the stream
+	webhooks  *webhook.Target   // target of applications with an endpoint
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream and, with a broker, the exchange. The settings of an application name its target.
-func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer) (*targets, error) {
-	streams := stream.New()
+// newTargets returns the stream, webhooks and, with a broker, the exchange. The settings of an application name its target.
+func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settings *clock.SettingsWatch) (*targets, error) {
+	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: settings.Webhook, Registerer: reg})
+	if err != nil {
+		return nil, err
+	}
+	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, name: "the stream"}
+	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks)}
 	if !cfg.usesBroker() {
-		return &targets{routes: []*ring.Route{streamRoute(streams)}, byDefault: clock.TargetStream, streams: streams, name: "the stream"}, nil
+		return t, nil
 	}
 	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
-	return &targets{
-		routes: []*ring.Route{rabbitRoute(session), streamRoute(streams)}, byDefault: clock.TargetAMQP, sessions: []*rabbit.Session{session},
-		streams: streams, name: fmt.Sprintf("exchange %q", cfg.AMQPExchange),
-	}, nil
+	t.byDefault, t.sessions, t.name = clock.TargetAMQP, []*rabbit.Session{session}, fmt.Sprintf("exchange %q", cfg.AMQPExchange)
+	t.routes = append([]*ring.Route{rabbitRoute(session)}, t.routes...)
+	return t, nil
 }
 
 // routeOf returns the route of an application: the route to the target that its settings name, or to the default target. It returns nil if this
@@ -84,6 +90,12 @@ func rabbitRoute(s *rabbit.Session) *ring.Route {
 // streamRoute returns the route to the stream. It has no ability, because a subscriber serves one application only.
 func streamRoute(s *stream.Target) *ring.Route {
 	return &ring.Route{Name: "stream", Target: s, Kind: clock.TargetStream, HoldsClaims: true, SeparateReplies: true}
+}
+
+// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own. Its claims do not hold their
+// transactions, because requests may take long.
+func webhookRoute(t *webhook.Target) *ring.Route {
+	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

@@ -86,6 +86,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	for _, s := range p.Targets.sessions {
 		r.own(lc, component{name: "broker", run: s.Run})
 	}
+	lc.Append(fx.StopHook(p.Targets.webhooks.Close)) // after the loop has ended
 	r.own(lc, component{name: "ring", run: p.Loop.Run, endBy: p.Loop.EndBy})
 	if p.WakeUps != nil {
 		r.own(lc, component{name: "wake-ups", run: p.WakeUps.run})

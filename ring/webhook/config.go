@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // Config says how requests are sent.
@@ -38,7 +40,7 @@ func (c Config) Validate() error {
 	check(c.InFlight >= 4 && c.InFlight <= 1<<16, "webhook requests in flight must be from 4 to 65536: slow applications have half of them")
 	check(c.HostConcurrency >= 2 && c.HostConcurrency <= c.InFlight, "webhook requests to one host must be from 2 to the number in flight: one application has at most half of them")
 	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute, "the webhook connect timeout must be from 100ms to 1m")
-	check(isHeaderValue(c.UserAgent), "the webhook user agent must be printable ASCII")
+	check(clock.IsHeaderValue(c.UserAgent), "the webhook user agent must be printable ASCII")
 	_, err := NewGuard(c.Allow...)
 	return errors.Join(append(errs, err)...)
 }
@@ -47,7 +49,7 @@ func (c Config) Validate() error {
 type Deps struct {
 	// Endpoints returns the endpoint of an application, and false if the application has none. It must not block. Any goroutine may call it. A
 	// changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
-	Endpoints  func(application string) (*Endpoint, bool)
+	Endpoints  func(application string) (*clock.Webhook, bool)
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: those of the system
 	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.

@@ -21,28 +21,28 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Secrets of 24 and 32 bytes.
 const (
-	oldSecret Secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	newSecret Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	oldSecret clock.WebhookSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	newSecret clock.WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 )
 
 // directory is the Endpoints of a Target.
 type directory struct {
 	mu        sync.Mutex
-	endpoints map[string]*Endpoint
+	endpoints map[string]*clock.Webhook
 }
 
-func (d *directory) get(application string) (*Endpoint, bool) {
+func (d *directory) get(application string) (*clock.Webhook, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, ok := d.endpoints[application]
 	return e, ok
 }
 
-func (d *directory) set(application string, e *Endpoint) {
+func (d *directory) set(application string, e *clock.Webhook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.endpoints == nil {
-		d.endpoints = map[string]*Endpoint{}
+		d.endpoints = map[string]*clock.Webhook{}
 	}
 	d.endpoints[application] = e
 }
@@ -74,7 +74,7 @@ func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 }
 
 // serve starts a server for an application's rings.
-func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*Endpoint)) *httptest.Server {
+func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*clock.Webhook)) *httptest.Server {
 	b.t.Helper()
 	server := httptest.NewServer(handle)
 	b.t.Cleanup(func() {
@@ -86,9 +86,9 @@ func (b *bench) serve(application string, handle http.HandlerFunc, change ...fun
 }
 
 // point gives an application an endpoint.
-func (b *bench) point(application, address string, change ...func(*Endpoint)) {
+func (b *bench) point(application, address string, change ...func(*clock.Webhook)) {
 	b.t.Helper()
-	e := NewEndpoint(address, newSecret)
+	e := clock.NewWebhook(address, newSecret)
 	for _, c := range change {
 		c(e)
 	}

@@ -3,6 +3,8 @@ package webhook
 import (
 	"sync"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 const (
@@ -24,17 +26,17 @@ type receiver struct {
 	prompt   bool // there was a reply, and the receiver is not slow; guarded by slots.mu
 
 	mu          sync.Mutex
-	sender      *sender   // of the endpoint that was used last; nil: none
-	senderErr   error     // why that endpoint cannot be used; nil with a sender
-	endpoint    *Endpoint // that endpoint
-	replied     time.Time // time of the last reply; zero: none
-	pausedUntil time.Time // the receiver wants no request before; zero: none
-	users       int       // deliveries that use the receiver
-	used        time.Time // end of the last use
+	sender      *sender        // of the endpoint that was used last; nil: none
+	senderErr   error          // why that endpoint cannot be used; nil with a sender
+	endpoint    *clock.Webhook // that endpoint
+	replied     time.Time      // time of the last reply; zero: none
+	pausedUntil time.Time      // the receiver wants no request before; zero: none
+	users       int            // deliveries that use the receiver
+	used        time.Time      // end of the last use
 }
 
 // senderOf returns the sender of the endpoint, or why the endpoint cannot be used.
-func (r *receiver) senderOf(e *Endpoint, userAgent string) (*sender, error) {
+func (r *receiver) senderOf(e *clock.Webhook, userAgent string) (*sender, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.endpoint != e {

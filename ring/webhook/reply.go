@@ -124,7 +124,7 @@ func reasonOf(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
-		return cut(fmt.Sprintf("cannot resolve %s: %s", shown(dns.Name), printable([]byte(dns.Err))))
+		return cut(fmt.Sprintf("cannot resolve %s: %s", printable([]byte(dns.Name)), printable([]byte(dns.Err))))
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, io.EOF):

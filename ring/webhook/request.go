@@ -32,7 +32,7 @@ const (
 
 // sender is what all requests of one endpoint have in common.
 type sender struct {
-	endpoint *Endpoint
+	endpoint *clock.Webhook
 	url      *url.URL
 	address  string // host and port
 	keys     [][]byte
@@ -40,15 +40,15 @@ type sender struct {
 }
 
 // newSender returns the sender of an endpoint. The error says why the endpoint is not valid.
-func newSender(e *Endpoint, userAgent string) (*sender, error) {
+func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	u, err := e.parseURL()
+	u, err := e.ParsedURL()
 	if err != nil {
 		return nil, err
 	}
-	keys, err := e.keys()
+	keys, err := e.Keys()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func addressOf(u *url.URL) string {
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
 func (s *sender) request(ctx context.Context, r *clock.Ring) (*http.Request, *requestBody, error) {
 	content, contentType := r.Payload, r.ContentType
-	if s.endpoint.Body == EnvelopeBody {
+	if s.endpoint.Body == clock.EnvelopeBody {
 		var err error
 		if content, err = envelope(r); err != nil {
 			return nil, nil, err

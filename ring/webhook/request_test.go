@@ -66,7 +66,7 @@ func fullRing() clock.Ring {
 
 func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *Endpoint) {
+	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) {
 		e.URL += "/rings?token=a%20b"
 		e.Method = "PUT"
 		e.Headers = map[string]string{"authorization": "Bearer x", "user-agent": "shop/1"}
@@ -104,8 +104,8 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 // The library of Standard Webhooks accepts each request, with the old secret and with the new one, and no other.
 func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Secrets = []Secret{newSecret, oldSecret} })
-	check := func(secret Secret, r received) error {
+	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Secrets = []clock.WebhookSecret{newSecret, oldSecret} })
+	check := func(secret clock.WebhookSecret, r received) error {
 		t.Helper()
 		verifier, err := standardwebhooks.NewWebhook(string(secret))
 		if err != nil {
@@ -120,12 +120,12 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 		}
 		wantKinds(t, b.deliver(ring), clock.Confirmed)
 		r := got.take(t)
-		for _, secret := range []Secret{newSecret, oldSecret} {
+		for _, secret := range []clock.WebhookSecret{newSecret, oldSecret} {
 			if err := check(secret, r); err != nil {
 				t.Errorf("payload kind %d: %v", kind, err)
 			}
 		}
-		if check("whsec_"+Secret(strings.Repeat("A", 32)), r) == nil {
+		if check("whsec_"+clock.WebhookSecret(strings.Repeat("A", 32)), r) == nil {
 			t.Error("another secret is accepted")
 		}
 		changed := r
@@ -144,7 +144,7 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 
 // The vector of the specification.
 func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
-	key, err := Secret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").key()
+	key, err := clock.WebhookSecret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").Key()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 
 func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Body = EnvelopeBody })
+	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Body = clock.EnvelopeBody })
 	for _, c := range []struct {
 		kind    clock.PayloadKind
 		payload string

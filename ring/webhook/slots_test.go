@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // Random requests of many receivers come and go. No bound is ever passed, the sums are right, and no waiter is left while there is a slot for it.
@@ -22,7 +24,7 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 	waits := map[*slotWait]bool{}
 	for i := range 30 {
 		all = append(all, &receiver{})
-		targets = append(targets, &sender{address: fmt.Sprint("host", i%12), endpoint: &Endpoint{Concurrency: 1 + i%7}})
+		targets = append(targets, &sender{address: fmt.Sprint("host", i%12), endpoint: &clock.Webhook{Concurrency: 1 + i%7}})
 	}
 	for step := range 20_000 {
 		i := random.IntN(len(all))
@@ -86,7 +88,7 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 func TestHangingReceiversLeaveSlots(t *testing.T) {
 	s := newSlots(40, 20)
 	to := func(i int) *sender {
-		return &sender{address: fmt.Sprint("host", i), endpoint: &Endpoint{Concurrency: 10}}
+		return &sender{address: fmt.Sprint("host", i), endpoint: &clock.Webhook{Concurrency: 10}}
 	}
 	for i := range 5 { // 5 times 10 requests want a slot
 		r := &receiver{}

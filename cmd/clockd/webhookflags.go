@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// webhookFlags change the endpoint of an application.
+type webhookFlags struct {
+	WebhookURL         string            `name:"webhook-url" placeholder:"URL" help:"URL that rings are posted to. The first one gets a signing secret, which the command prints."`
+	Webhook            map[string]string `mapsep:"," placeholder:"method=POST,body=payload,timeout=15s,concurrency=16" help:"Parts of the endpoint; parts that are left out stay."`
+	WebhookHeader      map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header of each request. May be repeated; an empty value removes the header."`
+	WebhookSecret      string            `placeholder:"new|whsec_..." help:"Add a signing secret: new makes one and prints it. Requests are signed with all secrets."`
+	WebhookDropSecrets bool              `help:"Keep only the newest signing secret, after all receivers know it."`
+}
+
+// named reports whether any flag is given.
+func (f *webhookFlags) named() bool {
+	return f.WebhookURL != "" || len(f.Webhook) > 0 || len(f.WebhookHeader) > 0 || f.WebhookSecret != "" || f.WebhookDropSecrets
+}
+
+// errSecretsInWebhook says how secrets and headers are given.
+var errSecretsInWebhook = errors.New("--webhook: headers, secrets and url have flags of their own: --webhook-header, --webhook-secret, --webhook-url")
+
+// apply changes the endpoint of a document, nil if it has none. made is the secret that was made, "" for none.
+func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, made clock.WebhookSecret, err error) {
+	if endpoint == nil {
+		endpoint = map[string]any{}
+	}
+	if f.WebhookURL != "" {
+		endpoint["url"] = f.WebhookURL
+	}
+	for name, value := range f.Webhook {
+		switch {
+		case name == "url" || name == "headers" || name == "secrets":
+			return nil, "", errSecretsInWebhook
+		case name == "concurrency" && json.Valid([]byte(value)):
+			endpoint[name] = json.RawMessage(value)
+		default:
+			endpoint[name] = value
+		}
+	}
+	headers, _ := endpoint["headers"].(map[string]any)
+	headers = maps.Clone(headers)
+	for name, value := range f.WebhookHeader {
+		if headers == nil {
+			headers = map[string]any{}
+		}
+		headers[name] = value
+		if value == "" {
+			delete(headers, name)
+		}
+	}
+	endpoint["headers"] = headers
+	secrets, _ := endpoint["secrets"].([]any)
+	secret := clock.WebhookSecret(f.WebhookSecret)
+	if f.WebhookSecret == "new" || f.WebhookSecret == "" && len(secrets) == 0 {
+		made = clock.NewWebhookSecret()
+		secret = made
+	}
+	if secret != "" {
+		secrets = append([]any{string(secret)}, secrets...)
+	}
+	if f.WebhookDropSecrets {
+		secrets = secrets[:min(1, len(secrets))]
+	}
+	endpoint["secrets"] = secrets
+	return endpoint, made, nil
+}
+
+// describeWebhook returns an endpoint on one line for people, without its secrets.
+func describeWebhook(w *clock.Webhook) string {
+	if w == nil {
+		return "none"
+	}
+	shown := w.Redacted()
+	return fmt.Sprintf("%s %s, body %s, timeout %s, concurrency %d, headers %d, secrets %d",
+		shown.Method, shown.URL, shown.Body, shown.Timeout, shown.Concurrency, len(shown.Headers), len(shown.Secrets))
+}
+
+// printSecret prints a secret that was made.
+func printSecret(out io.Writer, secret clock.WebhookSecret) {
+	if secret != "" {
+		_, _ = fmt.Fprintf(out, "new signing secret: %s\n", string(secret))
+	}
+}
+
+// shownDocument returns a stored document without what may be secret. A document that cannot be read is shown as it is, or as {} if it is empty.
+func shownDocument(v *clock.SettingsVersion) string {
+	s, err := clock.ParseSettings(v.Document)
+	if err != nil {
+		return cmp.Or(v.Document, "{}")
+	}
+	redacted := s.Redacted()
+	return redacted.Encode()
+}
