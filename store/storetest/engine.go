@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ type Database struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, e Engine) {
+	t.Parallel() // the suites mostly wait
 	s := &suite{engine: e, db: e.New(t)}
 	first := s.db.Open(t)
 	ok(t, first.Migrate(t.Context()), "migrate")
@@ -61,7 +63,7 @@ func Run(t *testing.T, e Engine) {
 	s.holdsClaims = first.HoldsClaims()
 	for _, c := range cases() {
 		if c.needs == nil || c.needs(s) {
-			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
+			t.Run(c.name, func(t *testing.T) { s.runBeside(t, c) })
 		}
 	}
 }
@@ -71,6 +73,7 @@ func Run(t *testing.T, e Engine) {
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
+	alone  bool                // no test of another suite runs meanwhile: the test measures the process
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
 	phased func(t *testing.T, f *fixture)
@@ -81,6 +84,21 @@ type suite struct {
 	engine      Engine
 	db          *Database // shared by the tests, which run one after the other
 	holdsClaims bool
+}
+
+// running is held by the tests of all suites. A test that runs alone has it for itself.
+var running sync.RWMutex
+
+// runBeside runs a test beside the tests of other suites, unless it runs alone.
+func (s *suite) runBeside(t *testing.T, c testCase) {
+	if c.alone {
+		running.Lock()
+		defer running.Unlock()
+	} else {
+		running.RLock()
+		defer running.RUnlock()
+	}
+	s.run(t, c)
 }
 
 func (s *suite) run(t *testing.T, c testCase) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -8,7 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests.
+// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests. Four suites run at a time on any
+// machine, because suites mostly wait.
 func Main(m *testing.M) {
 	oslo, err := time.LoadLocation("Europe/Oslo")
 	if err != nil {
@@ -16,5 +18,8 @@ func Main(m *testing.M) {
 	}
 	time.Local = oslo
 	_ = os.Setenv("TZ", "Europe/Oslo")
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
