@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"math"
 	"time"
 	"unique"
 )
@@ -9,15 +10,19 @@ import (
 type health int8
 
 const (
-	healthy health = iota // rings in batches shared with others
-	suspect               // rings in batches of its own, one at a time
-	held                  // no ring gets through: one probe at a time; the other alarms wait in the database
-	absent                // the target does not accept the application: all its alarms wait in the database
+	healthy  health = iota // rings in batches shared with others
+	suspect                // rings in batches of its own, one at a time
+	held                   // no ring gets through: one probe at a time; the other alarms wait in the database
+	absent                 // the target does not accept the application: all its alarms wait in the database
+	rationed               // rings in batches of its own, as many rings as the target asks for (RationedTarget)
 )
+
+// healths is the number of healths.
+const healths = rationed + 1
 
 // String returns the health's name as logs and readiness use it.
 func (h health) String() string {
-	return [...]string{healthy: "healthy", suspect: "suspect", held: "held", absent: "absent"}[h]
+	return [...]string{healthy: "healthy", suspect: "suspect", held: "held", absent: "absent", rationed: "rationed"}[h]
 }
 
 const (
@@ -72,7 +77,7 @@ const (
 // room returns how many more entries can be parked. It is negative when too many are parked.
 func (a *application) room() int {
 	switch a.health {
-	case suspect:
+	case suspect, rationed:
 		return maxParked - len(a.parked)
 	case held:
 		return maxProbes - len(a.parked)
@@ -100,10 +105,18 @@ func (a *application) removeExcess() []entry {
 
 // ready reports whether the application may have a batch now.
 func (a *application) ready(now time.Time) bool {
-	if a.busy || len(a.parked) == 0 {
+	if a.busy || len(a.parked) == 0 || a.ration() == 0 {
 		return false
 	}
-	return (a.health == suspect || a.health == held) && !now.Before(a.nextTry)
+	return (a.health == suspect || a.health == held || a.health == rationed) && !now.Before(a.nextTry)
+}
+
+// ration returns how many of the application's rings its target takes now.
+func (a *application) ration() int {
+	if t := a.ringsBy().rationed; t != nil {
+		return max(0, t.Ration(a.name.Value()))
+	}
+	return math.MaxInt
 }
 
 // idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
@@ -137,7 +150,7 @@ func (a *application) pause(probe time.Duration) time.Duration {
 
 // take removes the next batch from the parked entries, at most rows of them.
 func (a *application) take(rows int, localNow time.Time) []entry {
-	n := min(len(a.parked), a.batchRows, rows)
+	n := min(len(a.parked), a.batchRows, rows, a.ration())
 	if a.health == held {
 		n = 1
 	}

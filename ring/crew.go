@@ -12,11 +12,12 @@ import (
 type crew struct {
 	*Route
 
-	index          int           // index in crews.all; the heap's index of the route
-	twoPhase       bool          // claims commit before the delivery, and outcomes after it
-	work           chan batch    // batches of healthy applications
-	quarantineWork chan batch    // rounds of applications in quarantine
-	lanes          []*laneKeeper // one per worker; the last QuarantineWorkers ones belong to the quarantine
+	index          int            // index in crews.all; the heap's index of the route
+	rationed       RationedTarget // Route.Target, if it is one; else nil
+	twoPhase       bool           // claims commit before the delivery, and outcomes after it
+	work           chan batch     // batches of healthy applications
+	quarantineWork chan batch     // rounds of applications in quarantine
+	lanes          []*laneKeeper  // one per worker; the last QuarantineWorkers ones belong to the quarantine
 
 	// owned by the goroutine of Loop.Run
 	usable         bool // the target was usable at the present step
@@ -46,8 +47,9 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 	cs := crews{router: deps.Router, workers: cfg.Workers}
 	shared := cfg.Workers - len(deps.Routes) + 1
 	for i, r := range deps.Routes {
+		rationed, _ := r.Target.(RationedTarget)
 		cs.all = append(cs.all, &crew{
-			Route: r, index: i, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(), work: make(chan batch, shared),
+			Route: r, index: i, rationed: rationed, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(), work: make(chan batch, shared),
 			quarantineWork: make(chan batch, QuarantineWorkers), lanes: newLanes(shared, cfg.BatchRows, r, deps.Log, m),
 			pace: newPace(cfg.BatchRows),
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/pull"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/ring/webhook"
 )
@@ -32,6 +33,7 @@ type node struct {
 	target       *modelTarget
 	second       *modelTarget    // target of the second route; nil: all applications ring by the only route
 	streams      *stream.Target  // target of nodeConfig.subscribers
+	pulls        *pull.Target    // target of nodeConfig.pull
 	hooks        *webhook.Target // target of nodeConfig.webhooks
 	owner        *modelOwner
 	clock        modelClock
@@ -53,6 +55,7 @@ type nodeConfig struct {
 	shards        []int
 	twoPhase      bool                          // claims of the first route are two-phase
 	subscribers   bool                          // the only route leads to node.streams
+	pull          bool                          // the only route leads to node.pulls
 	webhooks      func() *webhook.Target        // makes the target of the only route; nil: another target
 	second        func(application string) bool // reports whether the application rings by the second route, two-phase unless secondHolds; nil: one route
 	secondAbility string                        // ability of the second route
@@ -76,7 +79,7 @@ func newNode(t tester, cfg nodeConfig) *node {
 	mc := modelClock{offset: 26*365*24*time.Hour + 123*time.Millisecond}
 	n := &node{
 		t: t, db: newModelDB(mc), target: newModelTarget(mc), clock: mc,
-		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {}, streams: stream.New(),
+		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {}, streams: stream.New(), pulls: pull.New(func() {}),
 	}
 	if cfg.targetDown {
 		n.target.down = errDown

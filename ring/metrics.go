@@ -128,7 +128,7 @@ func (m *metrics) lateReplied(outcomes []clock.Outcome) {
 	}
 }
 
-func (m *metrics) quarantined(counts [absent + 1]int) {
+func (m *metrics) quarantined(counts [healths]int) {
 	for _, h := range []health{suspect, held, absent} {
 		m.applications.WithLabelValues(h.String()).Set(float64(counts[h]))
 	}

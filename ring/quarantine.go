@@ -43,7 +43,7 @@ type quarantine struct {
 
 	applications map[unique.Handle[string]]*application // applications in quarantine
 	leftovers    map[leftoverKey]*application           // entries of tries in doubt at former routes; see leftover.go
-	counts       [absent + 1]int                        // number of applications in quarantine, by health
+	counts       [healths]int                           // number of applications in quarantine, by health
 	ready        []*application                         // applications that can have a batch, as of the last review; least recently served first
 	rounds       uint64                                 // rounds handed out so far
 	reviewed     time.Time                              // time of the last review; zero: review at the next step
@@ -108,7 +108,7 @@ func (q *quarantine) reviewInterval() time.Duration {
 func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Time) {
 	switch {
 	case !a.restricted:
-	case a.health == suspect && len(a.parked) <= maxParked/2:
+	case (a.health == suspect || a.health == rationed) && len(a.parked) <= maxParked/2:
 		a.restricted = false
 		q.heap.Unrestrict(a.name)
 	case a.health == held && len(a.parked) <= maxProbes/2 && localNow.Sub(a.askedAt) >= q.cfg.Probe:
@@ -142,11 +142,20 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	}
 	q.rounds++
 	b.crew, b.decreases = c, c.pace.decreases
-	for _, a := range b.quarantined {
+	part := max(1, maxRows/len(b.quarantined))
+	b.quarantined = slices.DeleteFunc(b.quarantined, func(a *application) bool {
+		taken := a.take(part, localNow)
+		if len(taken) == 0 { // its ration has fallen meanwhile
+			a.busy = false
+			return true
+		}
 		a.lastRound = q.rounds
-		taken := a.take(max(1, maxRows/len(b.quarantined)), localNow)
 		a.crew.parked -= len(taken)
 		b.entries = append(b.entries, taken...)
+		return false
+	})
+	if len(b.quarantined) == 0 {
+		return b, false
 	}
 	b.silent = b.quarantined[0].failureKind == silent
 	b.leftovers, b.anyTarget = b.quarantined[0].leftover, b.quarantined[0].substitute != nil
@@ -167,10 +176,14 @@ const (
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a := q.applications[e.application]
 	if a == nil {
-		if q.crews.accepts(e.application.Value()) {
-			return admitShared
+		health := absent
+		if c := q.crews.find(e.application.Value()); c != nil && c.Target.Accepts(e.application.Value()) {
+			if c.rationed == nil {
+				return admitShared
+			}
+			health = rationed
 		}
-		if a = q.add(e.application, absent, localNow); a == nil {
+		if a = q.add(e.application, health, localNow); a == nil {
 			return admitDeferred
 		}
 		q.noteIfWithoutRoute(a)
@@ -178,6 +191,9 @@ func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a.lastActive, a.awaitingRow = localNow, false
 	if (a.crew.parked < q.crews.part(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
 		a.crew.parked++
+		if a.health == rationed && !slices.Contains(q.ready, a) {
+			q.addIfReady(a, localNow) // its next round is at once, not at the next review
+		}
 		return admitParked
 	}
 	q.restrict(a)
@@ -249,7 +265,7 @@ func (q *quarantine) applyLate(t lateTallies) {
 			continue
 		}
 		a := q.applications[name]
-		if a == nil || f.failed > 0 || f.confirmed == 0 {
+		if a == nil || t.crew.rationed != nil || f.failed > 0 || f.confirmed == 0 {
 			q.applyTally(name, *f, localNow, false)
 			continue
 		}
@@ -278,6 +294,13 @@ func (q *quarantine) hasMoved(name unique.Handle[string], c *crew) bool {
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
 func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow time.Time, quarantineRound bool) {
 	a := q.applications[name]
+	if q.crews.of(name.Value()).rationed != nil {
+		q.reviewed = time.Time{} // the application's next round is at once
+		if a != nil {
+			a.lastActive = localNow
+		}
+		return
+	}
 	if a == nil {
 		if t.failed == 0 {
 			return
@@ -350,10 +373,11 @@ func (q *quarantine) publish() {
 		return
 	}
 	q.changed = false
-	q.shown = slices.DeleteFunc(q.shown, func(a *application) bool { return q.applications[a.name] != a })
-	if len(q.shown) < min(maxShown, len(q.applications)) {
+	q.shown = slices.DeleteFunc(q.shown, func(a *application) bool { return q.applications[a.name] != a || a.health == rationed })
+	unwell := len(q.applications) - q.counts[rationed]
+	if len(q.shown) < min(maxShown, unwell) {
 		for _, a := range q.applications {
-			if !slices.Contains(q.shown, a) {
+			if a.health != rationed && !slices.Contains(q.shown, a) {
 				q.shown = append(q.shown, a)
 			}
 			if len(q.shown) == maxShown {
@@ -361,7 +385,7 @@ func (q *quarantine) publish() {
 			}
 		}
 	}
-	u := &publishedApplications{all: len(q.applications)}
+	u := &publishedApplications{all: unwell}
 	for _, a := range q.shown {
 		u.sample = append(u.sample, Quarantined{Application: a.name.Value(), Health: a.health.String(), Reason: a.reason})
 	}

@@ -24,6 +24,15 @@ type Target interface {
 	Lane(maxLate int) Lane
 }
 
+// RationedTarget is a Target that takes only as many rings of an application as its receivers have asked for. Of the application's due alarms the
+// loop claims no more than that. The others wait in memory, unclaimed.
+type RationedTarget interface {
+	Target
+	// Ration returns how many rings of the application can be handed over now. The loop calls it while no batch of the application is under way.
+	// Changed is signalled when it rises.
+	Ration(application string) int
+}
+
 // ErrLaneFull is the reason why a lane does not open while as many of its deliveries have late replies as it may await.
 var ErrLaneFull = errors.New("too many deliveries wait for late replies")
 

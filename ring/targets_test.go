@@ -21,6 +21,9 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 	if cfg.subscribers {
 		return []*ring.Route{{Name: "stream", Target: n.streams, HoldsClaims: !cfg.twoPhase, SeparateReplies: true}}, nil
 	}
+	if cfg.pull {
+		return []*ring.Route{{Name: "pull", Target: n.pulls, HoldsClaims: !cfg.twoPhase, SeparateReplies: true}}, nil
+	}
 	if cfg.webhooks != nil {
 		n.hooks = cfg.webhooks()
 		return []*ring.Route{{Name: "webhook", Target: n.hooks, SeparateReplies: true}}, nil

@@ -1,0 +1,170 @@
+package pull
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// patience is the time for which a batch waits until its rings are written. Then the rings that are not are awaited.
+const patience = 100 * time.Millisecond
+
+// lane hands over one batch at a time.
+type lane struct{ target *Target }
+
+// Open does nothing, because there is nothing to connect.
+func (lane) Open(context.Context, int) error { return nil }
+
+// Broken returns nil: the lane never breaks.
+func (lane) Broken() <-chan struct{} { return nil }
+
+// Close does nothing, because a lane holds no resources.
+func (lane) Close() error { return nil }
+
+// Deliver gives the rings to the reserves of their applications, and waits until they are written.
+func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
+	h := &handover{outcomes: make([]clock.Outcome, len(rings)), reported: make(chan struct{}, 1)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	byApplication := map[string][]int{}
+	for i := range rings {
+		byApplication[rings[i].Application] = append(byApplication[rings[i].Application], i)
+	}
+	for application, indexes := range byApplication {
+		l.giveOut(h, application, rings, indexes, limits)
+	}
+	until := limits.ReplyBy
+	if end := time.Now().Add(patience); limits.Await != nil && end.Before(until) {
+		until = end
+	}
+	h.wait(ctx, until)
+	outcomes := h.Outcomes()
+	if !slices.ContainsFunc(outcomes, isAwaited) {
+		h.cancel()
+		return outcomes
+	}
+	if limits.Await == nil || ctx.Err() != nil {
+		h.End()
+		return h.Outcomes()
+	}
+	limits.Await(h)
+	return outcomes
+}
+
+// giveOut gives one application's rings to its reserves. Rings without a reserve are untaken.
+func (l lane) giveOut(h *handover, application string, rings []clock.Ring, indexes []int, limits ring.Limits) {
+	for len(indexes) > 0 {
+		var r *reserve
+		if !limits.TooLateToWrite() {
+			r = l.target.next(application)
+		}
+		if r == nil {
+			h.set(indexes, clock.Outcome{Kind: clock.Untaken, Reason: "no reserve waits for the ring"})
+			return
+		}
+		n := part(rings, indexes, r.rings)
+		r.delivery <- h.delivery(rings, indexes[:n], limits)
+		indexes = indexes[n:]
+	}
+}
+
+// part returns how many of the rings a reserve gets that asked for at most that many.
+func part(rings []clock.Ring, indexes []int, most int) int {
+	bytes := 0
+	for n, i := range indexes {
+		if bytes += len(rings[i].Payload); n == most || n > 0 && bytes > maxBytes {
+			return n
+		}
+	}
+	return len(indexes)
+}
+
+func isAwaited(o clock.Outcome) bool { return o.Kind == clock.Awaited }
+
+// handover is the rings of one batch.
+type handover struct {
+	ctx      context.Context //nolint:containedctx // reserves end their writes with it
+	cancel   func()          // ends ctx
+	reported chan struct{}   // capacity 1; signalled after each report
+
+	mu       sync.Mutex
+	outcomes []clock.Outcome // Awaited until their reserve reports
+}
+
+var _ ring.LateRings = (*handover)(nil)
+
+// delivery returns what a reserve gets for the rings with these indexes.
+func (h *handover) delivery(rings []clock.Ring, indexes []int, limits ring.Limits) clock.Delivery {
+	given := make([]clock.Ring, len(indexes))
+	for n, i := range indexes {
+		given[n] = rings[i]
+	}
+	h.set(indexes, clock.Outcome{Kind: clock.Awaited})
+	return clock.Delivery{Rings: given, TooLateToWrite: limits.TooLateToWrite, Context: h.ctx, Done: func(written, begun int, err error) {
+		h.report(indexes[:written], clock.Outcome{Kind: clock.Confirmed})
+		h.report(indexes[written:begun], clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("the ring was not written in whole: %v", err)})
+		h.report(indexes[begun:], clock.Outcome{Kind: clock.Unsent, Reason: fmt.Sprintf("no byte of the ring was written: %v", err)})
+		clock.Signal(h.reported)
+	}}
+}
+
+func (h *handover) set(indexes []int, o clock.Outcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, i := range indexes {
+		h.outcomes[i] = o
+	}
+}
+
+// report notes an outcome, unless the wait for it has ended.
+func (h *handover) report(indexes []int, o clock.Outcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, i := range indexes {
+		if isAwaited(h.outcomes[i]) {
+			h.outcomes[i] = o
+		}
+	}
+}
+
+// wait waits until all reserves have reported, at most until a time or the end of ctx.
+func (h *handover) wait(ctx context.Context, until time.Time) {
+	for slices.ContainsFunc(h.Outcomes(), isAwaited) {
+		left := time.Until(until)
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-h.reported:
+		case <-time.After(left):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Outcomes returns the outcomes that are known now; see ring.LateRings.
+func (h *handover) Outcomes() []clock.Outcome {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.outcomes)
+}
+
+// Stuck returns false. A client that does not read is cut off by the write deadline, and that is a report.
+func (h *handover) Stuck() bool { return false }
+
+// End makes rings without a report doubtful, and ends their writes; see ring.LateRings.
+func (h *handover) End() {
+	h.cancel()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, o := range h.outcomes {
+		if isAwaited(o) {
+			h.outcomes[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "the reserve did not report whether the ring was written"}
+		}
+	}
+}
