@@ -13,7 +13,7 @@ type Settings struct {
 	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
 	Webhook    *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
-	AckTimeout *time.Duration // nil: rings need no acknowledgement
+	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
 	MaxRings   *int           // nil: DefaultMaxRings
 }
 
@@ -60,10 +60,16 @@ func (s *Settings) RetryPolicy() RetryPolicy {
 	return DefaultRetryPolicy()
 }
 
+// DefaultTimeToRun is the ack_timeout of applications whose target is pull, if their settings name none.
+const DefaultTimeToRun = time.Minute
+
 // AckTime returns the ack_timeout of alarms whose set names none; 0: none.
 func (s *Settings) AckTime() time.Duration {
-	if s.AckTimeout != nil {
+	switch {
+	case s.AckTimeout != nil:
 		return *s.AckTimeout
+	case s.Target == TargetPull:
+		return DefaultTimeToRun
 	}
 	return 0
 }

@@ -91,6 +91,10 @@
 //
 // Absent: also a suspect or held application becomes absent when the target stops accepting it.
 //
+// Rationed: the target says how many rings of the application it takes now (RationedTarget). All applications of such a route that are not absent
+// are rationed, whatever becomes of their rings. Their due entries are parked, and ring in rounds of the quarantine as the ration allows. The
+// quarantine has them for its rounds only: Quarantined does not show them.
+//
 // A ring whose outcome is Doubtful makes its application suspect, and the quarantine repeats the ring. An awaited ring does not. So
 // retries take at most QuarantineWorkers of a route's Workers + QuarantineWorkers, two fifths with the defaults, and far less while none
 // of them is confirmed.

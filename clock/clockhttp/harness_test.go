@@ -193,6 +193,7 @@ var pathTemplates = []struct {
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings/history$`), "/v1/applications/{application}/settings/history"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/kick$`), "/v1/applications/{application}/kick"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/discard$`), "/v1/applications/{application}/discard"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/reserve$`), "/v1/applications/{application}/rings/reserve"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/ack$`), "/v1/applications/{application}/rings/{message_id}/ack"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/release$`), "/v1/applications/{application}/rings/{message_id}/release"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/bury$`), "/v1/applications/{application}/rings/{message_id}/bury"},

@@ -68,18 +68,23 @@ func (s *Server) ringsElsewhere(app string) error {
 	case applied.Subscribable && s.streams != nil:
 		return nil
 	case applied.Target == clock.NoTarget:
-		return &clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
-			Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz", app),
-		}
+		return unknownTarget(app)
 	}
-	where := "go to its webhook"
-	if applied.Target == clock.TargetAMQP {
+	where := "go to the target " + applied.Target.String()
+	if applied.Target == clock.TargetAMQP || s.streams == nil {
 		where = fmt.Sprintf("go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue", s.cfg.Exchange, app)
 	}
 	return &problem{
 		Status: http.StatusConflict, Code: codeRingsElsewhere,
 		Detail: fmt.Sprintf("the rings of the application %s. To send them to the stream: clockd application set %s --target stream", where, app),
+	}
+}
+
+// unknownTarget says that this node has no target for the application.
+func unknownTarget(app string) error {
+	return &clock.Error{
+		Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+		Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz", app),
 	}
 }
 
@@ -212,11 +217,19 @@ func (e *eventStream) flush() error {
 
 // appendEvent appends a ring as a server-sent event.
 func appendEvent(b []byte, r *clock.Ring) []byte {
-	id := r.MessageID()
 	b = append(b, "event: ring\nid: "...)
-	b = append(b, id...)
-	b = append(b, "\ndata: {\"message_id\":\""...)
-	b = append(b, id...)
+	b = append(b, r.MessageID()...)
+	b = append(b, "\ndata: "...)
+	from := len(b)
+	b = appendRing(b, r)
+	blankBreaks(b[from:])
+	return append(b, "\n\n"...)
+}
+
+// appendRing appends a ring as a JSON object.
+func appendRing(b []byte, r *clock.Ring) []byte {
+	b = append(b, `{"message_id":"`...)
+	b = append(b, r.MessageID()...)
 	b = append(b, `","application":`...)
 	b = appendString(b, r.Application)
 	b = append(b, `,"business_id":`...)
@@ -233,10 +246,7 @@ func appendEvent(b []byte, r *clock.Ring) []byte {
 	b = appendString(b, r.ClaimID)
 	b = append(b, `,"content_type":`...)
 	b = appendString(b, r.ContentType)
-	from := len(b)
-	b = appendPayload(b, r.PayloadKind, r.Payload)
-	blankBreaks(b[from:])
-	return append(b, "}\n\n"...)
+	return append(appendPayload(b, r.PayloadKind, r.Payload), '}')
 }
 
 // blankBreaks replaces line breaks by blanks, because an event is one line. Valid JSON has line breaks only between tokens.

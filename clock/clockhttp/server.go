@@ -37,6 +37,7 @@ var _ Alarms = (*clock.Service)(nil)
 type Deps struct {
 	Alarms     Alarms
 	Streams    Streams          // source of streams of rings; nil: no application rings to a stream
+	Pulls      Pulls            // source of the rings that workers reserve; nil: none can be reserved
 	Settings   Settings         // settings of applications; nil: they cannot be read
 	Nodes      Nodes            // reader of the nodes; nil: GET /v1/nodes is 503
 	Readiness  func() Readiness // state for /readyz; must not block
@@ -50,6 +51,7 @@ type Server struct {
 	cfg       Config
 	alarms    Alarms
 	streams   Streams
+	pulls     Pulls
 	readiness func() Readiness
 	log       *slog.Logger
 	metrics   *metrics
@@ -80,7 +82,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
 		guard: newGuard(cfg), memory: memory,
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -207,6 +209,7 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", handle: s.kickAll},
 		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", handle: s.discardAll},
 		{name: "streamRings", method: http.MethodGet, path: ringsPath, handle: s.rings},
+		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", handle: s.reserve},
 		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", handle: s.answerRing(clock.Ack)},
 		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", handle: s.answerRing(clock.Release)},
 		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", handle: s.answerRing(clock.Bury)},

@@ -60,7 +60,7 @@ func TestSettingsAreShown(t *testing.T) {
 		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
 			`"settings":{"target":"stream","ack_timeout":"1m30s","max_rings":3},"unreadable":null`
 		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
-			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook"`
+			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook, pull"`
 	)
 	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
 	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)

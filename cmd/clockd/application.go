@@ -148,8 +148,8 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		limit = fmt.Sprintf("limit %d", retry.Limit)
 	}
 	ack := "none"
-	if s.AckTimeout != nil {
-		ack = s.AckTimeout.String()
+	if s.AckTime() > 0 {
+		ack = s.AckTime().String()
 	}
 	line("target", target, s.Target != clock.NoTarget)
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
@@ -170,7 +170,7 @@ type applicationSetCommand struct {
 	changeFlags
 	webhookFlags
 
-	Target     string            `placeholder:"NAME" help:"Where rings go: amqp, stream or webhook."`
+	Target     string            `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook or pull."`
 	Retry      map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings   int               `placeholder:"10" help:"max_rings of alarms whose set names none."`

@@ -105,12 +105,12 @@ func (c *config) ringConns() int {
 	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
 }
 
-// routes returns the number of routes: the stream, webhooks and, with a broker, the exchange.
+// routes returns the number of routes: the stream, webhooks, reserves and, with a broker, the exchange.
 func (c *config) routes() int {
 	if c.usesBroker() {
-		return 3
+		return 4
 	}
-	return 2
+	return 3
 }
 
 // usesBroker reports whether rings go to RabbitMQ.

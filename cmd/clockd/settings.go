@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,8 @@ func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
 // doubt at the stream may be repeated in this time.
 const formerSubscribers = 2 * time.Minute
 
-// subscribers are the subscribers of applications that ring to the stream. Other nodes leave the alarms of these applications to this node.
+// subscribers are the subscribers of applications that ring to the stream, and the workers that reserve rings. Other nodes leave the alarms of these
+// applications to this node.
 type subscribers struct {
 	*stream.Target
 	settings *clock.SettingsWatch
@@ -126,7 +128,7 @@ type subscribers struct {
 	time     *clock.Timebase
 }
 
-// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago; sorted.
+// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago, and those with workers; sorted.
 func (s *subscribers) Applications() (applications []string) {
 	snapshot := s.settings.Snapshot()
 	for _, application := range s.Target.Applications() {
@@ -134,7 +136,9 @@ func (s *subscribers) Applications() (applications []string) {
 			applications = append(applications, application)
 		}
 	}
-	return applications
+	applications = append(applications, s.targets.pulls.Applications()...)
+	slices.Sort(applications)
+	return slices.Compact(applications)
 }
 
 // count reports whether subscribers of the application count.

@@ -11,6 +11,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/pull"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/ring/webhook"
@@ -24,17 +25,19 @@ type targets struct {
 	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
 	streams   *stream.Target    // target that is the stream
 	webhooks  *webhook.Target   // target of applications with an endpoint
+	pulls     *pull.Target      // target of applications whose workers reserve rings
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream, webhooks and, with a broker, the exchange. The settings of an application name its target.
+// newTargets returns the stream, webhooks, reserves and, with a broker, the exchange. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settings *clock.SettingsWatch) (*targets, error) {
 	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: settings.Webhook, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
 	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, name: "the stream"}
-	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks)}
+	t.pulls = pull.New(t.streams.SignalApplications)
+	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), pullRoute(t.pulls)}
 	if !cfg.usesBroker() {
 		return t, nil
 	}
@@ -96,6 +99,11 @@ func streamRoute(s *stream.Target) *ring.Route {
 // transactions, because requests may take long.
 func webhookRoute(t *webhook.Target) *ring.Route {
 	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
+}
+
+// pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application only.
+func pullRoute(t *pull.Target) *ring.Route {
+	return &ring.Route{Name: "pull", Target: t, Kind: clock.TargetPull, HoldsClaims: true, SeparateReplies: true}
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

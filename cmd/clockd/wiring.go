@@ -86,7 +86,8 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	for _, s := range p.Targets.sessions {
 		r.own(lc, component{name: "broker", run: s.Run})
 	}
-	lc.Append(fx.StopHook(p.Targets.webhooks.Close)) // after the loop has ended
+	lc.Append(fx.StopHook(p.Targets.webhooks.Close)) // these hooks run after the loop has ended
+	lc.Append(fx.StopHook(p.Targets.pulls.Close))
 	r.own(lc, component{name: "ring", run: p.Loop.Run, endBy: p.Loop.EndBy})
 	if p.WakeUps != nil {
 		r.own(lc, component{name: "wake-ups", run: p.WakeUps.run})
@@ -181,7 +182,7 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 
 func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
 	return clockhttp.New(cfg.http, clockhttp.Deps{
-		Alarms: service, Streams: targets.streams, Nodes: nodes.view, Settings: &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed},
+		Alarms: service, Streams: targets.streams, Pulls: targets.pulls, Nodes: nodes.view, Settings: &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed},
 		Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer,
 	})
 }

@@ -96,6 +96,9 @@ func (t *Target) Applications() []string {
 // ApplicationsChanged returns a channel of capacity 1 that is signalled when the result of Applications changes.
 func (t *Target) ApplicationsChanged() <-chan struct{} { return t.applicationsChanged }
 
+// SignalApplications signals ApplicationsChanged. A target whose applications are announced together with these calls it.
+func (t *Target) SignalApplications() { clock.Signal(t.applicationsChanged) }
+
 // Lane returns a lane. Lanes share only the subscribers, and each of these has at most one delivery with late replies.
 func (t *Target) Lane(int) ring.Lane { return lane{t} }
 

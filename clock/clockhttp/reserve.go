@@ -1,0 +1,129 @@
+package clockhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Pulls gives rings to workers that reserve them.
+type Pulls interface {
+	// Reserve waits for up to that many rings of an application, until ctx ends. ok is false if none came. Else the caller must write the rings and
+	// call Delivery.Done.
+	Reserve(ctx context.Context, application string, rings int) (d clock.Delivery, ok bool)
+}
+
+// Bounds and defaults of a reserve.
+const (
+	maxReserveCount    = 64
+	defaultReserveWait = 20 * time.Second
+	minReserveWait     = 100 * time.Millisecond // time for a claim
+	maxReserveWait     = time.Minute
+)
+
+// errClientLeft is the reason of rings that were ready for a client that has left.
+var errClientLeft = errors.New("the worker has left")
+
+// reserve waits for rings of an application whose target is pull, and responds with them. The response has no rings if none came in time.
+func (s *Server) reserve(c echo.Context) error {
+	app, err := applicationOf(c)
+	if err != nil {
+		return err
+	}
+	count, wait, err := s.readReserve(c)
+	if err != nil {
+		return err
+	}
+	if err := s.pulledElsewhere(app); err != nil {
+		return err
+	}
+	client := c.Request().Context()
+	if conn, ok := client.Value(connKey{}).(*net.TCPConn); ok {
+		if err := findVanished(conn); err != nil {
+			return fmt.Errorf("set the connection's limits: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(client, wait)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	d, ok := s.pulls.Reserve(ctx, app, count)
+	if !ok {
+		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
+	}
+	return s.respondRings(c, &d)
+}
+
+// readReserve reads the body of a reserve, which may be empty.
+func (s *Server) readReserve(c echo.Context) (count int, wait time.Duration, err error) {
+	b, err := s.readBody(c, smallBytes, largeBodies)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer b.release()
+	count, wait = 1, defaultReserveWait
+	err = decodeOptional(b.bytes, []string{"count", "wait"}, func(name string, raw []byte) error {
+		if name == "wait" {
+			return decodeDuration(raw, name, &wait)
+		}
+		return decodeInt(raw, name, &count)
+	})
+	switch {
+	case err != nil:
+	case count < 1 || count > maxReserveCount:
+		err = clock.Invalid(clock.CodeOutOfRange, "count", fmt.Sprintf("count must be from 1 to %d", maxReserveCount))
+	case wait < minReserveWait || wait > maxReserveWait:
+		err = clock.Invalid(clock.CodeOutOfRange, "wait", fmt.Sprintf("wait must be from %s to %s", minReserveWait, maxReserveWait))
+	}
+	return count, wait, err
+}
+
+// pulledElsewhere returns an error if the application's target is not pull.
+func (s *Server) pulledElsewhere(app string) error {
+	if s.settings == nil || s.pulls == nil {
+		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this server gives no rings to reserves"}
+	}
+	switch applied := s.settings.Applied(app); applied.Target {
+	case clock.TargetPull:
+		return nil
+	case clock.NoTarget:
+		return unknownTarget(app)
+	default:
+		return &problem{
+			Status: http.StatusConflict, Code: codeRingsElsewhere,
+			Detail: fmt.Sprintf("the application's target is %s. To let workers reserve its rings: clockd application set %s --target pull", applied.Target, app),
+		}
+	}
+}
+
+// respondRings writes the rings in one response, and reports the result to Delivery.Done. When the client has left, or the time limit of the rings has
+// passed, it writes none.
+func (s *Server) respondRings(c echo.Context, d *clock.Delivery) error {
+	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
+	var p progress
+	err := errUnwritten // result if the write panics
+	defer func() { d.Done(p.written, p.begun, err) }()
+	if c.Request().Context().Err() != nil {
+		err = errClientLeft
+		return nil
+	}
+	defer e.endWritesWith(d.Context)()
+	e.buffer = appendList([]byte(`{"rings":`), d.Rings, func(r *clock.Ring, b []byte) []byte { return appendRing(b, r) })
+	e.buffer = append(e.buffer, "}\n"...)
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	switch err = e.flushRings(d, &p, len(d.Rings)); {
+	case errors.Is(err, errTooLate):
+		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
+	case err != nil:
+		resetOnClose(c.Request())
+		return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "rings could not be written: " + err.Error()}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// reservedRing is a ring of a reserve's response.
+type reservedRing struct {
+	MessageID  string    `json:"message_id"`
+	BusinessID string    `json:"business_id"`
+	RingAt     time.Time `json:"ring_at"`
+}
+
+// reserve reserves rings at a node; none after an error.
+func (p *process) reserve(application string, count int, wait string) []reservedRing {
+	var got struct {
+		Rings []reservedRing `json:"rings"`
+	}
+	status, _, err := p.decode(http.MethodPost, "/v1/applications/"+application+"/rings/reserve", map[string]any{"count": count, "wait": wait}, &got)
+	if err != nil || status != http.StatusOK {
+		return nil
+	}
+	return got.Rings
+}
+
+// finish acknowledges a ring, and reports whether the answer was accepted.
+func (p *process) finish(application, messageID string) bool {
+	status, _, err := p.decode(http.MethodPost, "/v1/applications/"+application+"/rings/"+messageID+"/ack", nil, &struct{}{})
+	return err == nil && status == http.StatusOK
+}
+
+// Workers reserve rings at two nodes, and a node is killed in the middle. Every alarm is finished once, none is early, and no two workers have the same
+// ring at a time.
+func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
+			survivor := start(t, env...)
+			victim := survivor
+			if e.name != "sqlite" { // a file has one node
+				victim = start(t, env...)
+			}
+			application(t, databaseURL, "set", "shop", "--target=pull", "--ack-timeout=5s")
+			var mu sync.Mutex
+			nodes := []*process{survivor, victim}
+			node := func(i int) *process {
+				mu.Lock()
+				defer mu.Unlock()
+				return nodes[i]
+			}
+			for i := range nodes {
+				eventually(t, "the node applies the target", func() bool { return node(i).settings("shop").AppliedTarget == "pull" })
+			}
+			const alarms = 400
+			for i := range alarms {
+				victim.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("order-%d", i)),
+					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500)})
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			finished, holders := map[string]int{}, map[string]int{} // by business id; by message id
+			var workers sync.WaitGroup
+			for w := range 6 {
+				workers.Go(func() {
+					for ctx.Err() == nil {
+						n := node(w % 2)
+						rings := n.reserve("shop", 1+5*(w%3), "1s")
+						if rings == nil {
+							time.Sleep(20 * time.Millisecond) //nolint:forbidigo // the node may be away
+						}
+						for _, r := range rings {
+							if r.RingAt.After(time.Now()) {
+								t.Errorf("%s rang early", r.BusinessID)
+							}
+							accepted := n.finish("shop", r.MessageID)
+							mu.Lock()
+							holders[r.MessageID]++
+							if accepted {
+								finished[r.BusinessID]++
+							}
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			number := func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(finished)
+			}
+			eventually(t, "rings are finished", func() bool { return number() > alarms/10 })
+			victim.kill()
+			again := start(t, env...)
+			mu.Lock()
+			if nodes[0] == nodes[1] {
+				nodes[0] = again
+			}
+			nodes[1] = again
+			mu.Unlock()
+			deadline := time.Now().Add(time.Minute)
+			for time.Now().Before(deadline) && node(0).inState("shop", "rung") < alarms {
+				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
+			}
+			if rung := node(0).inState("shop", "rung"); rung != alarms {
+				t.Errorf("%d of %d alarms are finished", rung, alarms)
+			}
+			stop()
+			workers.Wait()
+			copies := 0
+			for id, n := range finished {
+				if n != 1 {
+					t.Errorf("%s was finished %d times", id, n)
+				}
+			}
+			for _, n := range holders {
+				copies += n - 1
+			}
+			t.Logf("%d alarms; %d rings were given out twice", len(finished), copies)
+		})
+	}
+}
+
+// A worker at one node gets the rings of all shards, whichever node owns them, and on time.
+func TestReserveWorksOnAnyNode(t *testing.T) {
+	for _, e := range sharedEngines() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
+			nodes := []*process{start(t, env...), start(t, env...), start(t, env...)}
+			application(t, databaseURL, "set", "shop", "--target=pull")
+			for _, n := range nodes {
+				eventually(t, "the node applies the target", func() bool { return n.settings("shop").AppliedTarget == "pull" })
+			}
+			const alarms = 100
+			for i := range alarms {
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint(i)), map[string]any{"delay": "100ms"})
+			}
+			got := map[string]bool{}
+			for range 40 {
+				for _, r := range nodes[2].reserve("shop", 10, "2s") {
+					got[r.BusinessID] = true
+					nodes[1].finish("shop", r.MessageID)
+				}
+				if len(got) == alarms {
+					break
+				}
+			}
+			if len(got) != alarms {
+				t.Errorf("a worker at one node got %d of %d rings", len(got), alarms)
+			}
+		})
+	}
+}
