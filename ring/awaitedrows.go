@@ -12,7 +12,7 @@ import (
 // other row of the same alarm: a set has changed it.
 type awaitedRows map[int64]awaitedRow
 
-// awaitedRow is one of these rows.
+// awaitedRow is a row that is awaited.
 type awaitedRow struct {
 	due     clock.Instant // next_try_time as the last settlement wrote it, or tried to
 	before  clock.Instant // as the settlement before wrote it; it may still be in the database, and on pages

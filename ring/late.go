@@ -24,7 +24,7 @@ const (
 	lateStopLimit = 2 * time.Second
 	// lateStopGrace is the time for the last settlements after that. Together with the time of a delivery this bounds the stop.
 	lateStopGrace = time.Second
-	// afterRun is the part of the time of EndBy that Run leaves to what ends after it: the broker's connections, and the store.
+	// afterRun is the part of the time of EndBy that Run leaves to the parts that end later: the broker's connections, and the store.
 	afterRun = time.Second
 	// lateSettleLimit bounds one settlement of late rings.
 	lateSettleLimit = clock.IdleInTransaction
@@ -69,7 +69,7 @@ type lateTallies struct {
 }
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
-// awaited: rows of at-least-once alarms are due again by themselves, and those of at-most-once alarms stay rung and in doubt.
+// awaited: rows of at-least-once alarms are due again by themselves, and rows of at-most-once alarms stay rung and in doubt.
 func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	if r.err != nil {
 		late.End()
@@ -185,7 +185,7 @@ func isFinal(o clock.Outcome) bool { return o.Kind != clock.Awaited }
 // dueSoon reports whether the rings are soon due again.
 func (l *lateClaim) dueSoon() bool { return time.Until(l.dueAgain) < clock.AwaitTimeout/2 }
 
-// outcomes returns what is known now of each ring that had no final outcome at the last settlement.
+// outcomes returns the present outcome of each ring that had no final outcome at the last settlement.
 func (l *lateClaim) outcomes() []clock.Outcome {
 	all := l.late.Outcomes()
 	outcomes := make([]clock.Outcome, len(l.indexes))

@@ -89,7 +89,7 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 	return true
 }
 
-// reviewLeftovers adds the leftovers that can have a batch to q.ready, and forgets those that are done.
+// reviewLeftovers adds the leftovers that can have a batch to q.ready, and forgets finished leftovers.
 func (q *quarantine) reviewLeftovers(localNow time.Time) {
 	for key, a := range q.leftovers {
 		switch {

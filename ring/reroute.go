@@ -52,7 +52,7 @@ func (cs *crews) routeIndex(router Router) func(application string) int {
 }
 
 // reroute replaces the function that returns the index of an application's route. Waiting entries of the changed applications move to the
-// room of their new route; those that find no place there are missing.
+// room of their new route; entries without a place there are missing.
 func (h *Heap) reroute(routeIndex func(application string) int, changed []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

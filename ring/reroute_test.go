@@ -111,7 +111,7 @@ func TestRoutesChangeUnderLoad(t *testing.T) {
 	})
 }
 
-// A target that is away holds the alarms of its applications. A new route sets them free at once, those in the heap and those beyond it.
+// A target that is away holds the alarms of its applications. A new route sets them free at once, in the heap and beyond it.
 func TestNewRouteFreesHeldAlarms(t *testing.T) {
 	withSwitchboard(t, func(cfg *nodeConfig) { smallHeap(cfg, 100) }, func(t *testing.T, b *switchboard) {
 		ids := b.n.setMany("orders", 1000, time.Second)

@@ -18,7 +18,7 @@ type room struct {
 	due          int     // number of the route's queues in order.due
 	latest       entry   // upper bound of the route's entries in pop order; the entry itself may be gone
 	refilling    bool    // every application of the route has room; set when the room is half empty, cleared when it is full
-	yielded      bool    // the room has yielded since one of its entries was last popped or withdrawn
+	yielded      bool    // the room has yielded since the last pop or withdrawal of its entries
 	signalAtHalf bool    // rows are missing: signal the share's loaderWake when the room is half empty
 }
 

@@ -26,7 +26,7 @@ func (l *Loop) Routes() []RouteState {
 	return states
 }
 
-// Lacks returns the abilities that this node lacks, sorted: those of the routes that cannot ring. Safe for concurrent use.
+// Lacks returns the abilities that this node lacks, sorted: the abilities of routes that cannot ring. Safe for concurrent use.
 func (l *Loop) Lacks() []string {
 	var lacks []string
 	for _, c := range l.crews.all {

@@ -186,7 +186,7 @@ func TestSlowSubscriberRecoversAfterFailures(t *testing.T) {
 	})
 }
 
-// A subscriber on a slow link writes what it can within the time limit. It gets the other rings later, and no copies.
+// A subscriber on a slow link writes some rings within the time limit. It gets the other rings later, and no copies.
 func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		n.subscribeWith("a", func(d clock.Delivery) {

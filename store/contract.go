@@ -103,13 +103,13 @@ type ClaimRequest struct {
 	Target clock.TargetKind
 	// OtherTargets are targets of other claims. The claim leaves a row to them if a try of it went there and its outcome is unknown.
 	OtherTargets []clock.TargetKind
-	// InDoubtOnly leaves all rows except those of tries that went to Target and whose outcome is unknown.
+	// InDoubtOnly leaves all rows except rows whose last try went to Target and has an unknown outcome.
 	InDoubtOnly bool
 	// Timeout is the time from Now after which a two-phase claim ends. 0: the claim is held. It has no meaning with AtMostOnce.
 	Timeout time.Duration
 }
 
-// ClaimKind says when a claim commits, and what it then says of its rows.
+// ClaimKind says when a claim commits, and the state of its rows from then on.
 type ClaimKind uint8
 
 // The kinds of claims.

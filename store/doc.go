@@ -84,7 +84,7 @@
 //
 // # Failures
 //
-//	what fails                 what happens                                               who heals it
+//	what fails                 what happens                                               repaired by
 //	migration killed           the next start continues with the interrupted statement    not needed
 //	schema cannot be migrated  Migrate returns a SchemaError that names the statement     a person
 //	build is too old           ErrOldBuild; the node drains (package preload/lease)       a newer node

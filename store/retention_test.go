@@ -53,7 +53,7 @@ func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {
 	}
 }
 
-// countedPurges deletes what is left, at most limit alarms a purge, and counts the purges.
+// countedPurges deletes the alarms that are left, at most limit in a purge, and counts the purges.
 type countedPurges struct {
 	sync.Mutex
 	left, purges int

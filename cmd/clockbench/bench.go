@@ -74,7 +74,7 @@ func (b *benchCommand) Run() error {
 	return errors.Join(failed, report.Bad())
 }
 
-// runFrom plots and compares what was measured before.
+// runFrom plots and compares earlier measurements.
 func (b *benchCommand) runFrom() error {
 	if b.Plot == "" && b.Against == "" {
 		return errors.New("--from needs --plot or --against: nothing is measured")

@@ -203,7 +203,7 @@ func (r *applicationResetCommand) Run() error {
 }
 
 // change writes the document that next makes of the current settings, and shows the result. Without a condition of its own it makes sure that
-// nobody else has changed the settings meanwhile.
+// the settings have not changed meanwhile.
 func (s *settingsArgs) change(flags *changeFlags, next func(before clock.SettingsVersion) (string, error)) error {
 	by := flags.by()
 	if len(by) > clock.MaxChangedBy {

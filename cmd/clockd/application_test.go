@@ -100,7 +100,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 	}
 }
 
-// A node without a broker says that it cannot ring applications of the broker. Their alarms wait; those of others ring.
+// A node without a broker says that it cannot ring applications of the broker. Their alarms wait. The alarms of other applications ring.
 func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 	databaseURL := sqliteFile(t)
 	p := startOn(t, databaseURL, nil)

@@ -19,7 +19,7 @@ import (
 // auditInterval is the time between two audits. It repeats because settings change, and because another server may take over.
 const auditInterval = time.Minute
 
-// audit asks the database and the targets whether they keep what they have confirmed. It reports each new finding in the log, and all
+// audit asks the database and the targets whether they keep confirmed changes and messages. It reports each new finding in the log, and all
 // findings in readiness and as a metric.
 type audit struct {
 	database store.Auditor

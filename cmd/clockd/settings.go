@@ -128,7 +128,7 @@ type subscribers struct {
 	time     *clock.Timebase
 }
 
-// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago, and those with workers; sorted.
+// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago, and applications with workers; sorted.
 func (s *subscribers) Applications() (applications []string) {
 	snapshot := s.settings.Snapshot()
 	for _, application := range s.Target.Applications() {

@@ -114,7 +114,7 @@ func (t *targets) warnings() (warnings []string) {
 	return warnings
 }
 
-// findings asks all RabbitMQ sessions whether the bound queues keep what they have confirmed. The result is nil if none knows.
+// findings asks all RabbitMQ sessions whether the bound queues keep confirmed messages. The result is nil if none knows.
 func (t *targets) findings(ctx context.Context) (findings []store.Finding, err error) {
 	for _, s := range t.sessions {
 		found, sessionErr := s.Findings(ctx)

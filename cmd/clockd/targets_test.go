@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// application runs clockd application on the database, and returns what it prints.
+// application runs clockd application on the database, and returns its output.
 func application(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
 	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, append([]string{"application"}, args...)...).CombinedOutput()

@@ -28,7 +28,7 @@ type Target struct {
 	announced func()        // called when the result of Applications changes
 
 	mu    sync.Mutex
-	lines map[string]*line // by application; those that are announced
+	lines map[string]*line // by application; an application with a line is announced
 }
 
 // line is the reserves of one application that wait, the longest waiting first.

@@ -216,7 +216,7 @@ func (c *copier) disconnect() {
 	c.link, c.ch, c.doubtful = nil, nil, false
 }
 
-// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has none. It is
+// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has no body. It is
 // not larger than the application's own message, as lastingSize counts the bytes:
 //   - Headers of the broker are left out.
 //   - CC and BCC are left out: they would route the copy to further queues.

@@ -488,7 +488,7 @@ func TestReportDecidesEachRing(t *testing.T) {
 	}
 }
 
-// A subscriber gets few large rings at once, and one that is larger than the bound.
+// A subscriber gets few large rings at once. A ring that is larger than the bound goes alone.
 func TestLargeRingsComeInSmallDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()

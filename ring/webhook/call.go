@@ -14,7 +14,7 @@ import (
 )
 
 // writeMargin is the time before ring.Limits.WriteBy at which a request that is not written is cancelled. So a connection that several rings
-// share does not fail because of one of them.
+// share does not fail because of a single application.
 const writeMargin = 20 * time.Millisecond
 
 var (

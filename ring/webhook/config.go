@@ -51,7 +51,7 @@ type Deps struct {
 	// changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
 	Endpoints  func(application string) (*clock.Webhook, bool)
 	Registerer prometheus.Registerer
-	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: those of the system
+	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: the system's authorities
 	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

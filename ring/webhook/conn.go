@@ -15,7 +15,7 @@ import (
 var errTooLate = errors.New("the time to write the ring was over")
 
 // ringConn is a connection that writes no byte of a ring after the write limit of its batch. A connection of HTTP/1 has one request at a time, and a
-// write deadline with it. A connection of HTTP/2 writes several rings at once: it fails as a whole if one of them is too late. That happens only
+// write deadline with it. A connection of HTTP/2 writes several rings at once: it fails as a whole if a single ring is too late. That happens only
 // to a process that was stopped, because each call cancels its request some time before the limit.
 type ringConn struct {
 	net.Conn
@@ -64,7 +64,7 @@ type ringWrite struct {
 	mu      sync.Mutex
 	conn    *ringConn // connection of the present try; nil: none yet
 	shared  bool      // the connection may write other requests at the same time (HTTP/2)
-	written bool      // the HTTP client has handed over the whole request; one of HTTP/1 may still be in its buffer
+	written bool      // the HTTP client has handed over the whole request; with HTTP/1 it may still be in the client's buffer
 }
 
 // use notes that the request goes to conn next.

@@ -7,7 +7,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Every valid endpoint makes a valid request, with no other headers than those that it names.
+// Every valid endpoint makes a valid request, with no other headers than the endpoint's.
 func FuzzEndpoint(f *testing.F) {
 	for _, seed := range []string{
 		`"url":"https://shop.example/rings"`, `"url":"https://shop.example/","headers":{"a":"b"}`, `"url":"http://[::1]:1/%2f?q","body":"envelope"`,

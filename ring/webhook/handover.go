@@ -103,7 +103,7 @@ func (h *handover) awaitSlot(ctx context.Context, w *slotWait) *clock.Outcome {
 	}
 }
 
-// refusedAfterWait notes the replies that have come, because one of them may ask to wait.
+// refusedAfterWait notes the replies that have come, because a reply may ask to wait.
 func (h *handover) refusedAfterWait() *clock.Outcome {
 	h.takeReports()
 	return h.refused()

@@ -112,7 +112,7 @@ func readBody(res *http.Response, cancel func()) []byte {
 	start := make([]byte, 2*clock.MaxReason)
 	n, err := io.ReadFull(res.Body, start)
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, res.Body, maxResponse-int64(n)) // what follows is of no use
+		_, _ = io.CopyN(io.Discard, res.Body, maxResponse-int64(n)) // the rest is of no use
 	}
 	_ = res.Body.Close()
 	return start[:n]

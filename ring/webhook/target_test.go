@@ -150,7 +150,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// A connection that the server closes before it has read anything cannot be told from one that it closes in the middle.
+// A connection that the server closes before it has read anything looks like a connection that the server closes in the middle.
 func TestRefusedConnectionsCount(t *testing.T) {
 	b := openTarget(t)
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -55,7 +55,7 @@
 // the locks of rows that it leaves; each time it then locks the rest again. Both are rare. An engine that holds no claims writes ends and
 // takes in one transaction.
 //
-// The fast paths of the engines, and what each equals:
+// The fast paths of the engines, and the general path that each equals:
 //
 //	HoldingTx.TakeFresh     PostgreSQL takes rows that have not changed since their set in one statement. It equals LockDue, Judge and
 //	                        Take. The claim gives the rows up where Judge could decide otherwise.
@@ -65,7 +65,7 @@
 //	                        payloads after its UPDATE.
 //	SettleTx.Confirm         MySQL and PostgreSQL write the row of clock.ConfirmedRow without sending it. It equals Settle.
 //
-// SettleTx.Settle locks the rows on MySQL, to learn which rows are unchanged since the claim. The other engines check that in the WHERE of
+// SettleTx.Settle locks the rows on MySQL, to learn which rows are unchanged since the claim. The other engines check this in the WHERE of
 // the UPDATE.
 //
 // # Placements
@@ -136,7 +136,7 @@
 //
 // # Failures
 //
-//	what fails                 what happens                                               who heals it
+//	what fails                 what happens                                               repaired by
 //	deadlock, serialization    the transaction runs again (invariant 2)                   not needed
 //	a lock is not free         the transaction runs again; a write then locks first       not needed
 //	settlement of a held       clock.ErrUnavailable; the transaction is rolled back       the rows are due again

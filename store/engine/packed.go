@@ -45,7 +45,7 @@ func (p *Packed) Number() int64 {
 // Text reads the next length, and the text after it.
 func (p *Packed) Text() string { return p.bytes(int(p.Number())) }
 
-// Rest returns what is left.
+// Rest returns the bytes that are not read yet.
 func (p *Packed) Rest() string {
 	rest := p.rest
 	p.rest = ""

@@ -46,7 +46,7 @@ func (r *repeated) join(generated, rows []any) []any {
 
 func paramsIn(text string) int { return strings.Count(text, "?") }
 
-// bulk is a DBTX for one generated method. It runs the method's statement for many rows, with their arguments in place of those that the
+// bulk is a DBTX for one generated method. It runs the method's statement for many rows, with their arguments instead of the arguments that the
 // method passes for one row.
 type bulk struct {
 	dbsqlc.DBTX

@@ -18,7 +18,7 @@ const (
 )
 
 // dialer connects for a pool. A connect goes on when its caller leaves, and the next caller gets the connection. A server that is short of
-// processor time takes longer to accept a connection than a claim may last. If each caller began anew, none would ever be connected, and each
+// processor time takes longer to accept a connection than a claim may last. If each caller began again, none would ever be connected, and each
 // attempt would take processor time from the server.
 type dialer struct {
 	driver.Connector
@@ -50,7 +50,7 @@ func newDialer(c driver.Connector, size int, patience time.Duration) *dialer {
 	return d
 }
 
-// Connect returns a connection: one that an earlier caller did not wait for, or a new one.
+// Connect returns a new connection, or a connection of an earlier caller that did not wait.
 func (d *dialer) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, callerLimit)
 	defer cancel()

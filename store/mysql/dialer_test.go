@@ -175,7 +175,7 @@ func TestNoConnectionIsLost(t *testing.T) {
 	})
 }
 
-// A failure is for callers that wait for it. A connection that nobody took is closed when it is old, and is not used when it is broken.
+// A failure is for waiting callers. A connection without a caller is closed when it is old, and is not used when it is broken.
 func TestOldResultsOfConnectsAreDropped(t *testing.T) {
 	inDialer(t, func(t *testing.T, s *slowServer, connect func(time.Duration) error) {
 		refused := errors.New("refused")
@@ -184,7 +184,7 @@ func TestOldResultsOfConnectsAreDropped(t *testing.T) {
 			t.Errorf("a refused connect: %v", err)
 		}
 		_ = connect(time.Millisecond)
-		time.Sleep(2 * time.Second) // the failure that nobody waits for
+		time.Sleep(2 * time.Second) // the failure without a waiting caller
 		s.set(time.Second, nil)
 		ok(t, connect(2*time.Second), "connect after an old failure")
 		_ = connect(time.Millisecond)
@@ -233,7 +233,7 @@ func TestCallerIsNotHeldByHungConnects(t *testing.T) {
 	})
 }
 
-// Close ends the connects that are under way, and closes connections that nobody took.
+// Close ends the connects that are under way, and closes connections without a caller.
 func TestCloseOfADialerLeavesNothing(t *testing.T) {
 	inDialer(t, func(t *testing.T, s *slowServer, connect func(time.Duration) error) {
 		s.set(time.Hour, nil)

@@ -117,7 +117,7 @@ func (c *counted) take() []string {
 	return taken
 }
 
-// openCounted returns a store on a new distributed database, and what it sends to the workers.
+// openCounted returns a store on a new distributed database, and the counts of its commands to the workers.
 func openCounted(t *testing.T) (*opened, *counted) {
 	t.Helper()
 	s := openDistributed(t, citusURL(t)+"&citus.log_remote_commands=on&client_min_messages=notice", nil)

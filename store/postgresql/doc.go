@@ -3,7 +3,7 @@
 // # How it works
 //
 // Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests that read, rings,
-// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection, those of claims
+// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection, statements of claims
 // when it connects. BEGIN travels with the first statement of a transaction. COMMIT travels with the settlement of a claim. The round trips:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
@@ -33,7 +33,7 @@
 // Citus keeps the rows of one Citus shard together, so a placement (package engine) is a Citus shard. Citus runs a statement on one worker as a
 // whole if it names shards of a single Citus shard. Then COMMIT needs no second phase.
 //
-//   - The statements are the ones of one server. Marks in their text become conditions on the shards of the placement (distributed.go). Only
+//   - The statements are the same as for one server. Marks in their text become conditions on the shards of the placement (distributed.go). Only
 //     statements that insert alarms or attempts are others (queries/citus): clockd gives the ids, and attempts have a statement of their own.
 //   - Keys have the column shard last, not first as in databases that are divided by ranges. Citus divides by a hash of the column, so its place
 //     in a key is free. A lookup by key or id reads the index as on one server, and a list reads one range of each Citus shard.

@@ -24,7 +24,7 @@ const (
 // checkpointer copies the pages of the write-ahead log into the file, beside the writer. SQLite would do so within every commit that
 // finds 1,000 pages in the log, and such a commit takes several times as long as others.
 //
-// The writer begins the log anew when all its pages are copied and no reader uses them. Under steady writes a checkpoint beside the writer
+// The writer begins a new log when all its pages are copied and no reader uses them. Under steady writes a checkpoint beside the writer
 // never copies all of them. So for a long log the checkpointer runs the checkpoint on the writer's own connection: no commit can add pages
 // meanwhile. Readers that overlap without a gap let the log grow further.
 type checkpointer struct {

@@ -18,7 +18,7 @@ import (
 )
 
 // testMigrateAfterKills kills a migration after each of its statements in turn, and starts it again each time. That includes goose's
-// own statements and the reads of the schema. Every start continues without help, and the schema equals that of an undisturbed
+// own statements and the reads of the schema. Every start continues without help, and the schema equals the schema of an undisturbed
 // migration. The client dies once the server has the statement, so the server may still run it when the next migration begins.
 func testMigrateAfterKills(t *testing.T, e Engine) {
 	clean, db := e.New(t), e.New(t)

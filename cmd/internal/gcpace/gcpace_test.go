@@ -28,7 +28,7 @@ func TestCollectorStopsTheWorldForGoodReasonOnly(t *testing.T) {
 		want     bool
 	}{
 		{400, 400, false}, {430, 400, false}, {370, 400, false}, {450, 400, true}, {350, 400, true},
-		{100, 105, true}, // what is large must not wait
+		{100, 105, true}, // large garbage must not wait
 		{105, 100, false},
 	} {
 		if got := differs(c.to, c.from); got != c.want {

@@ -113,7 +113,7 @@ func (d *citusDatabase) dropAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Bare copies the table to the coordinator alone, so the bare statements are those of one server.
+// Bare copies the table to the coordinator alone, so the bare statements run on one server.
 func (d *citusDatabase) Bare(ctx context.Context) (bareTable, error) {
 	table, err := d.postgresDatabase.Bare(ctx)
 	if err == nil {

@@ -127,7 +127,7 @@ func (r *run) flood(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// floodResult is what came of a flood.
+// floodResult is the result of a flood.
 type floodResult struct {
 	took            []time.Duration // of the accepted requests
 	refused, unsent int             // unsent: when their time came, all connections waited for responses

@@ -30,7 +30,7 @@ func (s *slowdown) silence(d time.Duration) {
 	s.silentUntil = time.Now().Add(d)
 }
 
-// end lets everything pass at once, also what is held back.
+// end lets everything pass at once, also the bytes that are held back.
 func (s *slowdown) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *slowdown) forward(ctx context.Context, to, from net.Conn, c *framer, p 
 	writing.Wait()
 }
 
-// holder is an io.Writer that holds back what is written to it.
+// holder is an io.Writer that holds back the bytes written to it.
 type holder struct {
 	slowdown *slowdown
 	held     chan<- piece
