@@ -244,6 +244,9 @@ func appendRing(b []byte, r *clock.Ring) []byte {
 	b = appendInstant(append(b, `,"rung_at":`...), r.RungAt)
 	b = append(b, `,"claim_id":`...)
 	b = appendString(b, r.ClaimID)
+	if r.AckTimeout > 0 {
+		b = appendDuration(append(b, `,"ack_timeout":`...), r.AckTimeout)
+	}
 	b = append(b, `,"content_type":`...)
 	b = appendString(b, r.ContentType)
 	return append(appendPayload(b, r.PayloadKind, r.Payload), '}')

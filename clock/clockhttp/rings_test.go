@@ -104,9 +104,14 @@ func TestRingsAreEvents(t *testing.T) {
 func TestRingMatchesTheContract(t *testing.T) {
 	r := testRing(clock.Text, "x")
 	r.BusinessID = "a"
-	data, _, _ := strings.Cut(strings.SplitAfter(string(appendEvent(nil, &r)), "data: ")[1], "\n")
-	if err := validateSchema("Ring", []byte(data)); err != nil {
-		t.Error(err)
+	for timeout, want := range map[time.Duration]string{
+		0: `"claim_id":"c1","content_type"`, 90*time.Second + time.Millisecond: `"claim_id":"c1","ack_timeout":"1m30s1ms","content_type"`,
+	} {
+		r.AckTimeout = timeout
+		data, _, _ := strings.Cut(strings.SplitAfter(string(appendEvent(nil, &r)), "data: ")[1], "\n")
+		if err := validateSchema("Ring", []byte(data)); err != nil || !strings.Contains(data, want) {
+			t.Errorf("%s: %v, want %s", data, err, want)
+		}
 	}
 }
 
