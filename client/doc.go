@@ -1,4 +1,5 @@
-// Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms, and answers rings.
+// Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms, receives rings from the
+// stream, and answers them.
 //
 //	c, err := client.New("http://127.0.0.1:8080")
 //	...
@@ -41,12 +42,27 @@
 // If a repeat is refused after a try with an unknown outcome, the error has Unconfirmed set: the alarm in the error may be the call's own
 // work.
 //
+// # Rings
+//
+// Consume receives the rings of an application whose target is the stream, calls a Handler once for each message id, and sends its answers.
+// It goes on after each end of the stream:
+//
+//	connect ──▶ read ──▶ ring ──▶ wait for Handle ──▶ Handle ──▶ answer
+//	   ▲         │ end, error, 50 s of silence          (only if the ring needs one)
+//	   └─ pause ◀┘
+//
+// A Ring without AckTimeout has rung when the service has written it. If this program ends before it has handled the ring, the ring is lost.
+// Set an AckTimeout for work that must not be lost.
+//
 // # Invariants
 //
-//  1. Memory is bounded: a response has at most 16 MiB, and a line of results 1 MiB.
+//  1. Memory is bounded: a response and an event have at most 16 MiB, and a line of results 1 MiB. A consumer keeps Consumer.ReadAhead rings
+//     and Consumer.Memory message ids.
 //  2. A payload of JSON is sent byte for byte. Apply alone replaces its line breaks by blanks.
 //  3. An instant or a duration between two milliseconds is rounded up, so no alarm rings early.
 //  4. The text of an error never has the password of the server's URL.
+//  5. A consumer calls Handle once for each message id that it remembers. A copy of a ring repeats its answer only if the service has not
+//     accepted the answer.
 //
 // # Failures, effects, recovery
 //
@@ -56,4 +72,10 @@
 //	response is not clockd's  *Error with the status, without Code                    a person: the URL names another program
 //	response too slow         the try ends after WithTryTimeout and is repeated       none needed
 //	stream of changes breaks  Apply returns the results so far, then the error        the caller repeats the changes without a result
+//	stream of rings ends      rings in an unfinished write ring again                 Consume connects again
+//	rings go elsewhere (409)  no rings                                                Consume connects again, until the target is the stream
+//	answer not accepted       the alarm rings again after its AckTimeout              Handle gets that ring, under a new message id
+//	handlers are slow         the stream is not read; the service may end it          Consume connects again
+//	program ends              rings that were read have Consumer.Drain; the rest of   none without AckTimeout
+//	                          them is lost, or rings again with AckTimeout
 package client

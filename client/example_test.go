@@ -147,3 +147,49 @@ func ExampleClient_Apply() {
 	// invoice-1 cancelled
 	// invoice-3 failed: unknown_alarm
 }
+
+// The consumer gets the ring of the order and answers it. A failed try is released, to ring again in a minute.
+func ExampleClient_Consume() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, err = c.Set(ctx, "warehouse", "order-4711", client.Set{
+		When: client.After(0), AckTimeout: time.Minute, Payload: client.Text("release the stock"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	work := func(r *client.Ring) error {
+		fmt.Println(r.BusinessID, r.Payload)
+		cancel() // this example ends after one ring
+		return nil
+	}
+	err = c.Consume(ctx, "warehouse", client.Consumer{
+		Handle: func(ctx context.Context, r *client.Ring) client.Answer {
+			if err := work(r); err != nil {
+				return client.Answer{Kind: client.Released, Delay: time.Minute, Reason: err.Error()}
+			}
+			return client.Answer{Kind: client.Acked}
+		},
+		Failed: func(err error) { fmt.Println(err) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	alarm, err := c.Get(context.Background(), "warehouse", "order-4711")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(alarm.State, alarm.Answer)
+	// Output:
+	// order-4711 release the stock
+	// rung ack
+}

@@ -1,0 +1,446 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// consuming is a consumer that a test has started.
+type consuming struct {
+	t     *testing.T
+	rings chan client.Ring // rings that Handle was given
+	stop  func() error     // ends the context and returns the result of Consume
+
+	mu     sync.Mutex
+	faults []error
+}
+
+// consume starts a consumer whose rings the test receives. answer says how each ring is answered.
+func consume(t *testing.T, c *client.Client, app string, answer func(r *client.Ring) client.Answer, change ...func(*client.Consumer)) *consuming {
+	t.Helper()
+	k := &consuming{t: t, rings: make(chan client.Ring, 100)}
+	consumer := client.Consumer{
+		Handle: func(_ context.Context, r *client.Ring) client.Answer {
+			k.rings <- *r
+			return answer(r)
+		},
+		Failed: func(err error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.faults = append(k.faults, err)
+		},
+	}
+	for _, f := range change {
+		f(&consumer)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Consume(ctx, app, consumer) }()
+	k.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := k.stop(); err != nil {
+			t.Errorf("consume: %v", err)
+		}
+	})
+	return k
+}
+
+// faulted returns the faults that the consumer has told.
+func (k *consuming) faulted() []error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.faults
+}
+
+func acked(*client.Ring) client.Answer { return client.Answer{Kind: client.Acked} }
+
+// ringSoon sets alarms that are due at once.
+func ringSoon(t *testing.T, app string, s client.Set, ids ...string) {
+	t.Helper()
+	s.When = client.After(0)
+	for _, id := range ids {
+		if _, err := dial(t, serverURL).Set(t.Context(), app, id, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitAlarm waits until the alarm is as the test wants it.
+func awaitAlarm(t *testing.T, app, id string, want func(*client.Alarm) bool) *client.Alarm {
+	t.Helper()
+	c := dial(t, serverURL)
+	for {
+		a, err := c.Get(t.Context(), app, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want(a) {
+			return a
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func inState(s client.State) func(*client.Alarm) bool {
+	return func(a *client.Alarm) bool { return a.State == s }
+}
+
+func TestConsumerReceivesRingsAsTheyWereSet(t *testing.T) {
+	app := applicationOf(t)
+	payloads := map[string]client.Payload{
+		"json": client.RawJSON([]byte(`{"order": 4711}`)), "text": client.Text("line\nbreak"),
+		"bytes": client.Bytes([]byte{0, 255}), "none": {}, "a/b%+ ü": client.Text(""),
+	}
+	for id, p := range payloads {
+		ringSoon(t, app, client.Set{Payload: p}, id)
+	}
+	k := consume(t, dial(t, serverURL), app, acked)
+	for range len(payloads) {
+		r := <-k.rings
+		p, known := payloads[r.BusinessID]
+		switch {
+		case !known || r.Application != app || r.Generation != 1 || r.RingNo != 1 || r.AckTimeout != 0 || r.ClaimID == "" || r.RetryTimes != 0:
+			t.Errorf("%+v", r)
+		case r.Payload.Kind() != p.Kind() || !bytes.Equal(r.Payload.Bytes(), p.Bytes()):
+			t.Errorf("payload %v %q, want %v %q", r.Payload.Kind(), r.Payload.Bytes(), p.Kind(), p.Bytes())
+		case !strings.HasSuffix(r.MessageID, ".1.1") || r.RungAt.Before(r.RingAt):
+			t.Errorf("%+v", r)
+		}
+		delete(payloads, r.BusinessID)
+	}
+	if len(payloads) > 0 || len(k.faulted()) > 0 {
+		t.Errorf("without a ring: %v; faults: %v", payloads, k.faulted())
+	}
+}
+
+func TestConsumerAnswersAsTheHandlerSays(t *testing.T) {
+	app := applicationOf(t)
+	answers := map[string]client.Answer{
+		"acked": {Kind: client.Acked}, "silent": {}, "buried": {Kind: client.Buried, Reason: "broken", By: "test"},
+		"released": {Kind: client.Released, Delay: time.Hour, Reason: "no stock"},
+	}
+	k := consume(t, dial(t, serverURL, client.WithName("worker-7")), app, func(r *client.Ring) client.Answer {
+		if r.RingNo > 1 {
+			return client.Answer{Kind: client.Acked}
+		}
+		return answers[r.BusinessID]
+	}, func(c *client.Consumer) { c.Concurrency = 4 })
+	ringSoon(t, app, client.Set{AckTimeout: time.Minute}, "acked", "buried", "released")
+	ringSoon(t, app, client.Set{AckTimeout: time.Second}, "silent")
+
+	if a := awaitAlarm(t, app, "acked", inState(client.Rung)); a.Answer != client.Acked || a.AnsweredBy != "worker-7" || a.RingNo != 1 {
+		t.Errorf("%+v", a)
+	}
+	if a := awaitAlarm(t, app, "buried", inState(client.Dead)); a.Answer != client.Buried || a.AnsweredBy != "test" || a.LastError != "buried: broken" {
+		t.Errorf("%+v", a)
+	}
+	released := func(a *client.Alarm) bool {
+		return a.Answer == client.Released && time.Until(a.NextTryTime) > 50*time.Minute
+	}
+	awaitAlarm(t, app, "released", released)
+	// without an answer, the alarm rings again, and the consumer handles that ring too
+	if a := awaitAlarm(t, app, "silent", inState(client.Rung)); a.RingNo != 2 {
+		t.Errorf("%+v", a)
+	}
+	if err := k.stop(); err != nil || len(k.rings) != 5 || len(k.faulted()) > 0 {
+		t.Errorf("%v after %d rings, faults %v", err, len(k.rings), k.faulted())
+	}
+}
+
+// eventTap passes a stream of events on, event by event, through the function of the test.
+type eventTap struct {
+	http.ResponseWriter
+	rest []byte
+	pass func(to io.Writer, event []byte) error
+}
+
+func (w *eventTap) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *eventTap) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	for {
+		event, rest, whole := bytes.Cut(w.rest, []byte("\n\n"))
+		if !whole {
+			return len(p), nil
+		}
+		w.rest = rest
+		if err := w.pass(w.ResponseWriter, append(bytes.Clone(event), "\n\n"...)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// tapped passes the stream of a request through the function.
+func tapped(pass func(to io.Writer, event []byte) error) fault {
+	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(&eventTap{ResponseWriter: w, pass: pass}, r)
+	}
+}
+
+var errCut = errors.New("cut by the test")
+
+// The first stream is cut in the middle of a ring. The alarm needs an answer, so it rings again, on the next stream.
+func TestConsumerGoesOnAfterACutConnection(t *testing.T) {
+	app := applicationOf(t)
+	var halves int
+	halfOfARing := tapped(func(to io.Writer, event []byte) error {
+		if !bytes.HasPrefix(event, []byte("event: ring")) {
+			_, err := to.Write(event)
+			return err
+		}
+		halves++
+		_, _ = to.Write(event[:len(event)-3]) // all but the end of the object and the blank line
+		return errCut
+	})
+	c, server := faulty(t, []fault{cut, respond(503, "<html>"), halfOfARing})
+	k := consume(t, c, app, acked)
+	ringSoon(t, app, client.Set{AckTimeout: time.Second}, "x")
+	r := <-k.rings
+	awaitAlarm(t, app, "x", inState(client.Rung))
+	if r.RingNo != 2 || halves != 1 || server.tries() != 5 { // three faults, a stream, and the answer
+		t.Errorf("ring %d after %d halves and %d requests", r.RingNo, halves, server.tries())
+	}
+	if err := k.stop(); err != nil || len(k.rings) != 0 || len(k.faulted()) != 3 {
+		t.Errorf("%v with %d further rings, faults %v", err, len(k.rings), k.faulted())
+	}
+}
+
+// Each ring comes twice on the first stream, and again at the begin of the second.
+func TestConsumerHandlesEachMessageIDOnce(t *testing.T) {
+	app := applicationOf(t)
+	var sent []byte
+	double := tapped(func(to io.Writer, event []byte) error {
+		if !bytes.HasPrefix(event, []byte("event: ring")) {
+			_, err := to.Write(event)
+			return err
+		}
+		sent = append(sent, event...)
+		_, _ = to.Write(append(bytes.Clone(event), event...))
+		if bytes.Count(sent, []byte("event: ring")) == 3 {
+			return errCut
+		}
+		return nil
+	})
+	again := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(&eventTap{ResponseWriter: w, pass: func(to io.Writer, event []byte) error {
+			_, err := to.Write(append(sent, event...))
+			sent = nil
+			return err
+		}}, r)
+	}
+	c, _ := faulty(t, []fault{double, again})
+	k := consume(t, c, app, acked)
+	ringSoon(t, app, client.Set{}, "a", "b", "c")
+	awaitAlarm(t, app, "c", inState(client.Rung))
+	handled := map[string]int{}
+	for range 3 {
+		handled[(<-k.rings).BusinessID]++
+	}
+	ringSoon(t, app, client.Set{}, "d") // it comes behind the copies
+	handled[(<-k.rings).BusinessID]++
+	if err := k.stop(); err != nil || len(k.rings) != 0 || fmt.Sprint(handled) != "map[a:1 b:1 c:1 d:1]" {
+		t.Errorf("%v, handled %v and %d more", err, handled, len(k.rings))
+	}
+}
+
+// The service stops, and another one goes on with its alarms.
+func TestConsumerOutlastsARestartOfTheService(t *testing.T) {
+	file := t.TempDir() + "/clockd.db"
+	url, stop := newService(t, file, "127.0.0.1:0")
+	c := dial(t, url)
+	k := consume(t, c, "shop", acked)
+	set := func(id string) {
+		t.Helper()
+		if _, err := c.Set(t.Context(), "shop", id, client.Set{When: client.At(time.Now()), AckTimeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-k.rings; r.BusinessID != id || r.RingNo != 1 {
+			t.Errorf("%+v, want %s", r, id)
+		}
+	}
+	set("before")
+	stop()
+	_, stop = newService(t, file, strings.TrimPrefix(url, "http://"))
+	set("after")
+	if err := k.stop(); err != nil {
+		t.Error(err)
+	}
+	stop()
+}
+
+// A stream that the service refuses for good ends Consume. Other refusals pass.
+func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
+	for name, c2 := range map[string]struct {
+		app    string
+		faults []fault
+		code   string
+		status int
+	}{
+		"application": {"-", nil, "invalid_application", 422},
+		"another program": {"shop", []fault{
+			busy("unavailable", "0"), respond(500, "x"), respond(409, `{"code":"rings_go_elsewhere"}`), respond(200, "<html>"),
+		}, "", 200},
+		"proxy":       {"shop", []fault{respond(429, ""), respond(502, ""), respond(403, "<html>")}, "", 403},
+		"broken ring": {"shop", []fault{respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")}, "", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server := faulty(t, c2.faults)
+			silent := func(context.Context, *client.Ring) client.Answer { return client.Answer{} }
+			err := c.Consume(t.Context(), c2.app, client.Consumer{Handle: silent})
+			if failed := refused(t, err, c2.code); failed.Status != c2.status || server.tries() != max(1, len(c2.faults)) {
+				t.Errorf("%+v after %d tries", failed, server.tries())
+			}
+		})
+	}
+	if err := dial(t, serverURL).Consume(t.Context(), "shop", client.Consumer{}); err == nil {
+		t.Error("a consumer without Handle is accepted")
+	}
+}
+
+// pipedStream is the client of a service that a test plays in a bubble: it writes the events of each stream, and sees the answers.
+func pipedStream(t *testing.T, stream func(ctx context.Context, n int, w io.Writer), answer func(n int) int) *client.Client {
+	t.Helper()
+	var streams, answers int
+	c, err := client.New("http://service", client.WithHTTPClient(&http.Client{Transport: roundTrips(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost {
+			answers++
+			status := answer(answers)
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"business_id":"x","state":"rung"}`))}, nil
+		}
+		streams++
+		read, write := io.Pipe()
+		go func(n int) {
+			stream(r.Context(), n, write)
+			_ = write.Close()
+		}(streams)
+		context.AfterFunc(r.Context(), func() { _ = read.CloseWithError(r.Context().Err()) })
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}}, Body: read}, nil
+	})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ringEvent(id string) string {
+	return "event: ring\nid: " + id + "\ndata: {\"message_id\":\"" + id + "\",\"business_id\":\"x\",\"ack_timeout\":\"1m\"}\n\n"
+}
+
+func TestConsumerLeavesASilentStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var begins []time.Time
+		c := pipedStream(t, func(ctx context.Context, n int, w io.Writer) {
+			begins = append(begins, time.Now())
+			switch n {
+			case 1:
+				time.Sleep(49 * time.Second)
+				_, _ = io.WriteString(w, ": clockd\n\n") // a comment is a sign of life
+				<-ctx.Done()
+			case 2: // handlers that are slow are no silence
+				_, _ = io.WriteString(w, ringEvent("1.1.1")+ringEvent("2.1.1")+ringEvent("3.1.1")+ringEvent("4.1.1"))
+				_, _ = io.WriteString(w, ringEvent("5.1.1")) // read when the handlers have made room
+			default:
+				cancel()
+			}
+		}, func(int) int { return 200 })
+		handled := 0
+		err := c.Consume(ctx, "shop", client.Consumer{ReadAhead: 1, Drain: time.Hour, Handle: func(context.Context, *client.Ring) client.Answer {
+			handled++
+			time.Sleep(5 * time.Minute)
+			return client.Answer{Kind: client.Acked}
+		}})
+		if err != nil || handled != 5 || len(begins) != 3 {
+			t.Fatalf("%v after %d rings and %d streams", err, handled, len(begins))
+		}
+		if first := begins[1].Sub(begins[0]); first < 99*time.Second || first > 100*time.Second {
+			t.Errorf("the silent stream was left after %s", first)
+		}
+		if second := begins[2].Sub(begins[1]); second < 10*time.Minute {
+			t.Errorf("the stream of the slow handler was left after %s", second)
+		}
+	})
+}
+
+func TestCopyRepeatsOnlyAnAnswerThatWasNotAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var faults []error
+		posts := 0
+		c := pipedStream(t, func(ctx context.Context, n int, w io.Writer) {
+			if n > 1 {
+				<-ctx.Done()
+				return
+			}
+			for range 4 {
+				_, _ = io.WriteString(w, ringEvent("1.1.1"))
+				time.Sleep(30 * time.Second)
+			}
+			cancel()
+			<-ctx.Done()
+		}, func(n int) int {
+			if posts = n; n <= 5 { // all tries of the first answer
+				return 503
+			}
+			return 200
+		})
+		handled := 0
+		err := c.Consume(ctx, "shop", client.Consumer{
+			Failed: func(err error) { faults = append(faults, err) },
+			Handle: func(context.Context, *client.Ring) client.Answer {
+				handled++
+				return client.Answer{Kind: client.Acked}
+			},
+		})
+		if err != nil || handled != 1 || posts != 6 || len(faults) != 1 {
+			t.Errorf("%v: handled %d times, %d answers, faults %v", err, handled, posts, faults)
+		}
+	})
+}
+
+func TestConsumerDrainsWhatItHasRead(t *testing.T) {
+	for drain, want := range map[time.Duration]struct{ handled, answers int }{
+		time.Minute:      {5, 5},
+		35 * time.Second: {4, 3}, // the fourth handler ends with its context
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			answers := 0
+			c := pipedStream(t, func(ctx context.Context, _ int, w io.Writer) {
+				for i := range 5 {
+					_, _ = io.WriteString(w, ringEvent(fmt.Sprintf("%d.1.1", i)))
+				}
+				_, _ = io.WriteString(w, ":\n\n")
+				cancel()
+				<-ctx.Done()
+			}, func(n int) int { answers = n; return 200 })
+			handled := 0
+			err := c.Consume(ctx, "shop", client.Consumer{Drain: drain, Handle: func(ctx context.Context, _ *client.Ring) client.Answer {
+				handled++
+				select {
+				case <-time.After(10 * time.Second):
+					return client.Answer{Kind: client.Acked}
+				case <-ctx.Done():
+					return client.Answer{}
+				}
+			}})
+			if handled != want.handled || answers != want.answers || (err == nil) != (want.handled == 5) {
+				t.Errorf("drain %s: %v, %d handled, %d answered", drain, err, handled, answers)
+			}
+		})
+	}
+}

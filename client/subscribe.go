@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+const eventStreamType = "text/event-stream"
+
+// longestSilence is the longest time in which a stream may be silent. The service sends a comment every 15 s.
+const longestSilence = 50 * time.Second
+
+var (
+	errSilent      = errors.New("the service was silent for too long")
+	errStreamEnded = errors.New("the service ended the stream")
+)
+
+// subscription is a stream of rings that connects again after each end.
+type subscription struct {
+	client      *Client
+	application string
+	take        func(*Ring) // may wait: the stream is not read meanwhile
+	failed      func(error)
+}
+
+// run hands over rings until ctx ends or the service refuses the stream for good. It returns the refusal, or nil.
+func (s *subscription) run(ctx context.Context) *Error {
+	for n := 1; ; n++ {
+		begun := time.Now()
+		rings, failed := s.stream(ctx)
+		if isDone(ctx) {
+			return nil
+		}
+		if !failed.again {
+			return failed
+		}
+		s.failed(fmt.Errorf("stream of %s: %w", s.application, failed))
+		if rings > 0 || time.Since(begun) > longestWait {
+			n = 1
+		}
+		if !pause(ctx, backoff(n, min(failed.RetryAfter, longestRetryAfter))) {
+			return nil
+		}
+	}
+}
+
+func isDone(ctx context.Context) bool { return ctx.Err() != nil }
+
+// stream hands over the rings of one stream. It returns their number, and why the stream ended.
+func (s *subscription) stream(ctx context.Context) (rings int, failed *Error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(s.client.tryTimeout, func() { cancel(errSilent) })
+	defer watch.Stop()
+	body, failed := s.open(ctx)
+	if failed != nil {
+		return 0, failed
+	}
+	defer func() { _ = body.Close() }()
+	watch.Stop()
+	events := newEventReader(&watchedReader{r: body, timer: watch, limit: longestSilence})
+	for {
+		e, err := events.next()
+		if err != nil {
+			return rings, endOfStream(ctx, err)
+		}
+		if e.kind != "ring" {
+			continue // of a later version of the service
+		}
+		r := new(Ring)
+		if err := r.UnmarshalJSON(e.data); err != nil {
+			return rings, unreadable(http.StatusOK, fmt.Errorf("ring: %w", err))
+		}
+		rings++
+		s.take(r)
+	}
+}
+
+// endOfStream returns the error for a stream whose reading failed.
+func endOfStream(ctx context.Context, err error) *Error {
+	if errors.Is(err, io.EOF) {
+		err = errStreamEnded
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return &Error{Err: err, again: true}
+}
+
+// open connects to the stream, and returns its body.
+func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
+	req, err := s.client.newRequest(ctx, &request{
+		method: http.MethodGet, path: applicationPath(s.application) + "/rings", header: http.Header{"Accept": {eventStreamType}},
+	})
+	if err != nil {
+		return nil, &Error{Err: err}
+	}
+	res, err := s.client.http.Do(req)
+	if err != nil {
+		failed := broken(err)
+		failed.Unconfirmed = false
+		if cause := context.Cause(ctx); cause != nil {
+			failed.Err = cause
+		}
+		return nil, failed
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // empty if it cannot be parsed
+	if res.StatusCode == http.StatusOK && kind == eventStreamType {
+		return res.Body, nil
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusOK {
+		failed := unreadable(res.StatusCode, fmt.Errorf("it is %q, not a stream of events", kind))
+		failed.Unconfirmed = false
+		return nil, failed
+	}
+	body, _ := readAll(res.Body) // a part of a problem is no problem: refusal finds out
+	failed := refusal(res.StatusCode, res.Header, body)
+	failed.Unconfirmed = false
+	failed.again = failed.again || res.StatusCode >= http.StatusInternalServerError || failed.Code == CodeRingsElsewhere
+	return nil, failed
+}
