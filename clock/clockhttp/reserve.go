@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -116,10 +117,13 @@ func (s *Server) respondRings(c echo.Context, d *clock.Delivery) error {
 	defer e.endWritesWith(d.Context)()
 	e.buffer = appendList([]byte(`{"rings":`), d.Rings, func(r *clock.Ring, b []byte) []byte { return appendRing(b, r) })
 	e.buffer = append(e.buffer, "}\n"...)
-	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set(echo.HeaderContentLength, strconv.Itoa(len(e.buffer)))
 	switch err = e.flushRings(d, &p, len(d.Rings)); {
 	case errors.Is(err, errTooLate):
+		h.Del(echo.HeaderContentLength)
 		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
 	case err != nil:
 		resetOnClose(c.Request())
