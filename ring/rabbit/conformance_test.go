@@ -1,0 +1,65 @@
+package rabbit
+
+import (
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/targettest"
+)
+
+func TestConformance(t *testing.T) {
+	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true})
+}
+
+// conformanceBench is a session that reaches the broker through a proxy, with the queues of applications.
+type conformanceBench struct {
+	*broker
+	p        *proxy
+	s        *Session
+	queues   map[string]string // by application
+	received map[string][]targettest.Received
+}
+
+func openConformance(t *testing.T) targettest.Bench {
+	t.Helper()
+	b, p, cfg := proxied(t)
+	c := &conformanceBench{broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{}, received: map[string][]targettest.Received{}}
+	t.Cleanup(c.Reply)
+	return c
+}
+
+func (c *conformanceBench) Target() ring.Target { return c.s }
+
+// Receive binds a queue. Late stalls the proxy.
+func (c *conformanceBench) Receive(application string, how targettest.Behaviour) {
+	c.tb.Helper()
+	args := quorum
+	if how == targettest.Refusing {
+		args = amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"}
+	}
+	c.queues[application] = c.queue(application, args)
+	if how == targettest.Late {
+		c.p.stall(true)
+	}
+}
+
+// Reply ends the stall.
+func (c *conformanceBench) Reply() { c.p.stall(false) }
+
+// Received takes the messages out of the application's queue.
+func (c *conformanceBench) Received(application string) []targettest.Received {
+	c.tb.Helper()
+	for {
+		d, found, err := c.ch.Get(c.queues[application], true)
+		c.must(err)
+		if !found {
+			return c.received[application]
+		}
+		c.received[application] = append(c.received[application], targettest.Received{
+			MessageID: d.MessageId, BusinessID: d.CorrelationId, ContentType: d.ContentType, Payload: string(d.Body),
+		})
+	}
+}

@@ -1,0 +1,373 @@
+package targettest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+const (
+	// hangGuard ends a test that hangs.
+	hangGuard = 30 * time.Second
+	// replyTime is the time until the reply limit of deliveries whose replies are late.
+	replyTime = 1500 * time.Millisecond
+)
+
+// Run runs the suite.
+func Run(t *testing.T, e Engine) {
+	for _, c := range []struct {
+		name string
+		test func(s *suite)
+	}{
+		{"rings are delivered once and whole", testDelivered},
+		{"no byte is written after the write limit", testWriteLimit},
+		{"a refused ring says why, and refuses no other", testRefused},
+		{"a ring without a receiver is not in doubt", testAbsent},
+		{"a receiver that comes is noticed", testReceiverComes},
+		{"late replies become outcomes", testLate},
+		{"the end of the wait leaves doubt, and the copy has the same id", testEndOfWait},
+		{"without a wait late replies are in doubt", testNoWait},
+		{"a cancelled delivery returns early", testCancelled},
+		{"lanes are independent", testLanes},
+		{"a delivery of no rings has no outcomes", testNoRings},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(&suite{T: t, Engine: e, bench: e.Open(t)}) })
+	}
+}
+
+type suite struct {
+	*testing.T
+	Engine
+
+	bench Bench
+}
+
+// lane returns an open lane, which ends with the test.
+func (s *suite) lane() ring.Lane {
+	s.Helper()
+	l := s.bench.Target().Lane(4)
+	s.Cleanup(func() { _ = l.Close() })
+	s.open(l)
+	return l
+}
+
+func (s *suite) open(l ring.Lane) {
+	s.Helper()
+	s.eventually("the target is usable", func() bool { return s.bench.Target().Usable() == nil })
+	ctx, cancel := context.WithTimeout(s.Context(), hangGuard)
+	defer cancel()
+	if err := l.Open(ctx, 64); err != nil {
+		s.Fatalf("open: %v", err)
+	}
+}
+
+// rings makes n rings of each application, in turn.
+func rings(n int, applications ...string) (all []clock.Ring) {
+	for i := range n {
+		for j, application := range applications {
+			payload := fmt.Sprintf(`{"n":%d}`, i)
+			all = append(all, clock.Ring{
+				AlarmID: int64(1000*j + i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprintf("order/%d", i)}, Generation: 2, RingNo: 3,
+				RingAt: 1_700_000_000_000, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim", Payload: []byte(payload), PayloadKind: clock.JSON,
+				ContentType: "application/json",
+			})
+		}
+	}
+	return all
+}
+
+// ample are limits that no healthy delivery meets.
+func ample() ring.Limits {
+	return ring.Limits{WriteBy: time.Now().Add(hangGuard), ReplyBy: time.Now().Add(hangGuard + time.Second)}
+}
+
+// short are limits of deliveries whose replies are late.
+func short() ring.Limits {
+	return ring.Limits{WriteBy: time.Now().Add(replyTime * 2 / 3), ReplyBy: time.Now().Add(replyTime)}
+}
+
+func (s *suite) eventually(what string, holds func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(hangGuard); !holds(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// want checks the outcome of every ring of an application.
+func (s *suite) want(all []clock.Ring, outcomes []clock.Outcome, application string, kind clock.OutcomeKind) {
+	s.Helper()
+	if len(outcomes) != len(all) {
+		s.Fatalf("%d outcomes of %d rings", len(outcomes), len(all))
+	}
+	for i, o := range outcomes {
+		if all[i].Application == application && o.Kind != kind {
+			s.Errorf("ring %d of %s is %s (%s), want %s", i, application, o.Kind, o.Reason, kind)
+		}
+		if o.Kind != clock.Confirmed && o.Kind != clock.Awaited && o.Reason == "" {
+			s.Errorf("ring %d of %s is %s without a reason", i, application, o.Kind)
+		}
+	}
+}
+
+// wantReceived waits until the application has received these rings, each that many times, and no others.
+func (s *suite) wantReceived(all []clock.Ring, application string, times int) {
+	s.Helper()
+	want := map[string]*clock.Ring{}
+	for i := range all {
+		if all[i].Application == application {
+			want[all[i].MessageID()] = &all[i]
+		}
+	}
+	s.eventually(fmt.Sprintf("%s received %d rings", application, times*len(want)), func() bool {
+		return len(s.bench.Received(application)) >= times*len(want)
+	})
+	copies := map[string]int{}
+	for _, got := range s.bench.Received(application) {
+		copies[got.MessageID]++
+		r := want[got.MessageID]
+		if r == nil || got.BusinessID != r.BusinessID || got.Payload != string(r.Payload) || got.ContentType != r.ContentType {
+			s.Errorf("%s received %+v", application, got)
+		}
+	}
+	for id := range want {
+		if copies[id] != times {
+			s.Errorf("%s received %s %d times, want %d", application, id, copies[id], times)
+		}
+	}
+}
+
+func testDelivered(s *suite) {
+	applications := []string{"a", "b", "c"}
+	for _, name := range applications {
+		s.bench.Receive(name, Well)
+	}
+	all, limits := rings(20, applications...), ample()
+	early := map[int]bool{}
+	limits.OnConfirmed = func(i int) {
+		if early[i] {
+			s.Errorf("ring %d was reported twice", i)
+		}
+		early[i] = true
+	}
+	outcomes := s.lane().Deliver(s.Context(), all, limits)
+	for _, name := range applications {
+		s.want(all, outcomes, name, clock.Confirmed)
+		s.wantReceived(all, name, 1)
+	}
+	for i := range early {
+		if outcomes[i].Kind != clock.Confirmed {
+			s.Errorf("ring %d was reported as confirmed and is %s", i, outcomes[i].Kind)
+		}
+	}
+}
+
+func testWriteLimit(s *suite) {
+	s.bench.Receive("a", Well)
+	l := s.lane()
+	first := rings(1, "a")
+	s.want(first, l.Deliver(s.Context(), first, ample()), "a", clock.Confirmed) // so that the receiver is ready
+	time.Sleep(50 * time.Millisecond)                                           //nolint:forbidigo // it waits for its next ring
+	late := rings(5, "a")[1:]
+	outcomes := l.Deliver(s.Context(), late, ring.Limits{WriteBy: time.Now().Add(-time.Millisecond), ReplyBy: time.Now().Add(replyTime)})
+	for i, o := range outcomes {
+		if o.Kind != clock.Unsent && o.Kind != clock.Untaken {
+			s.Errorf("ring %d is %s", i, o.Kind)
+		}
+	}
+	s.open(l)
+	next := rings(6, "a")[5:] // it arrives after whatever the first delivery has written
+	s.want(next, l.Deliver(s.Context(), next, ample()), "a", clock.Confirmed)
+	s.wantReceived(append(first, next...), "a", 1)
+}
+
+func testRefused(s *suite) {
+	if s.Refused == 0 {
+		s.Log("receivers of this target cannot refuse a ring")
+		return
+	}
+	s.bench.Receive("a", Refusing)
+	s.bench.Receive("b", Well)
+	all := rings(5, "a", "b")
+	outcomes := s.lane().Deliver(s.Context(), all, ample())
+	s.want(all, outcomes, "a", s.Refused)
+	s.want(all, outcomes, "b", clock.Confirmed)
+	s.wantReceived(all, "b", 1)
+}
+
+func testAbsent(s *suite) {
+	s.bench.Receive("b", Well)
+	all := rings(5, "a", "b")
+	outcomes := s.lane().Deliver(s.Context(), all, ample())
+	s.want(all, outcomes, "a", s.Absent)
+	s.want(all, outcomes, "b", clock.Confirmed)
+	s.wantReceived(all, "b", 1)
+}
+
+func testReceiverComes(s *suite) {
+	target := s.bench.Target()
+	if accepts := target.Accepts("a"); accepts == s.KnowsReceivers {
+		s.Fatalf("accepts an application without a receiver: %t", accepts)
+	}
+	if !s.KnowsReceivers {
+		s.Log("this target learns of a missing receiver only from its rings")
+		return
+	}
+	select { // a signal from the start
+	case <-target.Changed():
+	default:
+	}
+	s.bench.Receive("a", Well)
+	select {
+	case <-target.Changed():
+	case <-time.After(hangGuard):
+		s.Error("the target does not signal the receiver")
+	}
+	s.eventually("the application is accepted", func() bool { return target.Accepts("a") })
+	all := rings(3, "a")
+	s.want(all, s.lane().Deliver(s.Context(), all, ample()), "a", clock.Confirmed)
+}
+
+// deliverLate delivers rings of a, whose receiver is late, and of b. It returns the rings, and those whose replies are late.
+func (s *suite) deliverLate(l ring.Lane) (all []clock.Ring, late ring.LateRings) {
+	s.Helper()
+	s.bench.Receive("b", Well)
+	s.bench.Receive("a", Late)
+	all, limits := rings(5, "a", "b"), short()
+	limits.Await = func(r ring.LateRings) {
+		if late != nil {
+			s.Error("Await was called twice")
+		}
+		late = r
+	}
+	outcomes := l.Deliver(s.Context(), all, limits)
+	if late == nil {
+		s.Fatalf("no ring is awaited: %+v", outcomes)
+	}
+	s.Cleanup(late.End)
+	s.want(all, outcomes, "a", clock.Awaited)
+	if !s.LateTogether {
+		s.want(all, outcomes, "b", clock.Confirmed)
+	}
+	return all, late
+}
+
+func awaited(outcomes []clock.Outcome) (n int) {
+	for _, o := range outcomes {
+		if o.Kind == clock.Awaited {
+			n++
+		}
+	}
+	return n
+}
+
+func testLate(s *suite) {
+	l := s.lane()
+	all, late := s.deliverLate(l)
+	s.bench.Reply()
+	s.eventually("the replies have come", func() bool { return awaited(late.Outcomes()) == 0 })
+	for _, name := range []string{"a", "b"} {
+		s.want(all, late.Outcomes(), name, clock.Confirmed)
+		s.wantReceived(all, name, 1)
+	}
+}
+
+func testEndOfWait(s *suite) {
+	l := s.lane()
+	all, late := s.deliverLate(l)
+	late.End()
+	if n := awaited(late.Outcomes()); n > 0 {
+		s.Fatalf("%d rings are awaited after the end of the wait", n)
+	}
+	s.want(all, late.Outcomes(), "a", clock.Doubtful)
+	s.bench.Reply()
+	s.open(l)
+	var again []clock.Ring
+	for _, r := range all {
+		if r.Application == "a" {
+			again = append(again, r)
+		}
+	}
+	s.want(again, l.Deliver(s.Context(), again, ample()), "a", clock.Confirmed)
+	if !s.LateTogether {
+		s.wantReceived(all, "a", 2)
+		return
+	}
+	got := map[string]bool{} // the first copies may have been lost with their connection
+	s.eventually("all rings have arrived", func() bool {
+		for _, r := range s.bench.Received("a") {
+			got[r.MessageID] = true
+		}
+		return len(got) >= len(again)
+	})
+	for i := range again {
+		delete(got, again[i].MessageID())
+	}
+	if len(got) > 0 {
+		s.Errorf("copies came under other ids: %v", got)
+	}
+}
+
+func testNoWait(s *suite) {
+	l := s.lane()
+	s.bench.Receive("b", Well)
+	s.bench.Receive("a", Late)
+	all := rings(5, "a", "b")
+	outcomes := l.Deliver(s.Context(), all, short())
+	s.want(all, outcomes, "a", clock.Doubtful)
+	if !s.LateTogether {
+		s.want(all, outcomes, "b", clock.Confirmed)
+	}
+	s.bench.Reply()
+}
+
+func testCancelled(s *suite) {
+	l := s.lane()
+	s.bench.Receive("a", Late)
+	ctx, cancel := context.WithCancel(s.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	all, limits := rings(5, "a"), ample()
+	outcomes := l.Deliver(ctx, all, limits)
+	if time.Now().After(limits.ReplyBy) {
+		s.Error("the delivery lasted until the reply limit")
+	}
+	for i, o := range outcomes {
+		if o.Kind == clock.Confirmed || o.Kind == clock.Awaited {
+			s.Errorf("ring %d is %s", i, o.Kind)
+		}
+	}
+	s.bench.Reply()
+}
+
+func testLanes(s *suite) {
+	const lanes = 4
+	var all [lanes][]clock.Ring
+	for i := range lanes {
+		application := fmt.Sprint("a", i)
+		s.bench.Receive(application, Well)
+		all[i] = rings(30, application)
+	}
+	var delivering sync.WaitGroup
+	outcomes := [lanes][]clock.Outcome{}
+	for i := range lanes {
+		l := s.lane()
+		delivering.Go(func() { outcomes[i] = l.Deliver(s.Context(), all[i], ample()) })
+	}
+	delivering.Wait()
+	for i := range lanes {
+		s.want(all[i], outcomes[i], fmt.Sprint("a", i), clock.Confirmed)
+		s.wantReceived(all[i], fmt.Sprint("a", i), 1)
+	}
+}
+
+func testNoRings(s *suite) {
+	if outcomes := s.lane().Deliver(s.Context(), nil, ample()); len(outcomes) != 0 {
+		s.Errorf("%d outcomes of no ring", len(outcomes))
+	}
+}
