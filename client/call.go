@@ -19,8 +19,9 @@ type request struct {
 	method string
 	path   string // escaped path and query
 	header http.Header
-	body   []byte // JSON; nil: none
-	repeat bool   // whether a second effect of the request does no harm
+	body   []byte        // JSON; nil: none
+	repeat bool          // whether a second effect of the request does no harm
+	wait   time.Duration // time that the service may wait before it responds; a try lasts that much longer
 }
 
 // response is a whole response with a 2xx status.
@@ -100,7 +101,7 @@ func pause(ctx context.Context, wait time.Duration) bool {
 
 // try sends a request once.
 func (c *Client) try(ctx context.Context, r *request) (*response, *Error) {
-	limited, cancel := context.WithTimeout(ctx, c.tryTimeout)
+	limited, cancel := context.WithTimeout(ctx, c.tryTimeout+r.wait)
 	defer cancel()
 	req, err := c.newRequest(limited, r)
 	if err != nil {

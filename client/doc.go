@@ -35,6 +35,7 @@
 //	Ack, Release, Bury        if the first try was accepted, the repeat is refused (stale_ring), and the alarm shows this answer:
 //	                          the call succeeds
 //	Touch                     the time for the answer counts from the repeat
+//	Reserve                   the rings of a lost response come again: under the same message id, or after their AckTimeout
 //	KickAll, DiscardAll       the repeat takes the alarms that are still dead or expired. Its result does not count the others
 //	Batch                     repeated as a whole if each of its sets may be repeated
 //	Apply                     never repeated: the lines without a result are the caller's to repeat
@@ -50,6 +51,8 @@
 //	connect ──▶ read ──▶ ring ──▶ wait for Handle ──▶ Handle ──▶ answer
 //	   ▲         │ end, error, 50 s of silence          (only if the ring needs one)
 //	   └─ pause ◀┘
+//
+// Reserve takes rings of an application whose target is pull, when a worker is free for them.
 //
 // A Ring without AckTimeout has rung when the service has written it. If this program ends before it has handled the ring, the ring is lost.
 // Set an AckTimeout for work that must not be lost.

@@ -7,31 +7,18 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/client"
 )
 
-// reservedRing is a ring of a reserve's response.
-type reservedRing struct {
-	MessageID  string    `json:"message_id"`
-	BusinessID string    `json:"business_id"`
-	RingAt     time.Time `json:"ring_at"`
-}
-
-// reserve reserves rings at a node; none after an error.
-func (p *process) reserve(application string, count int, wait string) []reservedRing {
-	var got struct {
-		Rings []reservedRing `json:"rings"`
+// worker returns a client of a node that gives up after the first failure.
+func (p *process) worker() *client.Client {
+	p.t.Helper()
+	c, err := client.New(p.url, client.WithTries(1))
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	status, _, err := p.decode(http.MethodPost, "/v1/applications/"+application+"/rings/reserve", map[string]any{"count": count, "wait": wait}, &got)
-	if err != nil || status != http.StatusOK {
-		return nil
-	}
-	return got.Rings
-}
-
-// finish acknowledges a ring, and reports whether the answer was accepted.
-func (p *process) finish(application, messageID string) bool {
-	status, _, err := p.decode(http.MethodPost, "/v1/applications/"+application+"/rings/"+messageID+"/ack", nil, &struct{}{})
-	return err == nil && status == http.StatusOK
+	return c
 }
 
 // Workers reserve rings at two nodes, and a node is killed in the middle. Every alarm is finished once, none is early, and no two workers have the same
@@ -70,19 +57,19 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 			for w := range 6 {
 				workers.Go(func() {
 					for ctx.Err() == nil {
-						n := node(w % 2)
-						rings := n.reserve("shop", 1+5*(w%3), "1s")
-						if rings == nil {
+						n := node(w % 2).worker()
+						rings, err := n.Reserve(ctx, "shop", 1+5*(w%3), time.Second)
+						if err != nil {
 							time.Sleep(20 * time.Millisecond) //nolint:forbidigo // the node may be away
 						}
 						for _, r := range rings {
 							if r.RingAt.After(time.Now()) {
 								t.Errorf("%s rang early", r.BusinessID)
 							}
-							accepted := n.finish("shop", r.MessageID)
+							_, err := n.Ack(ctx, "shop", r.MessageID)
 							mu.Lock()
 							holders[r.MessageID]++
-							if accepted {
+							if err == nil {
 								finished[r.BusinessID]++
 							}
 							mu.Unlock()
@@ -145,9 +132,15 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 			}
 			got := map[string]bool{}
 			for range 40 {
-				for _, r := range nodes[2].reserve("shop", 10, "2s") {
+				rings, err := nodes[2].worker().Reserve(t.Context(), "shop", 10, 2*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range rings {
 					got[r.BusinessID] = true
-					nodes[1].finish("shop", r.MessageID)
+					if _, err := nodes[1].worker().Ack(t.Context(), "shop", r.MessageID); err != nil {
+						t.Error(err)
+					}
 				}
 				if len(got) == alarms {
 					break

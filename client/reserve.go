@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Reserve waits for rings of an application whose target is pull, and returns up to count of them (1 to 64). It returns none if no alarm was due
+// within wait (100 ms to 1 min; 0: 20 s). Answer each ring before its AckTimeout has passed: Ack finishes it.
+func (c *Client) Reserve(ctx context.Context, application string, count int, wait time.Duration) ([]Ring, error) {
+	var body struct {
+		Count int       `json:"count"`
+		Wait  *duration `json:"wait,omitempty"`
+	}
+	body.Count = count
+	if wait != 0 {
+		body.Wait = new(duration(wait))
+	} else {
+		wait = defaultReserveWait
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, &Error{Code: CodeInvalidValue, Detail: err.Error(), Err: err}
+	}
+	var reserved struct {
+		Rings []Ring `json:"rings"`
+	}
+	err = c.call(ctx, &request{
+		method: http.MethodPost, path: applicationPath(application) + "/rings/reserve", body: b, repeat: true, wait: wait,
+	}, &reserved)
+	return reserved.Rings, err
+}
+
+// defaultReserveWait is the service's default of a reserve's wait.
+const defaultReserveWait = 20 * time.Second
