@@ -41,10 +41,15 @@ func write(t *testing.T, s *opened, ops []clock.Op, want ...clock.Verdict) []clo
 	return decisions
 }
 
+// claimed returns a held claim with a ring for each id. The end of the test releases a claim that is still open, because Close waits for open
+// claims: without the release, a failed test would hang and would not print its failure.
 func claimed(t *testing.T, s *opened, ids ...int64) *store.Claim {
 	t.Helper()
 	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20})
 	ok(t, err, "claim")
+	if c.Settler != nil {
+		t.Cleanup(func() { _ = c.Settler.Release(context.WithoutCancel(t.Context())) }) // does nothing after Settle
+	}
 	if len(c.Rings) != len(ids) {
 		t.Fatalf("%d rings of %d", len(c.Rings), len(ids))
 	}
@@ -358,8 +363,8 @@ func TestWriteWaitsForTheClaimToEnd(t *testing.T) {
 		settled <- c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed))
 	}()
 	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, LockWait: 5 * time.Second})
+	ok(t, <-settled, "settle") // first, so that no failure leaves the goroutine with the claim
 	ok(t, err, "write")
-	ok(t, <-settled, "settle")
 	if d[0].Verdict != clock.Refuse || d[0].Alarm.State != clock.Rung {
 		t.Errorf("%s, %s", d[0].Verdict, d[0].Alarm.State)
 	}
