@@ -1,5 +1,5 @@
 // Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms, receives rings from the
-// stream, and answers them.
+// stream, answers them, and checks the signatures of webhooks.
 //
 //	c, err := client.New("http://127.0.0.1:8080")
 //	...
@@ -56,6 +56,8 @@
 //
 // A Ring without AckTimeout has rung when the service has written it. If this program ends before it has handled the ring, the ring is lost.
 // Set an AckTimeout for work that must not be lost.
+//
+// A Verifier checks that a request is a webhook of the service, by its signature and its time.
 //
 // # Invariants
 //

@@ -2,12 +2,17 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/clock"
 )
 
 // The order is cancelled in 30 minutes, unless it is paid before.
@@ -192,4 +197,41 @@ func ExampleClient_Consume() {
 	// Output:
 	// order-4711 release the stock
 	// rung ack
+}
+
+// The receiver of webhooks with --webhook body=envelope, while its secret is changed.
+func ExampleVerifier() {
+	const oldSecret, newSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	verifier, err := client.NewVerifier(newSecret, oldSecret)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
+		if err != nil {
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
+			return
+		}
+		if err := verifier.Verify(req.Header, body); err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		var r client.Ring
+		if err := json.Unmarshal(body, &r); err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		fmt.Println(r.MessageID, r.BusinessID, r.Payload)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer receiver.Close()
+
+	// clockd sends the ring
+	if err := ringByWebhook(receiver.URL, webhookRing(clock.Text), clock.EnvelopeBody, oldSecret); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 4711.3.2 order/1 % ü {"a": 1.0,
+	//  "b":"<"}
 }

@@ -1,0 +1,218 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/webhook"
+)
+
+const (
+	oldSecret   = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	newSecret   = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	otherSecret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+)
+
+// hook is a request as the receiver got it.
+type hook struct {
+	header http.Header
+	body   []byte
+}
+
+// ringByWebhook sends a ring as clockd does, to a receiver at the URL. The request has a signature for each secret.
+func ringByWebhook(url string, r clock.Ring, body clock.WebhookBody, secrets ...clock.WebhookSecret) error {
+	endpoint := clock.NewWebhook(url, secrets...)
+	endpoint.Body = body
+	if err := endpoint.Validate(); err != nil {
+		return err
+	}
+	cfg := webhook.DefaultConfig()
+	cfg.Allow = []string{"127.0.0.0/8"}
+	target, err := webhook.New(cfg, webhook.Deps{
+		Endpoints: func(string) (*clock.Webhook, bool) { return endpoint, true }, Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return err
+	}
+	defer target.Close() // waits for the request
+	limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Second), ReplyBy: time.Now().Add(25 * time.Second)}
+	if got := target.Lane(1).Deliver(context.Background(), []clock.Ring{r}, limits); got[0].Kind != clock.Confirmed {
+		return fmt.Errorf("the outcome is %+v", got[0])
+	}
+	return nil
+}
+
+// hooksOf returns the requests of a ring whose payload and body are of each kind.
+func hooksOf(t *testing.T, secrets ...clock.WebhookSecret) []hook {
+	t.Helper()
+	var hooks []hook
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		hooks = append(hooks, hook{r.Header, body})
+	}))
+	defer server.Close()
+	for _, body := range []clock.WebhookBody{clock.PayloadBody, clock.EnvelopeBody} {
+		for _, kind := range []clock.PayloadKind{clock.JSON, clock.Text, clock.Binary, clock.NoPayload} {
+			if err := ringByWebhook(server.URL, webhookRing(kind), body, secrets...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(hooks) != 8 {
+		t.Fatalf("%d requests, want 8", len(hooks))
+	}
+	return hooks
+}
+
+func webhookRing(kind clock.PayloadKind) clock.Ring {
+	r := clock.Ring{
+		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2, RingAt: 1_700_000_000_999,
+		RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "c1",
+		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: kind, ContentType: "x/y",
+	}
+	if kind == clock.NoPayload {
+		r.Payload = nil
+	}
+	return r
+}
+
+func verifier(t *testing.T, secrets ...string) *client.Verifier {
+	t.Helper()
+	v, err := client.NewVerifier(secrets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
+	for name, c := range map[string]struct {
+		signed []clock.WebhookSecret
+		known  []string
+		want   error
+	}{
+		"one secret":         {[]clock.WebhookSecret{oldSecret}, []string{oldSecret}, nil},
+		"receiver is ahead":  {[]clock.WebhookSecret{oldSecret}, []string{newSecret, oldSecret}, nil},
+		"receiver is behind": {[]clock.WebhookSecret{newSecret, oldSecret}, []string{oldSecret}, nil},
+		"rotation is over":   {[]clock.WebhookSecret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
+		"another sender":     {[]clock.WebhookSecret{otherSecret}, []string{oldSecret, newSecret}, client.ErrWebhookSignature},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, h := range hooksOf(t, c.signed...) {
+				if err := verifier(t, c.known...).Verify(h.header, h.body); !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v: %v %q", err, c.want, h.header, h.body)
+				}
+			}
+		})
+	}
+}
+
+func TestEnvelopeIsReadAsARing(t *testing.T) {
+	for i, h := range hooksOf(t, oldSecret)[4:] {
+		var r client.Ring
+		if err := json.Unmarshal(h.body, &r); err != nil {
+			t.Fatalf("%s: %v", h.body, err)
+		}
+		want := []client.PayloadKind{client.JSONPayload, client.TextPayload, client.BinaryPayload, client.NoPayload}[i]
+		switch {
+		case r.MessageID != "4711.3.2" || r.Application != "shop" || r.BusinessID != "order/1 % ü" || r.Generation != 3 || r.RingNo != 2:
+			t.Errorf("%+v", r)
+		case r.Payload.Kind() != want || want != client.NoPayload && string(r.Payload.Bytes()) != "{\"a\": 1.0,\n \"b\":\"<\"}":
+			t.Errorf("payload %v %q", r.Payload.Kind(), r.Payload.Bytes())
+		}
+	}
+}
+
+func TestVerifierRefusesChangedRequests(t *testing.T) {
+	good := hooksOf(t, newSecret, oldSecret)[0]
+	header := func(name, value string) hook {
+		h := hook{maps.Clone(good.header), good.body}
+		h.header.Set(name, value)
+		return h
+	}
+	signature := good.header.Get("webhook-signature")
+	for name, c := range map[string]struct {
+		hook hook
+		want error
+	}{
+		"unchanged":             {good, nil},
+		"a later kind too":      {header("webhook-signature", "v1a,AAAA v2,"+signature[3:]+" "+signature), nil},
+		"body":                  {hook{good.header, append(slices.Clone(good.body), ' ')}, client.ErrWebhookSignature},
+		"no body":               {hook{good.header, nil}, client.ErrWebhookSignature},
+		"id":                    {header("webhook-id", "4711.3.3"), client.ErrWebhookSignature},
+		"time":                  {header("webhook-timestamp", fmt.Sprint(time.Now().Add(-10*time.Second).Unix())), client.ErrWebhookSignature},
+		"only later kinds":      {header("webhook-signature", "v2,"+signature[3:48]), client.ErrWebhookSignature},
+		"empty signature":       {header("webhook-signature", "v1,"), client.ErrWebhookSignature},
+		"half a signature":      {header("webhook-signature", signature[:30]), client.ErrWebhookSignature},
+		"garbage in signature":  {header("webhook-signature", "v1,%%% ,, v1"), client.ErrWebhookSignature},
+		"no id":                 {header("webhook-id", ""), client.ErrWebhookHeaders},
+		"no signature":          {header("webhook-signature", ""), client.ErrWebhookHeaders},
+		"no time":               {header("webhook-timestamp", "soon"), client.ErrWebhookHeaders},
+		"time beyond any clock": {header("webhook-timestamp", "9223372036854775807"), client.ErrWebhookTime},
+		"time before any clock": {header("webhook-timestamp", "-9223372036854775808"), client.ErrWebhookTime},
+		"headers of no webhook": {hook{http.Header{}, good.body}, client.ErrWebhookHeaders},
+	} {
+		if err := verifier(t, oldSecret, newSecret).Verify(c.hook.header, c.hook.body); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// The example that the libraries of Standard Webhooks publish with its signature (TestWebhookSign of the Go library).
+func TestVerifierTakesThePublishedExampleAtItsTime(t *testing.T) {
+	published := http.Header{
+		"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"},
+		"Webhook-Signature": {"v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="},
+	}
+	body := []byte(`{"test": 2432232314}`)
+	synctest.Test(t, func(t *testing.T) {
+		v := verifier(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+		strict := v.WithTolerance(10 * time.Second)
+		for _, c := range []struct {
+			age          time.Duration
+			want, strict error
+		}{
+			{-301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime}, {-300 * time.Second, nil, client.ErrWebhookTime},
+			{-10 * time.Second, nil, nil}, {0, nil, nil}, {10 * time.Second, nil, nil}, {11 * time.Second, nil, client.ErrWebhookTime},
+			{300 * time.Second, nil, client.ErrWebhookTime}, {301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime},
+		} {
+			time.Sleep(time.Until(time.Unix(1614265330, 0).Add(c.age)))
+			if err := v.Verify(published, body); !errors.Is(err, c.want) {
+				t.Errorf("%s old: %v, want %v", c.age, err, c.want)
+			}
+			if err := strict.Verify(published, body); !errors.Is(err, c.strict) {
+				t.Errorf("%s old, tolerance 10 s: %v, want %v", c.age, err, c.strict)
+			}
+		}
+	})
+}
+
+func TestVerifierNeedsSecretsAsTheServicePrintsThem(t *testing.T) {
+	for name, secrets := range map[string][]string{
+		"none": nil, "without prefix": {"C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
+		"not base64": {"whsec_%%%"}, "short": {"whsec_AAAA"}, "one of two": {oldSecret, ""},
+	} {
+		if _, err := client.NewVerifier(secrets...); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	verifier(t, string(clock.NewWebhookSecret()))
+}
