@@ -8,18 +8,18 @@ import (
 )
 
 // awaitedRows are the rows of rings whose late replies this process awaits. Such a row is due again after clock.AwaitTimeout, so that another node
-// rings it if this process dies. This process does not, even if it cannot postpone the due time. The heap leaves these rows out. It takes any
+// rings it if this process dies. This process does not ring the row, even if it cannot postpone the due time. The heap leaves these rows out. It takes any
 // other row of the same alarm: a set has changed it.
 type awaitedRows map[int64]awaitedRow
 
 // awaitedRow is a row that is awaited.
 type awaitedRow struct {
-	due     clock.Instant // next_try_time as the last settlement wrote it, or tried to
-	before  clock.Instant // as the settlement before wrote it; it may still be in the database, and on pages
+	due     clock.Instant // next_try_time of the last settlement, which may have failed
+	before  clock.Instant // next_try_time of the settlement before that; it may still be in the database, and on pages
 	skipped *entry        // the row, if it was offered meanwhile; nil: it was not
 }
 
-// skip reports whether e is such a row, and notes it.
+// skip reports whether e is an awaited row, and keeps it as skipped.
 func (a awaitedRows) skip(e entry) bool {
 	if len(a) == 0 {
 		return false
@@ -58,7 +58,7 @@ func awaitable(r *clock.Ring, f *clock.Fate) bool {
 	return f.Outcome.Kind == clock.Awaited && f.NextTryTime != clock.NoInstant && (r.LatestRingAt == clock.NoInstant || f.NextTryTime <= r.LatestRingAt)
 }
 
-// endAwait ends that for these rings. It returns the rows that were left out.
+// endAwait makes the heap take the rows of these rings again. It returns the rows that were left out.
 func (h *Heap) endAwait(rings []clock.Ring) (skipped []store.Due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 const (
 	// sharedMaxLate is the most late deliveries of a worker for healthy applications.
 	sharedMaxLate = 4
-	// quarantineMaxLate is the same for a worker of the quarantine. One silent round is under way at a time, and lasts up to
+	// quarantineMaxLate is the most late deliveries of a worker of the quarantine. One silent round is under way at a time, and lasts up to
 	// Config.ReplyTimeout. So silent queues that are awaited for a minute leave places for the rounds of other applications.
 	quarantineMaxLate = 48
 	// awaitPoll is the time between two polls of the late replies of a claim.
 	awaitPoll = 200 * time.Millisecond
 	// lateLimit is the longest wait for a late reply.
 	lateLimit = 10 * time.Minute
-	// lateStopLimit is the longest wait for late replies after Run was told to end, if it does not know when the process ends (EndBy).
+	// lateStopLimit is the longest wait for late replies after Run was told to end, if EndBy was not called.
 	lateStopLimit = 2 * time.Second
-	// lateStopGrace is the time for the last settlements after that. Together with the time of a delivery this bounds the stop.
+	// lateStopGrace is the time for the last settlements after the wait for late replies. Together with the time of a delivery this bounds the stop.
 	lateStopGrace = time.Second
 	// afterRun is the part of the time of EndBy that Run leaves to the parts that end later: the broker's connections, and the store.
 	afterRun = time.Second
@@ -34,16 +34,16 @@ const (
 
 // lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
 // known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come, unless
-// another node owns its shard and the time cannot be postponed. If the process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the target shows that it works but does not
-// reply to these rings, after lateLimit, and shortly before the end of a process that was told to stop: the rings are then in doubt, and due
-// at once.
+// another node owns its shard and the time cannot be postponed. If the process dies, the rings are due again after at most clock.AwaitTimeout.
+// The wait ends when the target shows that it works but does not reply to these rings, after lateLimit, and shortly before the end of a process
+// that was told to stop: the rings are then in doubt, and due at once.
 type lateClaim struct {
 	loop      *Loop
 	settler   store.Settler
 	late      LateRings
 	rings     []clock.Ring  // rings without a final outcome, as settler has them
-	fates     []clock.Fate  // of these rings, as last written
-	indexes   []int         // of these rings in the delivery
+	fates     []clock.Fate  // fate of each ring in rings, as last written
+	indexes   []int         // index of each ring in the delivery
 	written   clock.Instant // database time of the last settlement
 	dueAgain  time.Time     // local time at which the rows of these rings are due again
 	waitUntil time.Time     // local time at which the wait ends
@@ -82,7 +82,7 @@ func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	}
 	for i := range d.Rings {
 		l.indexes = append(l.indexes, i)
-		d.Rings[i].Payload = nil // it was handed over, and many may wait
+		d.Rings[i].Payload = nil // the target has it, and waiting rings must not hold memory
 	}
 	l.keepAwaited()
 	w.loop.metrics.awaited.Add(float64(len(l.rings)))

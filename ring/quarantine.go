@@ -26,14 +26,14 @@ const (
 	maxParkedAll = 1 << 16
 	// forgetIdleAfter is the time without an alarm to ring after which a suspect or held application is forgotten.
 	forgetIdleAfter = 10 * time.Second
-	// absentForgetAfter is the same time for an absent application. Until then /readyz and the metrics show it.
+	// absentForgetAfter is the time without an alarm after which an absent application is forgotten. Until then /readyz and the metrics show it.
 	absentForgetAfter = time.Minute
 	// maxShown bounds the applications that Quarantined returns.
 	maxShown = 16
 )
 
 // quarantine keeps the state of the applications that are not healthy, and decides when their entries ring. It belongs to the
-// goroutine of Loop.Run. Only the method Quarantined may be called by others.
+// goroutine of Loop.Run. Only the method Quarantined may be called by other goroutines.
 type quarantine struct {
 	cfg     Config
 	heap    *Heap

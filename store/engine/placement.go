@@ -40,8 +40,8 @@ func ShardOfID(id int64, shardCount int) int { return int(uint64(id) % uint64(sh
 // if the database gives the ids.
 func (s *Store) newIDs(ctx context.Context, count int, keyOf func(i int) clock.Key) ([]int64, error) {
 	known := s.known.Load()
-	numbers, gives := s.driver.(Numbers)
-	if !gives || known.placements.ofShard == nil {
+	numbers, takesNumbers := s.driver.(Numbers)
+	if !takesNumbers || known.placements.ofShard == nil {
 		return nil, nil
 	}
 	ids, err := numbers.TakeNumbers(ctx, count)

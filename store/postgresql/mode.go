@@ -45,7 +45,7 @@ const (
 
 // readMode reads the mode of the database.
 func (d *Driver) readMode(ctx context.Context) (mode, error) {
-	var hasAlarm, hasCitus, distributed, used bool
+	var hasAlarm, hasCitus, distributed, hasShards bool
 	if err := d.upkeep.QueryRow(ctx, sqlHasTables).Scan(&hasAlarm, &hasCitus); err != nil {
 		return 0, err
 	}
@@ -57,13 +57,13 @@ func (d *Driver) readMode(ctx context.Context) (mode, error) {
 	case !hasCitus:
 		return modeOneServer, nil
 	}
-	if err := d.upkeep.QueryRow(ctx, sqlIsDistributed).Scan(&distributed, &used); err != nil {
+	if err := d.upkeep.QueryRow(ctx, sqlIsDistributed).Scan(&distributed, &hasShards); err != nil {
 		return 0, err
 	}
 	switch {
 	case distributed:
 		return modeDistributed, nil
-	case used || !d.cfg.Distributed:
+	case hasShards || !d.cfg.Distributed:
 		return modeOneServer, nil
 	}
 	return modeEmpty, nil
