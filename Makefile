@@ -50,9 +50,9 @@ test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
 	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS) $(PKGS)
 
-# go test would not notice a change of the files that this test reads outside of its module.
+# go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
-test-tools: ## the SQL of store/mysql with TiDB's parser, in the module of the tools
+test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's parser, and that openapi-3.0.yaml is up to date
 	go -C tools vet ./...
 	go -C tools test -count=1 ./...
 
@@ -128,8 +128,9 @@ down: ## stop them; their data stays
 	@deploy/services down
 
 .PHONY: generate
-generate: ## generate the query code from queries/ and schema/
+generate: ## generate the query code from queries/ and schema/, and openapi-3.0.yaml
 	$(TOOL) sqlc generate
+	go -C tools run ./openapi30 ../clock/clockhttp/openapi.yaml ../clock/clockhttp/openapi-3.0.yaml
 
 .PHONY: sqlc-diff
 sqlc-diff: ## fail when the generated query code is not up to date

@@ -1,6 +1,7 @@
 // Package clockhttp is clockd's HTTP interface: routes, JSON, streams, and errors as problem+json. No other package imports
 // echo. This package reaches the domain through the interfaces Alarms and Streams and the functions Nodes and Readiness.
 // openapi.yaml is the contract, written by hand. Tests compare it with the routes and with every response that they receive.
+// openapi-3.0.yaml is made from it by tools/openapi30.
 //
 // # Invariants
 //

@@ -23,6 +23,11 @@ type Check struct {
 //go:embed openapi.yaml
 var openAPI []byte
 
+// openAPI30 is openAPI in OpenAPI 3.0, made by tools/openapi30.
+//
+//go:embed openapi-3.0.yaml
+var openAPI30 []byte
+
 func (s *Server) healthz(c echo.Context) error {
 	return s.respond(c, http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte("ok\n"))
 }
@@ -63,4 +68,8 @@ func (r *Readiness) append(b []byte) []byte {
 
 func (s *Server) openAPI(c echo.Context) error {
 	return s.respond(c, http.StatusOK, "application/yaml", openAPI)
+}
+
+func (s *Server) openAPI30(c echo.Context) error {
+	return s.respond(c, http.StatusOK, "application/yaml", openAPI30)
 }

@@ -219,6 +219,7 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "readyz", method: http.MethodGet, path: "/readyz", access: anyone, handle: s.readyz},
 		{name: "metrics", method: http.MethodGet, path: "/metrics", access: anyone, handle: s.showMetrics(g)},
 		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", access: reads, handle: s.openAPI},
+		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", access: reads, handle: s.openAPI30},
 	}
 }
 
