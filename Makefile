@@ -31,7 +31,7 @@ RACE      := -race -gcflags='modernc.org/...=-race=false'
 TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
-SCRIPTS   := deploy/services deploy/roots deploy/matrix deploy/citus .ci/run
+SCRIPTS   := deploy/services deploy/roots deploy/matrix deploy/citus tools/typescript/roundtrip .ci/run
 
 .PHONY: help
 help: ## print this list
@@ -55,6 +55,10 @@ test: ## all tests with the race detector, on the real databases and broker
 test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's parser, and that openapi-3.0.yaml is up to date
 	go -C tools vet ./...
 	go -C tools test -count=1 ./...
+
+.PHONY: test-typescript
+test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, against a clockd on SQLite; needs node and npm
+	tools/typescript/roundtrip
 
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most

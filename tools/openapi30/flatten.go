@@ -12,7 +12,7 @@ import (
 // note is added to the description of the document.
 const note = `
 This is the contract in OpenAPI 3.0 for generators of clients, made from /openapi.yaml, which is the whole contract. It says less: times and
-durations of requests are texts only, NDJSON is left out, and unknown members are not ruled out. A nullable enum may also be null.
+durations of requests are texts only, NDJSON is left out, and unknown members are not ruled out. Defaults are in the descriptions. A nullable enum may also be null.
 `
 
 const schemaPrefix = "#/components/schemas/"
@@ -133,9 +133,36 @@ func (f *flattener) schema(n *yaml.Node) *yaml.Node {
 			set(properties, name, f.schema(v))
 		}
 	}
+	describeDefault(n)
 	f.types(n)
 	values(n)
 	return f.join(n)
+}
+
+// describeDefault moves the default into the description. openapi-typescript takes a member with a default for one that is always there, in requests
+// too.
+func describeDefault(n *yaml.Node) {
+	v := get(n, "default")
+	if v == nil {
+		return
+	}
+	remove(n, "default")
+	if v.Tag == "!!null" {
+		return
+	}
+	text := v.Value
+	if v.Kind == yaml.SequenceNode {
+		var elements []string
+		for _, e := range v.Content {
+			elements = append(elements, e.Value)
+		}
+		text = strings.Join(elements, ", ")
+	}
+	text = "The default is " + text + "."
+	if d := get(n, "description"); d != nil {
+		text = strings.TrimRight(d.Value, "\n") + " " + text
+	}
+	set(n, "description", scalar(text))
 }
 
 // types rewrites type and enum: null becomes nullable, and of several types only the text stays.
