@@ -52,6 +52,7 @@ var homes = []struct {
 }{
 	{"github.com/labstack/", []string{"clock/clockhttp"}},
 	{"github.com/rabbitmq/amqp091-go", []string{"ring/rabbit", "cmd/..."}},
+	{"github.com/twmb/franz-go", []string{"ring/kafka"}},
 	{"go.uber.org/fx", []string{"cmd/..."}},
 	{"go.uber.org/dig", []string{"cmd/..."}},
 	{"github.com/alecthomas/kong", []string{"cmd/..."}},
@@ -135,6 +136,8 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 		{"ring/stream", module + "/store", false},
 		{"ring", "github.com/rabbitmq/amqp091-go", false},
 		{"ring/rabbit", "github.com/rabbitmq/amqp091-go", true},
+		{"ring/kafka", "github.com/twmb/franz-go/pkg/kgo", true},
+		{"cmd/clockd", "github.com/twmb/franz-go/pkg/kgo", false},
 		{"ring/rabbit", "go.uber.org/fx", false},
 		{"cmd/clockd", "go.uber.org/fx", true},
 		{"cmd/clockd", module + "/ring/rabbit", true},

@@ -12,6 +12,7 @@ import (
 type Settings struct {
 	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
 	Webhook    *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
+	Kafka      *Kafka         // topic of rings to TargetKafka; nil: none, which that target needs
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
 	MaxRings   *int           // nil: DefaultMaxRings
@@ -26,6 +27,14 @@ func (s *Settings) Validate() error {
 	}
 	if s.Target == TargetWebhook && s.Webhook == nil {
 		return invalid(CodeRequired, "webhook", "the target webhook needs an endpoint")
+	}
+	if s.Kafka != nil {
+		if err := s.Kafka.Validate(); err != nil {
+			return within("kafka", err)
+		}
+	}
+	if s.Target == TargetKafka && s.Kafka == nil {
+		return invalid(CodeRequired, "kafka", "the target kafka needs a topic")
 	}
 	if s.Retry != nil {
 		if err := s.Retry.Validate(); err != nil {

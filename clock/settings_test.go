@@ -21,9 +21,11 @@ func TestSettingsAreReadAsDocumented(t *testing.T) {
 		`{"target":"webhook","webhook":{"url":"https://a.example/","secrets":["` + string(oldSecret) + `"]}}`: {
 			Target: TargetWebhook, Webhook: NewWebhook("https://a.example/", oldSecret),
 		},
-		`{"target":"amqp","retry":{"limit":0}}`:  {Target: TargetAMQP, Retry: &onlyLimit},
-		`{"retry":{},"ack_timeout":1000}`:        {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
-		`{"retry":{"limit":null},"max_rings":1}`: {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
+		`{"target":"kafka","kafka":{"topic":"shop.rings"}}`:     {Target: TargetKafka, Kafka: NewKafka("shop.rings")},
+		`{"kafka":{"topic":"a","key":"none","headers":"lean"}}`: {Kafka: &Kafka{Topic: "a", Key: KafkaKeyNone, Headers: KafkaHeadersLean}},
+		`{"target":"amqp","retry":{"limit":0}}`:                 {Target: TargetAMQP, Retry: &onlyLimit},
+		`{"retry":{},"ack_timeout":1000}`:                       {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
+		`{"retry":{"limit":null},"max_rings":1}`:                {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
 	} {
 		got, err := ParseSettings(document)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -55,6 +57,16 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"target":"webhook"}`, CodeRequired, "webhook"},
 		{`{"webhook":{}}`, CodeRequired, "webhook.url"},
 		{`{"webhook":"https://a.example/"}`, CodeInvalidValue, "webhook"},
+		{`{"target":"kafka"}`, CodeRequired, "kafka"},
+		{`{"kafka":"shop"}`, CodeInvalidValue, "kafka"},
+		{`{"kafka":{}}`, CodeRequired, "kafka.topic"},
+		{`{"kafka":{"topic":1}}`, CodeInvalidValue, "kafka.topic"},
+		{`{"kafka":{"topic":"a/b"}}`, CodeInvalidValue, "kafka.topic"},
+		{`{"kafka":{"topic":".."}}`, CodeInvalidValue, "kafka.topic"},
+		{`{"kafka":{"topic":"` + strings.Repeat("x", 250) + `"}}`, CodeOutOfRange, "kafka.topic"},
+		{`{"kafka":{"topic":"a","key":"hash"}}`, CodeInvalidValue, "kafka.key"},
+		{`{"kafka":{"topic":"a","headers":"none"}}`, CodeInvalidValue, "kafka.headers"},
+		{`{"kafka":{"topic":"a","acks":"all"}}`, CodeUnknownField, "kafka.acks"},
 		{`{"target":1}`, CodeInvalidValue, "target"},
 		{`{"retry":3}`, CodeInvalidValue, "retry"},
 		{`{"retry":{"initial":"soon"}}`, CodeInvalidValue, "retry.initial"},
@@ -97,7 +109,7 @@ func TestEveryTargetKindHasAName(t *testing.T) {
 func FuzzParseSettings(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"target":"stream","retry":{"initial":"2s","factor":1.5,"cap":"1m","limit":3},"ack_timeout":"1m30s","max_rings":4}`,
-		`{"retry":{"limit":null}}`, `{"max_rings":1e2}`, `{"target":null}`, `[{`, `{"a":{}}`,
+		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`, `{"target":null}`, `[{`, `{"a":{}}`,
 	} {
 		f.Add(seed)
 	}

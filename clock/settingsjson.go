@@ -31,6 +31,10 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		s.Webhook, err = parseWebhook(raw)
 		return err
 	},
+	"kafka": func(s *Settings, raw []byte) (err error) {
+		s.Kafka, err = parseKafka(raw)
+		return err
+	},
 	"retry": func(s *Settings, raw []byte) error {
 		policy, err := parseRetry(raw)
 		s.Retry = &policy
@@ -47,7 +51,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "webhook", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -171,11 +175,12 @@ func (s *Settings) Encode() string {
 	var document struct {
 		Target     string         `json:"target,omitempty"`
 		Webhook    *webhookFormat `json:"webhook,omitempty"`
+		Kafka      *kafkaFormat   `json:"kafka,omitempty"`
 		Retry      *retryFormat   `json:"retry,omitempty"`
 		AckTimeout string         `json:"ack_timeout,omitempty"`
 		MaxRings   *int           `json:"max_rings,omitempty"`
 	}
-	document.Target, document.Webhook, document.MaxRings = s.Target.String(), s.Webhook.format(), s.MaxRings
+	document.Target, document.Webhook, document.Kafka, document.MaxRings = s.Target.String(), s.Webhook.format(), s.Kafka.format(), s.MaxRings
 	if s.Retry != nil {
 		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
 		if s.Retry.Limit != NoLimit {

@@ -108,6 +108,14 @@ func (w *SettingsWatch) Webhook(application string) (*Webhook, bool) {
 	return nil, false
 }
 
+// Kafka returns the topic of an application, and false if it has none. Safe for concurrent use.
+func (w *SettingsWatch) Kafka(application string) (*Kafka, bool) {
+	if s := w.Settings(application); s != nil && s.Kafka != nil {
+		return s.Kafka, true
+	}
+	return nil, false
+}
+
 // Age returns the time since the settings were known to be current. Safe for concurrent use.
 func (w *SettingsWatch) Age() time.Duration {
 	w.mu.Lock()

@@ -132,6 +132,7 @@ func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
 func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
 	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
 	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
+	b = append(append(b, `,"kafka":`...), s.Kafka.JSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
 	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime())
 	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')
