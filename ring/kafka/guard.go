@@ -1,0 +1,201 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+var (
+	errTooLate    = errors.New("the time to write the rings was over")
+	errUnreadable = errors.New("a produce request cannot be read")
+)
+
+// maxProduceVersion is the newest version of produce requests that names topics. Later versions have only the ids of topics.
+const maxProduceVersion = 12
+
+// newestVersions returns the newest versions of requests that clockd sends.
+func newestVersions() *kversion.Versions {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(kmsg.Produce.Int16(), maxProduceVersion)
+	return v
+}
+
+// partition names one partition.
+type partition struct {
+	topic  string
+	number int32
+}
+
+// guard decides for the connections of one link which produce requests are written. It knows of each partition whether a byte of a record may
+// have left this process. So the outcome of a ring without a reply depends on the guard alone, and not on what the client remembers.
+type guard struct {
+	refusals chan struct{} // capacity 1; signalled when a request was refused
+	placings chan struct{} // capacity 1; signalled when a record has its partition
+
+	mu      sync.Mutex
+	open    bool        // produce requests may be written, until the write limit
+	limits  ring.Limits // of the delivery
+	sent    map[partition]bool
+	refused map[partition]bool        // partitions of refused requests
+	place   map[*kgo.Record]partition // partition that the client chose for a record
+}
+
+var _ kgo.HookProduceRecordPartitioned = (*guard)(nil)
+
+func newGuard() *guard {
+	return &guard{refusals: make(chan struct{}, 1), placings: make(chan struct{}, 1)}
+}
+
+// begin opens the guard for a delivery.
+func (g *guard) begin(limits ring.Limits) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select { // a refusal after the delivery before
+	case <-g.refusals:
+	default:
+	}
+	g.open, g.limits = true, limits
+	g.sent, g.refused, g.place = map[partition]bool{}, map[partition]bool{}, map[*kgo.Record]partition{}
+}
+
+// shut refuses all further produce requests. After its return the results of wasSent no longer change.
+func (g *guard) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = false
+}
+
+// mayWrite reports whether produce requests may still be written for the delivery.
+func (g *guard) mayWrite() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open && !g.limits.TooLateToWrite()
+}
+
+// OnProduceRecordPartitioned notes the partition of a record. The client calls it before the record can be in a request.
+func (g *guard) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.place[r] = partition{r.Topic, r.Partition}
+	clock.Signal(g.placings)
+}
+
+// placed returns the number of records that have their partitions.
+func (g *guard) placed() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.place)
+}
+
+// wasSent reports whether a byte of the record may have left this process.
+func (g *guard) wasSent(r *kgo.Record) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, placed := g.place[r]
+	return placed && g.sent[p]
+}
+
+// wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come: the client sends again only
+// what has failed before.
+func (g *guard) wasRefused(r *kgo.Record) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, placed := g.place[r]
+	return placed && g.refused[p]
+}
+
+// admit decides about a produce request for these partitions. The deadline is for the write.
+func (g *guard) admit(partitions []partition) (deadline time.Time, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.open || g.limits.TooLateToWrite() {
+		for _, p := range partitions {
+			g.refused[p] = true
+		}
+		clock.Signal(g.refusals)
+		return time.Time{}, errTooLate
+	}
+	for _, p := range partitions {
+		g.sent[p] = true
+	}
+	return g.limits.WriteBy, nil
+}
+
+// guardedConn is a connection of a link. The client writes each request with one call of Write.
+type guardedConn struct {
+	net.Conn
+
+	guard *guard
+}
+
+// Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way.
+func (c *guardedConn) Write(request []byte) (int, error) {
+	if !isProduce(request) {
+		return c.Conn.Write(request)
+	}
+	partitions, err := partitionsOf(request)
+	if err != nil {
+		return 0, err
+	}
+	deadline, err := c.guard.admit(partitions)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.SetWriteDeadline(deadline); err != nil { // the client takes the deadline away after the write
+		return 0, err
+	}
+	return c.Conn.Write(request)
+}
+
+// Sizes of the parts of a request's head, in bytes.
+const (
+	sizeBytes    = 4 // size of the rest
+	keyBytes     = 2
+	versionBytes = 2
+	headBytes    = sizeBytes + keyBytes + versionBytes + 4 + 2 // with the correlation id and the length of the client id
+)
+
+// isProduce reports whether a request is a produce request.
+func isProduce(request []byte) bool {
+	return len(request) >= headBytes && int16(binary.BigEndian.Uint16(request[sizeBytes:])) == kmsg.Produce.Int16()
+}
+
+// partitionsOf returns the partitions of a produce request.
+func partitionsOf(request []byte) ([]partition, error) {
+	version := int16(binary.BigEndian.Uint16(request[sizeBytes+keyBytes:]))
+	body := request[headBytes:]
+	if n := int16(binary.BigEndian.Uint16(request[headBytes-2:])); n > 0 { // -1: no client id
+		if int(n) > len(body) {
+			return nil, errUnreadable
+		}
+		body = body[n:]
+	}
+	r := kmsg.NewPtrProduceRequest()
+	r.SetVersion(version)
+	if r.IsFlexible() { // the head ends with tags, of which the client writes none
+		if len(body) == 0 || body[0] != 0 {
+			return nil, errUnreadable
+		}
+		body = body[1:]
+	}
+	if version > maxProduceVersion || r.ReadFrom(body) != nil {
+		return nil, errUnreadable
+	}
+	var all []partition
+	for i := range r.Topics {
+		for j := range r.Topics[i].Partitions {
+			all = append(all, partition{r.Topics[i].Topic, r.Topics[i].Partitions[j].Partition})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,61 @@
+package kafka
+
+import (
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Names of the headers of a record. All values are text: numbers are decimal, instants are milliseconds since 1970 UTC.
+const (
+	headerMessageID    = "message-id"
+	headerContentType  = "content-type"
+	headerApplication  = "x-application"
+	headerBusinessID   = "x-business-id"
+	headerGeneration   = "x-generation" // also in the message id
+	headerRingNo       = "x-ring-no"    // also in the message id
+	headerTargetRingAt = "x-target-ring-at"
+	headerRungAt       = "x-rung-at"
+	headerRetryTimes   = "x-retry-times"
+	headerClaimID      = "x-claim-id"
+	headerTraceparent  = "traceparent"
+)
+
+// recordOf returns the record of a ring.
+func recordOf(r *clock.Ring, k *clock.Kafka) *kgo.Record {
+	rec := &kgo.Record{Topic: k.Topic, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 11)}
+	switch k.Key {
+	case clock.KafkaKeyBusinessID:
+		rec.Key = []byte(r.BusinessID)
+	case clock.KafkaKeyApplication:
+		rec.Key = []byte(r.Application)
+	}
+	add := func(name, value string) {
+		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+	}
+	full := k.Headers == clock.KafkaHeadersFull
+	add(headerMessageID, r.MessageID())
+	if r.ContentType != "" {
+		add(headerContentType, r.ContentType)
+	}
+	if full || k.Key != clock.KafkaKeyApplication {
+		add(headerApplication, r.Application)
+	}
+	if full || k.Key != clock.KafkaKeyBusinessID {
+		add(headerBusinessID, r.BusinessID)
+	}
+	if full {
+		add(headerGeneration, strconv.FormatInt(r.Generation, 10))
+		add(headerRingNo, strconv.Itoa(r.RingNo))
+	}
+	add(headerTargetRingAt, strconv.FormatInt(int64(r.RingAt), 10))
+	add(headerRungAt, strconv.FormatInt(int64(r.RungAt), 10))
+	add(headerRetryTimes, strconv.Itoa(r.RetryTimes()))
+	add(headerClaimID, r.ClaimID)
+	if r.Traceparent != "" {
+		add(headerTraceparent, r.Traceparent)
+	}
+	return rec
+}

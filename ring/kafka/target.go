@@ -1,0 +1,116 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+var _ ring.Target = (*Target)(nil)
+
+// Target produces rings to the topics of their applications.
+type Target struct {
+	cfg     Config
+	deps    Deps
+	changed chan struct{}  // capacity 1; see Changed
+	ending  sync.WaitGroup // links that are being closed
+
+	mu       sync.Mutex
+	unusable error // nil: the last probe succeeded
+}
+
+var errNotProbed = errors.New("not connected yet")
+
+// New returns a Target. It connects to nothing before Run.
+func New(cfg Config, deps Deps) (*Target, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Dial == nil {
+		deps.Dial = (&net.Dialer{}).DialContext
+	}
+	return &Target{cfg: cfg, deps: deps, changed: make(chan struct{}, 1), unusable: errNotProbed}, nil
+}
+
+// Usable returns nil when the last probe succeeded, else the reason why no broker can be used.
+func (t *Target) Usable() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unusable
+}
+
+// Accepts reports whether the application has a topic.
+func (t *Target) Accepts(application string) bool {
+	_, ok := t.deps.Topics(application)
+	return ok
+}
+
+// Changed returns a channel of capacity 1. It is signalled when the cluster has become usable, and when topics of applications have changed.
+func (t *Target) Changed() <-chan struct{} { return t.changed }
+
+// TopicsChanged must be called when the results of Deps.Topics have changed.
+func (t *Target) TopicsChanged() { clock.Signal(t.changed) }
+
+// Lane returns a lane. The client keeps the payloads of late rings, so a lane awaits at most maxLateDeliveries.
+func (t *Target) Lane(maxLate int) ring.Lane {
+	l := &lane{target: t, broken: make(chan struct{}), places: make(chan struct{}, min(maxLate, maxLateDeliveries))}
+	close(l.broken)
+	return l
+}
+
+// Run probes the cluster until ctx ends, and then waits for the links that are being closed. Call it as long as lanes are used.
+func (t *Target) Run(ctx context.Context) error {
+	defer t.ending.Wait()
+	client, err := kgo.NewClient(t.options(nil)...)
+	if err != nil {
+		return fmt.Errorf("kafka client: %w", err)
+	}
+	defer client.Close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		t.note(ctx, t.probe(ctx, client))
+		timer.Reset(t.cfg.ProbeInterval)
+	}
+}
+
+// probe asks any broker for its versions and metadata.
+func (t *Target) probe(ctx context.Context, client *kgo.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.DialTimeout)
+	defer cancel()
+	return client.Ping(ctx)
+}
+
+// note takes the result of a probe, and logs changes.
+func (t *Target) note(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("no Kafka broker can be used: %w", err)
+	}
+	t.mu.Lock()
+	before := t.unusable
+	t.unusable = err
+	t.mu.Unlock()
+	switch {
+	case err == nil && before != nil:
+		t.deps.Log.Info("Kafka can be used")
+		clock.Signal(t.changed)
+	case err != nil && (before == nil || errors.Is(before, errNotProbed)):
+		t.deps.Log.Warn("Kafka cannot be used: its alarms wait", "err", err)
+	}
+}

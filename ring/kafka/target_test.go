@@ -1,0 +1,265 @@
+package kafka
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+)
+
+// produces counts the produce requests that brokers get, and replies to them with an error; 0: not at all.
+func (b *bench) produces(code func(n int) int16) (requests func() []time.Time) {
+	var mu sync.Mutex
+	var at []time.Time
+	b.cluster.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		mu.Lock()
+		defer mu.Unlock()
+		at = append(at, time.Now())
+		c := code(len(at))
+		if c == 0 {
+			return nil, nil, false
+		}
+		req := r.(*kmsg.ProduceRequest)
+		res := req.ResponseKind().(*kmsg.ProduceResponse)
+		for _, t := range req.Topics {
+			topic := kmsg.NewProduceResponseTopic()
+			topic.Topic = t.Topic
+			for _, p := range t.Partitions {
+				part := kmsg.NewProduceResponseTopicPartition()
+				part.Partition, part.ErrorCode = p.Partition, c
+				topic.Partitions = append(topic.Partitions, part)
+			}
+			res.Topics = append(res.Topics, topic)
+		}
+		return res, nil, true
+	})
+	return func() []time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(at)
+	}
+}
+
+func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	l := b.open()
+	deliver := func(key clock.KafkaKey, headers clock.KafkaHeaders) map[string]string {
+		t.Helper()
+		before := len(b.records("rings.shop"))
+		b.point("shop", &clock.Kafka{Topic: "rings.shop", Key: key, Headers: headers})
+		all := rings("shop", 1)
+		all[0].Traceparent, all[0].Before.RetryTimes = "00-1-2-01", 3
+		wantKinds(t, l.Deliver(t.Context(), all, ample()), clock.Confirmed)
+		var newest map[string]string
+		latest := time.Time{}
+		records := b.records("rings.shop")
+		if len(records) != before+1 {
+			t.Fatalf("%d records after %d", len(records), before)
+		}
+		for _, r := range records {
+			if r.Timestamp.Before(latest) {
+				continue
+			}
+			latest, newest = r.Timestamp, map[string]string{"key": string(r.Key), "value": string(r.Value)}
+			for _, h := range r.Headers {
+				newest[h.Key] = string(h.Value)
+			}
+		}
+		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the timestamps of records are in milliseconds
+		return newest
+	}
+	full := map[string]string{
+		"value": `{"n":1}`, "message-id": "1.4.2", "content-type": "application/json", "x-application": "shop", "x-business-id": "b0",
+		"x-generation": "4", "x-ring-no": "2", "x-target-ring-at": "1700000000000", "x-rung-at": "1700000000007", "x-retry-times": "3",
+		"x-claim-id": "claim", "traceparent": "00-1-2-01",
+	}
+	for _, c := range []struct {
+		key     clock.KafkaKey
+		headers clock.KafkaHeaders
+		want    string
+		without []string
+	}{
+		{clock.KafkaKeyBusinessID, clock.KafkaHeadersFull, "b0", nil},
+		{clock.KafkaKeyApplication, clock.KafkaHeadersFull, "shop", nil},
+		{clock.KafkaKeyNone, clock.KafkaHeadersFull, "", nil},
+		{clock.KafkaKeyBusinessID, clock.KafkaHeadersLean, "b0", []string{"x-business-id", "x-generation", "x-ring-no"}},
+		{clock.KafkaKeyApplication, clock.KafkaHeadersLean, "shop", []string{"x-application", "x-generation", "x-ring-no"}},
+		{clock.KafkaKeyNone, clock.KafkaHeadersLean, "", []string{"x-generation", "x-ring-no"}},
+	} {
+		got := deliver(c.key, c.headers)
+		if got["key"] != c.want || len(got) != len(full)+1-len(c.without) {
+			t.Errorf("key %s, headers %s: %v", c.key, c.headers, got)
+		}
+		for name, value := range full {
+			if want := value; !slices.Contains(c.without, name) && got[name] != want {
+				t.Errorf("key %s, headers %s: %s is %q, want %q", c.key, c.headers, name, got[name], want)
+			}
+		}
+	}
+}
+
+func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	b.point("lost", clock.NewKafka("no-such-topic"))
+	l := b.open()
+	all := append(rings("shop", 20), rings("lost", 20)...)
+	limits := ring.Limits{WriteBy: time.Now().Add(10 * time.Second), ReplyBy: time.Now().Add(12 * time.Second)}
+	outcomes := l.Deliver(t.Context(), all, limits)
+	wantKinds(t, outcomes[:20], clock.Confirmed)
+	wantKinds(t, outcomes[20:], clock.Returned)
+	if !strings.Contains(outcomes[20].Reason, "UNKNOWN_TOPIC_OR_PARTITION") {
+		t.Error(outcomes[20].Reason)
+	}
+	if err := b.cluster.CreateTopic("no-such-topic", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantKinds(t, l.Deliver(t.Context(), rings("lost", 1), ample()), clock.Confirmed)
+}
+
+// Brokers reply with an error that may pass. The client sends the rings again until the write limit, and never after it.
+func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	l := b.open()
+	requests := b.produces(func(int) int16 { return kerr.NotEnoughReplicas.Code })
+	limits := ring.Limits{WriteBy: time.Now().Add(700 * time.Millisecond), ReplyBy: time.Now().Add(2 * time.Second)}
+	limits.Await = func(ring.LateRings) { t.Error("rings without a hope of a reply are awaited") }
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 5), limits), clock.Doubtful)
+	time.Sleep(time.Second) //nolint:forbidigo // time for another request
+	at := requests()
+	if len(at) < 2 {
+		t.Errorf("%d requests: nothing was sent again", len(at))
+	}
+	for _, a := range at {
+		if late := a.Sub(limits.WriteBy); late > 50*time.Millisecond { // the way to the broker takes some time
+			t.Errorf("a request came %s after the write limit", late)
+		}
+	}
+	select {
+	case <-l.Broken():
+	default:
+		t.Error("the lane keeps the link of rings in doubt")
+	}
+}
+
+// A broker that is not the leader any more says so. The rings go to the new leader, once.
+func TestRingsFollowTheLeader(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	l := b.open()
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
+	for p := range int32(3) {
+		if err := b.cluster.MoveTopicPartition("rings.shop", p, 1-b.cluster.LeaderFor("rings.shop", p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
+	if n := len(b.records("rings.shop")); n != 60 {
+		t.Errorf("%d records of 60 rings", n)
+	}
+}
+
+// The reply to a request is lost with its connection. The client sends the same batch again, and the broker knows the copy.
+func TestLostReplyMakesNoCopyWithinTheWriteLimit(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	l := b.open()
+	b.hold()
+	time.AfterFunc(300*time.Millisecond, func() {
+		b.cut()
+		b.release()
+	})
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
+	if n := len(b.records("rings.shop")); n != 30 {
+		t.Errorf("%d records of 30 rings", n)
+	}
+}
+
+func TestFinalErrorOfABrokerIsANack(t *testing.T) {
+	b := openTarget(t, DefaultConfig())
+	b.create("shop", nil)
+	l := b.open()
+	b.produces(func(int) int16 { return kerr.PolicyViolation.Code })
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 2), ample()), clock.Nacked)
+}
+
+// A cluster that is gone makes the target unusable; rings under way are not sent.
+func TestClusterWithoutBrokersIsUnusable(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.DialTimeout = 500 * time.Millisecond
+	b := openTarget(t, cfg)
+	b.create("shop", nil)
+	l := b.open()
+	b.cluster.Close()
+	b.eventually("the target is unusable", func() bool { return b.Usable() != nil })
+	limits := ring.Limits{WriteBy: time.Now().Add(500 * time.Millisecond), ReplyBy: time.Now().Add(time.Second)}
+	wantKinds(t, l.Deliver(t.Context(), rings("shop", 2), limits), clock.Unsent)
+	if err := l.Open(t.Context(), 10); err == nil {
+		t.Error("a lane opens without a broker")
+	}
+}
+
+func TestLanesAuthenticateOverTLS(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+	authorities := x509.NewCertPool()
+	authorities.AddCert(server.Certificate())
+	for _, c := range []struct{ mechanism, fake string }{{SASLPlain, "PLAIN"}, {SASLSCRAM, "SCRAM-SHA-256"}, {SASLSCRAM512, "SCRAM-SHA-512"}} {
+		t.Run(c.mechanism, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.SASL, cfg.User, cfg.Password = c.mechanism, "clockd", "hush"
+			cfg.TLS = &tls.Config{RootCAs: authorities, ServerName: "example.com", MinVersion: tls.VersionTLS12}
+			b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser(c.fake, "clockd", "hush"), kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+			b.create("shop", nil)
+			wantKinds(t, b.open().Deliver(t.Context(), rings("shop", 3), ample()), clock.Confirmed)
+		})
+	}
+	cfg := DefaultConfig()
+	cfg.SASL, cfg.User, cfg.Password, cfg.DialTimeout = SASLPlain, "clockd", "wrong", time.Second
+	b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser("PLAIN", "clockd", "hush"))
+	b.eventually("the target says why it is unusable", func() bool {
+		err := b.Usable()
+		return err != nil && strings.Contains(err.Error(), "no Kafka broker can be used")
+	})
+	if err := b.Usable(); strings.Contains(err.Error(), "wrong") {
+		t.Errorf("the error has the password: %v", err)
+	}
+}
+
+func TestConfigNamesEveryFault(t *testing.T) {
+	good := DefaultConfig()
+	good.Brokers = []string{"k1:9092", "[::1]:9093"}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for reason, change := range map[string]func(*Config){
+		"at least one broker": func(c *Config) { c.Brokers = nil },
+		"must be host:port":   func(c *Config) { c.Brokers = []string{"k1"} },
+		"SASL mechanism":      func(c *Config) { c.SASL = "gssapi" },
+		"user and password":   func(c *Config) { c.User = "clockd" },
+		"needs a Kafka user":  func(c *Config) { c.SASL = SASLPlain },
+		"ack timeout":         func(c *Config) { c.AckTimeout = 0 },
+		"dial timeout":        func(c *Config) { c.DialTimeout = 0 },
+		"probe interval":      func(c *Config) { c.ProbeInterval = 0 },
+	} {
+		c := good
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
