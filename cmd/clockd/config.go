@@ -15,6 +15,7 @@ import (
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/kafka"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/webhook"
 	"github.com/clockd/clockd/store"
@@ -53,6 +54,7 @@ func (f logFlags) logger() *slog.Logger {
 type serveFlags struct {
 	databaseFlags
 	logFlags
+	kafkaFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -98,6 +100,7 @@ type config struct {
 	retention store.RetentionConfig
 	rabbit    rabbit.Config
 	webhook   webhook.Config
+	kafka     kafka.Config
 }
 
 // ringConns returns the number of database connections for rings.
@@ -105,12 +108,16 @@ func (c *config) ringConns() int {
 	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
 }
 
-// routes returns the number of routes: the stream, webhooks, reserves and, with a broker, the exchange.
+// routes returns the number of routes: the stream, webhooks, reserves and, with their brokers, the exchange and Kafka.
 func (c *config) routes() int {
+	n := 3
 	if c.usesBroker() {
-		return 4
+		n++
 	}
-	return 3
+	if c.usesKafka() {
+		n++
+	}
+	return n
 }
 
 // usesBroker reports whether rings go to RabbitMQ.
@@ -138,6 +145,10 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.webhook.Allow, cfg.webhook.InFlight, cfg.webhook.HostConcurrency = flags.WebhookAllow, flags.WebhookInFlight, flags.WebhookHostConcurrency
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
+	var err error
+	if cfg.kafka, err = flags.kafkaConfig(); err != nil {
+		return nil, &configError{reasons: err}
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -165,6 +176,11 @@ func (c *config) check() error {
 		errs = append(errs, errors.New("queues to declare are named, but no AMQP URL is given"))
 	case c.AMQPManagementURL != "":
 		errs = append(errs, errors.New("a management URL is given, but no AMQP URL"))
+	}
+	if c.usesKafka() {
+		errs = append(errs, c.kafka.Validate())
+	} else if c.kafkaFlags.named() {
+		errs = append(errs, errors.New("Kafka options are given, but no Kafka brokers"))
 	}
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))

@@ -54,7 +54,7 @@ func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring
 			}
 		}
 		loop.Reroute(is, moved)
-		targets.webhooks.EndpointsChanged()
+		targets.settingsChanged()
 	})
 }
 

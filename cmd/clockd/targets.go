@@ -11,6 +11,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/kafka"
 	"github.com/clockd/clockd/ring/pull"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
@@ -25,11 +26,12 @@ type targets struct {
 	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
 	streams   *stream.Target    // target that is the stream
 	webhooks  *webhook.Target   // target of applications with an endpoint
+	kafka     *kafka.Target     // target of applications with a topic; nil: no brokers are configured
 	pulls     *pull.Target      // target of applications whose workers reserve rings
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream, webhooks, reserves and, with a broker, the exchange. The settings of an application name its target.
+// newTargets returns the stream, webhooks, reserves and, with a broker, the exchange and Kafka. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settings *clock.SettingsWatch) (*targets, error) {
 	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: settings.Webhook, Registerer: reg})
 	if err != nil {
@@ -38,6 +40,12 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, name: "the stream"}
 	t.pulls = pull.New(t.streams.SignalApplications)
 	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), pullRoute(t.pulls)}
+	if cfg.usesKafka() {
+		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: settings.Kafka, Log: log}); err != nil {
+			return nil, err
+		}
+		t.routes = append(t.routes, kafkaRoute(t.kafka))
+	}
 	if !cfg.usesBroker() {
 		return t, nil
 	}
@@ -75,15 +83,24 @@ func (t *targets) routerOf(settings *clock.SettingsSnapshot) ring.Router {
 
 // lacks returns the abilities that an application's settings demand and this process has no target for.
 func (t *targets) lacks(settings *clock.SettingsSnapshot) []string {
-	if len(t.sessions) > 0 {
+	missing := map[clock.TargetKind]string{}
+	if len(t.sessions) == 0 {
+		missing[clock.TargetAMQP] = lease.AbilityAMQP
+	}
+	if t.kafka == nil {
+		missing[clock.TargetKafka] = lease.AbilityKafka
+	}
+	if len(missing) == 0 {
 		return nil
 	}
+	var lacks []string
 	for _, s := range settings.All() {
-		if s.Unreadable == nil && s.Target == clock.TargetAMQP {
-			return []string{lease.AbilityAMQP}
+		if ability := missing[s.Target]; s.Unreadable == nil && ability != "" {
+			lacks = append(lacks, ability)
+			delete(missing, s.Target)
 		}
 	}
-	return nil
+	return lacks
 }
 
 func rabbitRoute(s *rabbit.Session) *ring.Route {
@@ -95,8 +112,8 @@ func streamRoute(s *stream.Target) *ring.Route {
 	return &ring.Route{Name: "stream", Target: s, Kind: clock.TargetStream, HoldsClaims: true, SeparateReplies: true}
 }
 
-// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own. Its claims do not hold their
-// transactions, because requests may take long.
+// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own. Its claims do not hold
+// their transactions, because requests may take long.
 func webhookRoute(t *webhook.Target) *ring.Route {
 	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
 }
@@ -104,6 +121,20 @@ func webhookRoute(t *webhook.Target) *ring.Route {
 // pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application only.
 func pullRoute(t *pull.Target) *ring.Route {
 	return &ring.Route{Name: "pull", Target: t, Kind: clock.TargetPull, HoldsClaims: true, SeparateReplies: true}
+}
+
+// kafkaRoute returns the route to Kafka. Its claims hold their transactions, because brokers reply in milliseconds, and the wait for replies is
+// bounded, as with RabbitMQ. A broker replies to the rings of several applications at once, so replies are not separate.
+func kafkaRoute(t *kafka.Target) *ring.Route {
+	return &ring.Route{Name: "kafka", Target: t, Kind: clock.TargetKafka, HoldsClaims: true, Ability: lease.AbilityKafka}
+}
+
+// settingsChanged tells the targets that settings have changed.
+func (t *targets) settingsChanged() {
+	t.webhooks.EndpointsChanged()
+	if t.kafka != nil {
+		t.kafka.TopicsChanged()
+	}
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

@@ -9,8 +9,9 @@ import (
 // Names of the abilities that a node may lack. An ability concerns the whole process. Trouble of one application's queue is not
 // a lost ability.
 const (
-	AbilityRead = "read" // loaders read due alarms from the database
-	AbilityAMQP = "amqp" // rings are handed to RabbitMQ
+	AbilityRead  = "read"  // loaders read due alarms from the database
+	AbilityAMQP  = "amqp"  // rings are handed to RabbitMQ
+	AbilityKafka = "kafka" // rings are handed to Kafka
 )
 
 const (

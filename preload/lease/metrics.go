@@ -36,9 +36,9 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 	m.lost = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "clockd_preload_ability_lost_seconds",
-		Help: "Time since this node lost the ability (read, amqp); 0 while it has the ability.",
+		Help: "Time since this node lost the ability (read, amqp, kafka); 0 while it has the ability.",
 	}, []string{"ability"})
-	for _, ability := range []string{AbilityRead, AbilityAMQP} {
+	for _, ability := range []string{AbilityRead, AbilityAMQP, AbilityKafka} {
 		m.lost.WithLabelValues(ability)
 	}
 	for _, c := range []string{changeTaken, changeGiven, changeLost} {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// startKafka starts kfake, the fake cluster of franz-go, with two brokers and these topics. Nodes reach it over TCP, as a real one.
+func startKafka(t *testing.T, topics ...string) (cluster *kfake.Cluster, env string) {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(3, topics...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	return cluster, "CLOCKD_KAFKA_BROKERS=" + strings.Join(cluster.ListenAddrs(), ",")
+}
+
+// consume records the rings of a topic until the test ends.
+func consume(t *testing.T, cluster *kfake.Cluster, topic string) *receiver {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &receiver{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { got.add(ringOfRecord(r)) })
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		client.Close()
+	})
+	return got
+}
+
+// ringOfRecord returns the ring. Its arrival is the time at which the producer made the record, which is before any consumer can have it.
+func ringOfRecord(r *kgo.Record) receivedRing {
+	headers := map[string]string{}
+	for _, h := range r.Headers {
+		headers[h.Key] = string(h.Value)
+	}
+	ms, _ := strconv.ParseInt(headers["x-target-ring-at"], 10, 64)
+	return receivedRing{
+		messageID: headers["message-id"], businessID: headers["x-business-id"], claimID: headers["x-claim-id"], body: string(r.Value),
+		arrived: r.Timestamp, target: time.UnixMilli(ms),
+	}
+}
+
+// Brokers change, and refuse some requests. A node is killed in the middle. Every alarm arrives, none early, and all copies of a ring have one
+// message id and one key.
+func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			cluster, brokers := startKafka(t, "rings")
+			got := consume(t, cluster, "rings")
+			requests := 0
+			cluster.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+				cluster.KeepControl()
+				if requests++; requests%7 != 0 {
+					return nil, nil, false
+				}
+				return refuseProduce(r.(*kmsg.ProduceRequest)), nil, true
+			})
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, brokers}
+			survivor := start(t, env...)
+			victim := survivor
+			if e.name != "sqlite" { // a file has one node
+				victim = start(t, env...)
+			}
+			application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings")
+			for _, p := range []*process{survivor, victim} {
+				eventually(t, "the node applies the target", func() bool { return p.settings("shop").AppliedTarget == "kafka" })
+			}
+			const alarms = 400
+			for i := range alarms {
+				victim.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("order/%d", i)),
+					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500), "payload": i, "retry": map[string]any{"initial": "100ms", "cap": "1s"}})
+			}
+			eventually(t, "rings arrive", func() bool { return got.number() > alarms/10 })
+			victim.kill()
+			cluster.ShufflePartitionLeaders()
+			if victim == survivor {
+				survivor = start(t, env...)
+			}
+			deadline := time.Now().Add(2 * time.Minute)
+			for time.Now().Before(deadline) && survivor.inState("shop", "rung") < alarms {
+				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
+			}
+			eventually(t, "the rings are consumed", func() bool { _, copies := got.byID(); return len(copies) == alarms })
+			distinct, copies := got.byID()
+			for i := range alarms {
+				if id := fmt.Sprintf("order/%d", i); distinct[id] != 1 {
+					t.Errorf("alarm %s arrived under %d message ids", id, distinct[id])
+				}
+			}
+			for _, r := range got.all() {
+				if r.arrived.Before(r.target) {
+					t.Errorf("%s rang %s early", r.businessID, r.target.Sub(r.arrived))
+				}
+			}
+			if rung := survivor.inState("shop", "rung"); rung != alarms || len(copies) != alarms {
+				t.Errorf("%d of %d alarms are rung, %d arrived", rung, alarms, len(copies))
+			}
+			t.Logf("%d rings, %d of them copies", got.number(), got.number()-alarms)
+		})
+	}
+}
+
+// refuseProduce replies that too few replicas are in sync, so that nothing was written.
+func refuseProduce(r *kmsg.ProduceRequest) kmsg.Response {
+	res := r.ResponseKind().(*kmsg.ProduceResponse)
+	for _, t := range r.Topics {
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			part := kmsg.NewProduceResponseTopicPartition()
+			part.Partition, part.ErrorCode = p.Partition, kerr.NotEnoughReplicas.Code
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		res.Topics = append(res.Topics, topic)
+	}
+	return res
+}
+
+// A node without brokers says that it cannot ring applications of Kafka. A missing topic holds up only its own application.
+func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
+	databaseURL := sqliteFile(t)
+	cluster, brokers := startKafka(t, "rings")
+	without := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
+	application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings", "--kafka=key=application,headers=lean")
+	eventually(t, "readiness names the application", func() bool {
+		details := without.details("settings", statusWarning)
+		return len(details) == 1 && strings.Contains(details[0], "shop") && strings.Contains(details[0], "no target kafka")
+	})
+	eventually(t, "the node lacks Kafka", func() bool { return without.metric(`clockd_preload_ability_lost_seconds{ability="kafka"}`) > 0 })
+	without.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": 0})
+	if err := without.terminate(); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, brokers)
+	got := consume(t, cluster, "rings")
+	awaitRung(t, got, 1)
+	application(t, databaseURL, "set", "lost", "--target=kafka", "--kafka-topic=nowhere")
+	eventually(t, "the node applies the target", func() bool { return p.settings("lost").AppliedTarget == "kafka" })
+	for i := range 20 {
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("lost", fmt.Sprint(i)), map[string]any{"delay": 0})
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("n", i)), map[string]any{"delay": 0})
+	}
+	awaitRung(t, got, 21)
+	eventually(t, "the alarm says why it does not ring", func() bool {
+		return strings.Contains(p.must(http.StatusOK, http.MethodGet, alarmPath("lost", "0"), nil).LastError, "UNKNOWN_TOPIC_OR_PARTITION")
+	})
+	if err := cluster.CreateTopic("nowhere", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the alarms ring once the topic exists", func() bool { return p.inState("lost", "rung") == 20 })
+}

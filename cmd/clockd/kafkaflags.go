@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/kafka"
+)
+
+// kafkaFlags configure the connections to Kafka.
+type kafkaFlags struct {
+	KafkaBrokers  []string `env:"CLOCKD_KAFKA_BROKERS" placeholder:"HOST:PORT,..." help:"Brokers of Kafka to begin with. Without them this process rings to no topic."`
+	KafkaTLS      bool     `name:"kafka-tls" env:"CLOCKD_KAFKA_TLS" help:"Connect to Kafka with TLS."`
+	KafkaCA       string   `name:"kafka-ca" env:"CLOCKD_KAFKA_CA" placeholder:"FILE" help:"PEM file of the authorities of the brokers' certificates (default: the system's)."`
+	KafkaCert     string   `env:"CLOCKD_KAFKA_CERT" placeholder:"FILE" help:"PEM file of this client's certificate, with --kafka-key."`
+	KafkaKey      string   `name:"kafka-key" env:"CLOCKD_KAFKA_KEY" placeholder:"FILE" help:"PEM file of the key of the client's certificate."`
+	KafkaSASL     string   `name:"kafka-sasl" env:"CLOCKD_KAFKA_SASL" default:"none" enum:"none,plain,scram-sha-256,scram-sha-512" help:"none, plain, scram-sha-256 or scram-sha-512."`
+	KafkaUser     string   `env:"CLOCKD_KAFKA_USER" placeholder:"NAME" help:"User for SASL."`
+	KafkaPassword string   `env:"CLOCKD_KAFKA_PASSWORD" placeholder:"PASSWORD" help:"Password for SASL."`
+}
+
+// usesKafka reports whether rings may go to Kafka.
+func (f *kafkaFlags) usesKafka() bool { return len(f.KafkaBrokers) > 0 }
+
+// named reports whether an option besides the brokers is given.
+func (f *kafkaFlags) named() bool {
+	return f.KafkaTLS || f.KafkaCA != "" || f.KafkaCert != "" || f.KafkaKey != "" || f.KafkaSASL != "" && f.KafkaSASL != kafka.NoSASL ||
+		f.KafkaUser != "" || f.KafkaPassword != ""
+}
+
+// kafkaConfig returns the configuration of the target. It reads the files of TLS.
+func (f *kafkaFlags) kafkaConfig() (kafka.Config, error) {
+	cfg := kafka.DefaultConfig()
+	cfg.Brokers, cfg.User, cfg.Password = f.KafkaBrokers, f.KafkaUser, f.KafkaPassword
+	if f.KafkaSASL != "" {
+		cfg.SASL = f.KafkaSASL
+	}
+	if !f.KafkaTLS {
+		if f.KafkaCA != "" || f.KafkaCert != "" || f.KafkaKey != "" {
+			return cfg, errors.New("certificates for Kafka are given, but not --kafka-tls")
+		}
+		return cfg, nil
+	}
+	cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.KafkaCA != "" {
+		pem, err := os.ReadFile(f.KafkaCA)
+		if err != nil {
+			return cfg, fmt.Errorf("authorities of Kafka: %w", err)
+		}
+		if cfg.TLS.RootCAs = x509.NewCertPool(); !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return cfg, fmt.Errorf("authorities of Kafka: %s has no certificate in PEM", f.KafkaCA)
+		}
+	}
+	if f.KafkaCert != "" || f.KafkaKey != "" {
+		pair, err := tls.LoadX509KeyPair(f.KafkaCert, f.KafkaKey)
+		if err != nil {
+			return cfg, fmt.Errorf("certificate for Kafka: %w", err)
+		}
+		cfg.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// topicFlags change the topic of an application.
+type topicFlags struct {
+	KafkaTopic string            `placeholder:"TOPIC" help:"Topic of Kafka that rings are produced to."`
+	Kafka      map[string]string `mapsep:"," placeholder:"key=business_id,headers=full" help:"Parts of the topic's settings; parts that are left out stay."`
+}
+
+// named reports whether any flag is given.
+func (f *topicFlags) named() bool { return f.KafkaTopic != "" || len(f.Kafka) > 0 }
+
+// applyTopic changes the topic of a document, nil if it has none.
+func (f *topicFlags) applyTopic(topic map[string]any) map[string]any {
+	if topic == nil {
+		topic = map[string]any{}
+	}
+	for name, value := range f.Kafka {
+		topic[name] = value
+	}
+	if f.KafkaTopic != "" {
+		topic["topic"] = f.KafkaTopic
+	}
+	return topic
+}
+
+// describeTopic returns a topic on one line for people.
+func describeTopic(k *clock.Kafka) string {
+	if k == nil {
+		return "none"
+	}
+	return strings.Join([]string{"topic " + k.Topic, "key " + string(k.Key), "headers " + string(k.Headers)}, ", ")
+}
