@@ -137,7 +137,10 @@ func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {
 	l := b.open()
 	requests := b.produces(func(int) int16 { return kerr.NotEnoughReplicas.Code })
 	limits := ring.Limits{WriteBy: time.Now().Add(700 * time.Millisecond), ReplyBy: time.Now().Add(2 * time.Second)}
-	limits.Await = func(ring.LateRings) { t.Error("rings without a hope of a reply are awaited") }
+	limits.Await = func(late ring.LateRings) {
+		t.Error("rings without a hope of a reply are awaited")
+		t.Cleanup(late.End)
+	}
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 5), limits), clock.Doubtful)
 	time.Sleep(time.Second) //nolint:forbidigo // time for another request
 	at := requests()
