@@ -85,7 +85,7 @@ type Deps struct {
 }
 
 // mechanism returns the SASL mechanism, nil for none.
-func (c *Config) mechanism() sasl.Mechanism {
+func (c Config) mechanism() sasl.Mechanism {
 	switch c.SASL {
 	case SASLPlain:
 		return plain.Auth{User: c.User, Pass: c.Password}.AsMechanism()

@@ -31,6 +31,7 @@ func recordOf(r *clock.Ring, k *clock.Kafka) *kgo.Record {
 		rec.Key = []byte(r.BusinessID)
 	case clock.KafkaKeyApplication:
 		rec.Key = []byte(r.Application)
+	case clock.KafkaKeyNone:
 	}
 	add := func(name, value string) {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})

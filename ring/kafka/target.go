@@ -108,9 +108,9 @@ func (t *Target) note(ctx context.Context, err error) {
 	t.mu.Unlock()
 	switch {
 	case err == nil && before != nil:
-		t.deps.Log.Info("Kafka can be used")
+		t.deps.Log.Info("a Kafka broker can be used")
 		clock.Signal(t.changed)
 	case err != nil && (before == nil || errors.Is(before, errNotProbed)):
-		t.deps.Log.Warn("Kafka cannot be used: its alarms wait", "err", err)
+		t.deps.Log.Warn("no Kafka broker can be used: the alarms of its applications wait", "err", err)
 	}
 }
