@@ -180,7 +180,7 @@ func (c *config) check() error {
 	if c.usesKafka() {
 		errs = append(errs, c.kafka.Validate())
 	} else if c.kafkaFlags.named() {
-		errs = append(errs, errors.New("Kafka options are given, but no Kafka brokers"))
+		errs = append(errs, errors.New("options of Kafka are given, but no Kafka brokers"))
 	}
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
