@@ -60,6 +60,10 @@ test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's pa
 test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, against a clockd on SQLite; needs node and npm
 	tools/typescript/roundtrip
 
+.PHONY: test-client-amqp
+test-client-amqp: build ## the consumer for RabbitMQ, a module of its own, with a clockd on SQLite
+	$(WITH) go -C client/amqp test -race -count=1 ./...
+
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \
@@ -143,12 +147,14 @@ sqlc-diff: ## fail when the generated query code is not up to date
 .PHONY: lint
 lint: ## golangci-lint, and shellcheck where there is one
 	$(TOOL) golangci-lint run --allow-parallel-runners
+	cd client/amqp && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod golangci-lint run --allow-parallel-runners
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
 
 .PHONY: vet
 vet: ## go vet, the slow suites included
 	go vet ./...
 	go vet -tags=soak,browser,citus ./...
+	go -C client/amqp vet ./...
 
 .PHONY: fmt
 fmt: ## format the Go code
