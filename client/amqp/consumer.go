@@ -87,23 +87,7 @@ func Consume(ctx context.Context, application string, k Consumer) error {
 		return err
 	}
 	c := &consuming{Consumer: k, application: application, memory: once.NewMemory[client.Answer](k.Memory)}
-	for failures := 0; ctx.Err() == nil; {
-		began := time.Now()
-		err := c.session(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		k.Failed(fmt.Errorf("consume the rings of %s: %w", application, err))
-		if time.Since(began) > longestPause {
-			failures = 0
-		}
-		wait := min(firstPause<<min(failures, 10), longestPause)
-		failures++
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait/2+1)):
-		}
-	}
+	c.run(ctx)
 	return nil
 }
 
@@ -113,6 +97,26 @@ type consuming struct {
 
 	application string
 	memory      *once.Memory[client.Answer]
+}
+
+// run consumes until ctx ends.
+func (c *consuming) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; failures++ {
+		began := time.Now()
+		fault := c.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.Failed(fmt.Errorf("consume the rings of %s: %w", c.application, fault))
+		if time.Since(began) > longestPause {
+			failures = 0
+		}
+		wait := min(firstPause<<min(failures, 10), longestPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait/2+1)):
+		}
+	}
 }
 
 // session consumes over one connection. The error says why it ended.
