@@ -1,4 +1,5 @@
 // Package targettest is the conformance suite of targets. Each target runs it against the real thing: a broker, subscribers, HTTP servers, workers.
+// Kafka is the exception: its brokers are imitated by a library.
 //
 //	func TestConformance(t *testing.T) { targettest.Run(t, targettest.Engine{Open: openBench, ...}) }
 //
@@ -6,5 +7,5 @@
 // quarantine, kills) have tests of their own with each kind of target, and so has the whole service in cmd/clockd.
 //
 // A target that cannot behave in some way says so in its Engine: a stream has no receiver that refuses, and the broker's confirms are late for all
-// applications together. The suite logs what it left out.
+// applications together. The suite logs the cases that it leaves out. With late replies for all applications (LateTogether) some checks are weaker.
 package targettest
