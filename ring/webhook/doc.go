@@ -1,5 +1,6 @@
 // Package webhook is the target of applications whose rings are HTTP requests. Each application has an Endpoint: its URL, headers, secrets and
-// limits. The caller of New gives the endpoints; this package knows no settings and no database.
+// limits. The caller of New gives the endpoints; this package knows no settings and no database. Package httpcall sends the requests: it has the
+// guard of addresses, the limits, the write guard and the wait for late replies.
 //
 // Each ring is one request, signed as Standard Webhooks says (https://www.standardwebhooks.com). The header webhook-id has the message id, which is the
 // same for all copies of a ring. webhook-timestamp is the time of the claim by the database's clock.

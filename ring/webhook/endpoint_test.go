@@ -26,7 +26,7 @@ func FuzzEndpoint(f *testing.F) {
 			t.Fatal(err)
 		}
 		ring := rings("shop", 1)[0]
-		req, _, err := s.request(t.Context(), &ring)
+		req, _, err := s.request(&ring)
 		if err != nil {
 			t.Fatal(err)
 		}

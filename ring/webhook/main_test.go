@@ -68,7 +68,7 @@ func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 	if b.Target, err = New(cfg, deps); err != nil {
 		t.Fatal(err)
 	}
-	b.patience, b.maxPatience = time.Minute, time.Minute // a slow machine changes no outcome
+	b.SetPatience(time.Minute, time.Minute) // a slow machine changes no outcome
 	t.Cleanup(b.Close)
 	return b
 }

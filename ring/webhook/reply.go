@@ -1,18 +1,13 @@
 package webhook
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/httpcall"
 )
 
 const (
@@ -39,12 +34,12 @@ func outcomeOf(res *http.Response, body []byte, now time.Time) clock.Outcome {
 	case res.StatusCode == http.StatusGone:
 		o.Reason, o.Final = o.Reason+": it wants no further try", true
 	case res.StatusCode == http.StatusTooManyRequests, res.StatusCode == http.StatusServiceUnavailable:
-		o.RetryAfter = retryAfter(res.Header, now)
+		o.RetryAfter = httpcall.RetryAfter(res.Header, now)
 	}
-	if text := printable(body); text != "" {
+	if text := httpcall.Printable(body); text != "" {
 		o.Reason += ": " + text
 	}
-	o.Reason = cut(o.Reason)
+	o.Reason = httpcall.Cut(o.Reason)
 	return o
 }
 
@@ -55,49 +50,6 @@ func statusText(code int) string {
 		return strconv.Itoa(code) + " " + text
 	}
 	return strconv.Itoa(code)
-}
-
-// retryAfter returns the wait that the header Retry-After demands, 0 if there is none or it is not valid. A date counts from the date of the response, if
-// it has one, because the receiver's clock may be wrong.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	value := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	} else if errors.Is(err, strconv.ErrRange) {
-		return time.Duration(1<<32) * time.Second
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date
-	}
-	return max(0, at.Sub(now))
-}
-
-// printable returns text as it may be stored and shown: valid UTF-8, one line, without control characters.
-func printable(text []byte) string {
-	var b strings.Builder
-	blank := false
-	for _, r := range strings.ToValidUTF8(string(text[:min(len(text), 2*clock.MaxReason)]), "") {
-		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r):
-			blank = b.Len() > 0
-		case unicode.IsPrint(r):
-			if blank {
-				b.WriteByte(' ')
-				blank = false
-			}
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// cut cuts text to clock.MaxReason bytes, between characters.
-func cut(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), clock.MaxReason)], "")
 }
 
 // readBody reads the body of a response for at most bodyTime and up to maxResponse bytes. It returns the beginning. cancel ends the
@@ -116,19 +68,4 @@ func readBody(res *http.Response, cancel func()) []byte {
 	}
 	_ = res.Body.Close()
 	return start[:n]
-}
-
-// reasonOf returns the reason of a request without a reply. Errors of the HTTP client may repeat the names and addresses of this host's own
-// servers of names, and they are left out.
-func reasonOf(err error) string {
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &dns):
-		return cut(fmt.Sprintf("cannot resolve %s: %s", printable([]byte(dns.Name)), printable([]byte(dns.Err))))
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, io.EOF):
-		return "the receiver closed the connection"
-	}
-	return cut(printable([]byte(err.Error())))
 }

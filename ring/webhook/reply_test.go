@@ -1,8 +1,7 @@
 package webhook
 
 import (
-	"errors"
-	"net"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ func TestStatusDecidesTheOutcome(t *testing.T) {
 	b := openTarget(t)
 	var status int
 	header := map[string]string{}
-	b.serve("shop", func(w http.ResponseWriter, _ *http.Request) {
+	server := b.serve("shop", func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range header {
 			w.Header().Set(name, value)
 		}
@@ -24,7 +23,7 @@ func TestStatusDecidesTheOutcome(t *testing.T) {
 		_, _ = w.Write([]byte(" no\tstock\x00 \xff\u202e left\n"))
 	})
 	const said = "the receiver answered "
-	for _, c := range []struct {
+	for i, c := range []struct {
 		status int
 		header map[string]string
 		want   clock.Outcome
@@ -44,37 +43,10 @@ func TestStatusDecidesTheOutcome(t *testing.T) {
 		{301, map[string]string{"Location": "/other"}, clock.Outcome{Kind: clock.Nacked, Reason: said + "301 Moved Permanently, and redirects are not followed: no stock left"}},
 	} {
 		status, header = c.status, c.header
-		b.receivers.all = map[string]*receiver{} // no pause of the case before
-		if got := b.deliver(rings("shop", 1)...)[0]; got != c.want {
+		application := fmt.Sprint("shop", i) // no pause of the case before
+		b.point(application, server.URL)
+		if got := b.deliver(rings(application, 1)...)[0]; got != c.want {
 			t.Errorf("%d: %+v, want %+v", c.status, got, c.want)
-		}
-	}
-}
-
-func TestRetryAfterIsRead(t *testing.T) {
-	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		value, date string
-		want        time.Duration
-	}{
-		{"", "", 0},
-		{"0", "", 0},
-		{"120", "", 2 * time.Minute},
-		{" 120 ", "", 2 * time.Minute},
-		{"-1", "", 0},
-		{"1.5", "", 0},
-		{"soon", "", 0},
-		{"99999999999999999999", "", 1 << 32 * time.Second},
-		{"Mon, 23 Nov 2026 12:01:00 GMT", "", time.Minute},
-		{"Mon, 23 Nov 2026 11:59:00 GMT", "", 0},
-		{"Mon, 23 Nov 2026 09:01:00 GMT", "Mon, 23 Nov 2026 09:00:00 GMT", time.Minute},
-		{"Mon, 23 Nov 2026 12:01:00 GMT", "wrong", time.Minute},
-	} {
-		h := http.Header{}
-		h.Set("Retry-After", c.value)
-		h.Set("Date", c.date)
-		if got := retryAfter(h, now); got != c.want {
-			t.Errorf("%q, date %q: %s, want %s", c.value, c.date, got, c.want)
 		}
 	}
 }
@@ -93,14 +65,4 @@ func FuzzReply(f *testing.F) {
 			t.Fatalf("%+v", o)
 		}
 	})
-}
-
-func TestReasonsShowNoServerOfNames(t *testing.T) {
-	err := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "shop.example", Server: "10.0.0.53:53"}}
-	if got := reasonOf(err); got != "cannot resolve shop.example: no such host" {
-		t.Errorf("got %q", got)
-	}
-	if got := reasonOf(errors.New(strings.Repeat("ä", 1000))); len(got) > clock.MaxReason || !utf8.ValidString(got) {
-		t.Errorf("got %q", got)
-	}
 }

@@ -2,16 +2,15 @@ package webhook
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
+	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/httpcall"
 )
 
 // Headers of a request. Those of the ring have the names of the AMQP headers, with the prefix x-clockd.
@@ -32,12 +31,15 @@ const (
 
 // sender is what all requests of one endpoint have in common.
 type sender struct {
-	endpoint *clock.Webhook
-	url      *url.URL
-	address  string // host and port
-	keys     [][]byte
-	header   http.Header
+	transport *http.Transport
+	endpoint  *clock.Webhook
+	url       *url.URL
+	address   string // host and port
+	keys      [][]byte
+	header    http.Header
 }
+
+var _ httpcall.Sender = (*sender)(nil)
 
 // newSender returns the sender of an endpoint. The error says why the endpoint is not valid.
 func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
@@ -52,7 +54,7 @@ func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{endpoint: e, url: u, address: addressOf(u), keys: keys, header: http.Header{}}
+	s := &sender{endpoint: e, url: u, address: httpcall.AddressOf(u), keys: keys, header: http.Header{}}
 	s.header.Set("User-Agent", userAgent)
 	for name, value := range e.Headers {
 		s.header.Set(name, value)
@@ -60,21 +62,23 @@ func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
 	return s, nil
 }
 
-// addressOf returns the host and port of a URL.
-func addressOf(u *url.URL) string {
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == "https":
-		port = "443"
-	default:
-		port = "80"
-	}
-	return joinHostPort(canonicalHost(u.Hostname()), port)
+// Address returns the host and port of the endpoint.
+func (s *sender) Address() string { return s.address }
+
+// Concurrency returns the most requests of the application under way at once.
+func (s *sender) Concurrency() int { return s.endpoint.Concurrency }
+
+// Timeout returns the time for a request.
+func (s *sender) Timeout() time.Duration { return s.endpoint.Timeout }
+
+// NewExchange returns the request of a ring.
+func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
+	req, body, err := s.request(r)
+	return &exchange{transport: s.transport, request: req, body: body}, err
 }
 
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
-func (s *sender) request(ctx context.Context, r *clock.Ring) (*http.Request, *requestBody, error) {
+func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	content, contentType := r.Payload, r.ContentType
 	if s.endpoint.Body == clock.EnvelopeBody {
 		var err error
@@ -83,14 +87,14 @@ func (s *sender) request(ctx context.Context, r *clock.Ring) (*http.Request, *re
 		}
 		contentType = "application/json"
 	}
-	req := (&http.Request{
+	req := &http.Request{
 		Method: s.endpoint.Method, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(content)), Body: http.NoBody,
-	}).WithContext(ctx)
-	body := &requestBody{content: content}
+	}
+	body := httpcall.NewBody(content)
 	if len(content) > 0 {
-		req.GetBody = body.reader
-		req.Body, _ = body.reader()
+		req.GetBody = body.Reader
+		req.Body, _ = body.Reader()
 	}
 	id, seconds := r.MessageID(), int64(r.RungAt)/1000
 	set := req.Header.Set
@@ -114,65 +118,6 @@ func (s *sender) request(ctx context.Context, r *clock.Ring) (*http.Request, *re
 	}
 	return req, body, nil
 }
-
-// smallContent is the size up to which the content of a request is kept until its reply. The HTTP client writes it together with the headers.
-const smallContent = 16 << 10
-
-// requestBody holds the content of a request. Large content is forgotten when no further byte of it may be written.
-type requestBody struct {
-	mu      sync.Mutex
-	content []byte
-	dropped bool
-}
-
-// drop forgets the content, which many late replies would otherwise keep in memory.
-func (b *requestBody) drop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.content, b.dropped = nil, true
-}
-
-func (b *requestBody) isDropped() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.dropped
-}
-
-// reader returns a reader of the whole content. The HTTP client reads it again only if nothing was written, or if the receiver said that it has
-// not begun the request.
-func (b *requestBody) reader() (io.ReadCloser, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.dropped:
-		return nil, errTooLate
-	case len(b.content) <= smallContent:
-		return io.NopCloser(bytes.NewReader(b.content)), nil
-	}
-	return &bodyReader{body: b}, nil
-}
-
-// bodyReader reads a large requestBody. Reading fails after it was dropped.
-type bodyReader struct {
-	body *requestBody
-	at   int
-}
-
-func (r *bodyReader) Read(p []byte) (int, error) {
-	r.body.mu.Lock()
-	defer r.body.mu.Unlock()
-	switch {
-	case r.body.dropped:
-		return 0, errTooLate
-	case r.at == len(r.body.content):
-		return 0, io.EOF
-	}
-	n := copy(p, r.body.content[r.at:])
-	r.at += n
-	return n, nil
-}
-
-func (r *bodyReader) Close() error { return nil }
 
 // ringEnvelope is the JSON of a ring, with the names of the stream's events. The payload follows the last member.
 type ringEnvelope struct {

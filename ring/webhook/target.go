@@ -1,113 +1,66 @@
 package webhook
 
 import (
-	"context"
-	"errors"
+	"crypto/x509"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/httpcall"
 )
 
 var _ ring.Target = (*Target)(nil)
 
 // Target sends rings to the applications' endpoints.
 type Target struct {
+	*httpcall.Target
+
 	cfg       Config
-	deps      Deps
+	rootCAs   *x509.CertPool
 	transport *http.Transport
-	slots     *slots
-	receivers receivers
-	dials     failedDials
-	metrics   *metrics
-	changed   chan struct{}   // capacity 1; see Changed
-	ctx       context.Context //nolint:containedctx // ends with Close, and all requests with it
-	cancel    func()          // ends ctx
-
-	patience, maxPatience time.Duration // patience and maxPatience; tests change them
-
-	mu     sync.Mutex // guards closed, and the additions to calls
-	closed bool
-	calls  sync.WaitGroup // requests under way
 }
-
-var errClosed = errors.New("the target is closed")
 
 // New returns a Target. It sends nothing by itself.
 func New(cfg Config, deps Deps) (*Target, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if deps.Dial == nil {
-		guard, err := NewGuard(cfg.Allow...)
-		if err != nil {
-			return nil, err
-		}
-		deps.Dial = guard.DialContext
+	t := &Target{cfg: cfg, rootCAs: deps.RootCAs}
+	var err error
+	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
+		Endpoint: func(application string) (httpcall.Endpoint, bool) {
+			e, ok := deps.Endpoints(application)
+			return endpoint{Webhook: e, target: t}, ok
+		},
+		Registerer: deps.Registerer, Dial: deps.Dial,
+		Metrics: httpcall.MetricNames{Prefix: "clockd_webhook_", Noun: "requests", Label: "status", Classes: statusClasses, Help: "the class of their response's status (2xx)"},
+	})
+	if err != nil {
+		return nil, err
 	}
-	t := &Target{
-		cfg: cfg, deps: deps, slots: newSlots(cfg.InFlight, cfg.HostConcurrency), receivers: receivers{all: map[string]*receiver{}},
-		dials: failedDials{errors: map[string]failedDial{}}, changed: make(chan struct{}, 1),
-		patience: patience, maxPatience: maxPatience,
-	}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.metrics = newMetrics(deps.Registerer, t.slots)
 	t.transport = t.newTransport()
 	return t, nil
 }
 
-// Usable returns nil until Close: there is no connection that all applications share.
-func (t *Target) Usable() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return errClosed
-	}
-	return nil
-}
-
-// Accepts reports whether the application has an endpoint, and whether its receiver has not asked to wait.
-func (t *Target) Accepts(application string) bool {
-	_, ok := t.deps.Endpoints(application)
-	return ok && !t.receivers.isPaused(application)
-}
-
-// Changed returns a channel of capacity 1. It is signalled when endpoints have changed, and when a receiver's wait is over.
-func (t *Target) Changed() <-chan struct{} { return t.changed }
-
-// EndpointsChanged must be called when the results of Deps.Endpoints have changed.
-func (t *Target) EndpointsChanged() { clock.Signal(t.changed) }
-
-// Lane returns a lane. Lanes share the HTTP client. The number of requests under way bounds the late deliveries.
-func (t *Target) Lane(int) ring.Lane { return lane{t} }
-
 // Close ends all requests and connections, and waits for them. Call it after the loop has ended.
 func (t *Target) Close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.cancel()
-	t.calls.Wait()
+	t.Target.Close()
 	t.transport.CloseIdleConnections()
 }
 
-// begin counts a request under way, unless the target is closed. The caller calls t.calls.Done at its end.
-func (t *Target) begin() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return false
-	}
-	t.calls.Add(1)
-	return true
+// endpoint is the endpoint of an application, as its settings name it.
+type endpoint struct {
+	*clock.Webhook
+
+	target *Target
 }
 
-// pause holds the rings of a receiver, and signals the end of its wait.
-func (t *Target) pause(r *receiver, wait time.Duration) {
-	if wait <= 0 {
-		return
+// NewSender returns the sender of the endpoint.
+func (e endpoint) NewSender() (httpcall.Sender, error) {
+	s, err := newSender(e.Webhook, e.target.cfg.UserAgent)
+	if err != nil {
+		return nil, err
 	}
-	time.AfterFunc(time.Until(r.pause(wait))+time.Millisecond, t.EndpointsChanged)
+	s.transport = e.target.transport
+	return s, nil
 }

@@ -46,7 +46,7 @@ func (b *bench) deliverShared(all ...clock.Ring) (outcomes []clock.Outcome, late
 // A reply that is slow is awaited, and the ring is not sent again. A shared batch does not wait for it, and the next one not at all.
 func TestSlowReplyIsAwaited(t *testing.T) {
 	b := openTarget(t)
-	b.patience = 2 * time.Second
+	b.SetPatience(2*time.Second, time.Minute)
 	handle, begun, release := hanging(t, 200)
 	b.serve("slow", handle)
 	b.serve("quick", func(http.ResponseWriter, *http.Request) {})
@@ -307,7 +307,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 // Rings without a slot are untaken when the patience ends. They never left this process.
 func TestRingsWithoutASlotAreUntaken(t *testing.T) {
 	b := openTarget(t)
-	b.patience = time.Second
+	b.SetPatience(time.Second, time.Minute)
 	handle, begun, release := hanging(t, 202)
 	b.serve("shop", handle, func(e *clock.Webhook) { e.Concurrency = 4 })
 	outcomes, late := b.deliverShared(rings("shop", 10)...)
@@ -323,7 +323,7 @@ func TestRingsWithoutASlotAreUntaken(t *testing.T) {
 	if begun.Load() != 4 {
 		t.Errorf("%d requests", begun.Load())
 	}
-	b.patience = time.Minute
+	b.SetPatience(time.Minute, time.Minute)
 	wantKinds(t, b.deliver(rings("shop", 10)...), clock.Confirmed)
 }
 
@@ -448,7 +448,7 @@ func TestEndOfTheWaitEndsTheRequests(t *testing.T) {
 		<-r.Context().Done()
 	})
 	b.serve("quick", func(http.ResponseWriter, *http.Request) {})
-	b.patience = 2 * time.Second
+	b.SetPatience(2*time.Second, time.Minute)
 	_, late := b.deliverShared(append(rings("shop", 3), rings("quick", 2)...)...)
 	late.End()
 	wantKinds(t, late.Outcomes()[3:], clock.Confirmed)
@@ -508,13 +508,7 @@ func TestConnectionsAreKept(t *testing.T) {
 
 // waitForSlots waits until no request is under way.
 func (b *bench) waitForSlots() {
-	for {
-		b.slots.mu.Lock()
-		taken := b.slots.taken
-		b.slots.mu.Unlock()
-		if taken == 0 {
-			return
-		}
+	for b.UnderWay() > 0 {
 		<-time.After(time.Millisecond)
 	}
 }
@@ -587,7 +581,7 @@ func TestCloseEndsTheRequests(t *testing.T) {
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
 	b.serve("shop", handle)
-	b.patience = 100 * time.Millisecond
+	b.SetPatience(100*time.Millisecond, time.Minute)
 	_, late := b.deliverShared(rings("shop", 3)...)
 	for begun.Load() < 3 {
 		<-time.After(time.Millisecond)
@@ -601,35 +595,19 @@ func TestCloseEndsTheRequests(t *testing.T) {
 	wantKinds(t, b.deliver(rings("shop", 1)...), clock.Unsent)
 }
 
-// The content of a request is forgotten when no byte of it may be written any more.
-func TestContentIsForgottenAfterTheWriteLimit(t *testing.T) {
-	b := openTarget(t)
-	handle, begun, _ := hanging(t, 200)
-	b.serve("shop", handle)
-	b.patience = 100 * time.Millisecond
-	var late ring.LateRings
-	limits := ring.Limits{WriteBy: time.Now().Add(2 * time.Second), ReplyBy: time.Now().Add(3 * time.Second), Shared: true}
-	limits.Await = func(l ring.LateRings) { late = l }
-	large := rings("shop", 1)
-	large[0].Payload = make([]byte, smallContent+1)
-	wantKinds(t, b.Lane(1).Deliver(t.Context(), large, limits), clock.Awaited)
-	for begun.Load() == 0 {
-		<-time.After(time.Millisecond)
+// A request whose content is forgotten is not repeated.
+func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
+	s, err := newSender(clock.NewWebhook("https://shop.example", newSecret), "test")
+	if err != nil {
+		t.Fatal(err)
 	}
-	d, ok := late.(*lateDelivery)
-	if !ok {
-		t.Fatalf("%T", late)
+	req, body, err := s.request(&rings("shop", 1)[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, c := range d.parts[0].calls {
-		for !c.body.isDropped() {
-			<-time.After(time.Millisecond)
-		}
-		if c.body.content != nil {
-			t.Error("the content is kept")
-		}
-		if _, err := c.request.GetBody(); err == nil {
-			t.Error("the request may be repeated")
-		}
+	body.Drop()
+	if _, err := req.GetBody(); err == nil {
+		t.Error("the request may be repeated")
 	}
 }
 

@@ -1,10 +1,8 @@
-package webhook
+package httpcall
 
 import (
 	"sync"
 	"time"
-
-	"github.com/clockd/clockd/clock"
 )
 
 const (
@@ -26,22 +24,22 @@ type receiver struct {
 	prompt   bool // there was a reply, and the receiver is not slow; guarded by slots.mu
 
 	mu          sync.Mutex
-	sender      *sender        // of the endpoint that was used last; nil: none
-	senderErr   error          // why that endpoint cannot be used; nil with a sender
-	endpoint    *clock.Webhook // that endpoint
-	replied     time.Time      // time of the last reply; zero: none
-	pausedUntil time.Time      // the receiver wants no request before; zero: none
-	users       int            // deliveries that use the receiver
-	used        time.Time      // end of the last use
+	sender      Sender    // of the endpoint that was used last; nil: none
+	senderErr   error     // why that endpoint cannot be used; nil with a sender
+	endpoint    Endpoint  // that endpoint
+	replied     time.Time // time of the last reply; zero: none
+	pausedUntil time.Time // the receiver wants no request before; zero: none
+	users       int       // deliveries that use the receiver
+	used        time.Time // end of the last use
 }
 
 // senderOf returns the sender of the endpoint, or why the endpoint cannot be used.
-func (r *receiver) senderOf(e *clock.Webhook, userAgent string) (*sender, error) {
+func (r *receiver) senderOf(e Endpoint) (Sender, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.endpoint != e {
 		r.endpoint = e
-		r.sender, r.senderErr = newSender(e, userAgent)
+		r.sender, r.senderErr = e.NewSender()
 	}
 	return r.sender, r.senderErr
 }

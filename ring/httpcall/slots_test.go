@@ -1,11 +1,9 @@
-package webhook
+package httpcall
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/clockd/clockd/clock"
 )
 
 // Random requests of many receivers come and go. No bound is ever passed, the sums are right, and no waiter is left while there is a slot for it.
@@ -16,15 +14,15 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 	s := newSlots(limit, hostLimit)
 	type taken struct {
 		r  *receiver
-		to *sender
+		to *fakeSender
 	}
 	var all []*receiver
-	var targets []*sender
+	var targets []*fakeSender
 	var held []taken
 	waits := map[*slotWait]bool{}
 	for i := range 30 {
 		all = append(all, &receiver{})
-		targets = append(targets, &sender{address: fmt.Sprint("host", i%12), endpoint: &clock.Webhook{Concurrency: 1 + i%7}})
+		targets = append(targets, &fakeSender{address: fmt.Sprint("host", i%12), concurrency: 1 + i%7})
 	}
 	for step := range 20_000 {
 		i := random.IntN(len(all))
@@ -55,7 +53,7 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 		for w := range waits {
 			select {
 			case <-w.granted:
-				held = append(held, taken{w.receiver, w.sender})
+				held = append(held, taken{w.receiver, w.sender.(*fakeSender)})
 				delete(waits, w)
 			default:
 				if s.fits(w.receiver, w.sender) {
@@ -74,7 +72,7 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 			}
 		}
 		for n := range held {
-			if hosts[held[n].to.address] > hostLimit || receivers[held[n].r] > min(held[n].to.endpoint.Concurrency, hostLimit/2) {
+			if hosts[held[n].to.address] > hostLimit || receivers[held[n].r] > min(held[n].to.concurrency, hostLimit/2) {
 				t.Fatalf("seed %d, step %d: a host or a receiver has too many requests", seed, step)
 			}
 		}
@@ -87,8 +85,8 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 // Receivers that hang take at most half of the slots, and leave room for the first request of others that are not known.
 func TestHangingReceiversLeaveSlots(t *testing.T) {
 	s := newSlots(40, 20)
-	to := func(i int) *sender {
-		return &sender{address: fmt.Sprint("host", i), endpoint: &clock.Webhook{Concurrency: 10}}
+	to := func(i int) *fakeSender {
+		return &fakeSender{address: fmt.Sprint("host", i), concurrency: 10}
 	}
 	for i := range 5 { // 5 times 10 requests want a slot
 		r := &receiver{}

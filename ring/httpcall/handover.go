@@ -1,4 +1,4 @@
-package webhook
+package httpcall
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type handover struct {
 	receiver *receiver
 	began    time.Time
 	reports  chan report   // room for one report a ring, so a report never blocks
-	calls    map[int]*call // requests without a report, by index in the delivery
+	calls    map[int]*Call // requests without a report, by index in the delivery
 }
 
 // report is the outcome of one request.
@@ -30,14 +30,14 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 	if len(indexes) == 0 {
 		return
 	}
-	e, ok := h.target.deps.Endpoints(rings[indexes[0]].Application)
+	e, ok := h.target.deps.Endpoint(rings[indexes[0]].Application)
 	if !ok {
 		h.set(indexes, clock.Outcome{Kind: clock.Unsent, Reason: "the application has no endpoint"})
 		return
 	}
-	s, err := h.receiver.senderOf(e, h.target.cfg.UserAgent)
+	s, err := h.receiver.senderOf(e)
 	if err != nil {
-		h.set(indexes, clock.Outcome{Kind: clock.Returned, Reason: cut("the endpoint is not valid: " + err.Error())})
+		h.set(indexes, clock.Outcome{Kind: clock.Returned, Reason: Cut("the endpoint is not valid: " + err.Error())})
 		return
 	}
 	for n, i := range indexes {
@@ -50,7 +50,7 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 }
 
 // takeSlot waits for a slot. The result is nil, or the outcome of this and all further rings.
-func (h *handover) takeSlot(ctx context.Context, s *sender) *clock.Outcome {
+func (h *handover) takeSlot(ctx context.Context, s Sender) *clock.Outcome {
 	if o := h.refused(); o != nil {
 		return o
 	}
@@ -130,9 +130,9 @@ func (h *handover) patientUntil(limit time.Time) time.Time {
 }
 
 // send sends a ring in the slot that the caller has taken.
-func (h *handover) send(s *sender, rings []clock.Ring, i int) {
+func (h *handover) send(s Sender, rings []clock.Ring, i int) {
 	t, r := h.target, h.receiver
-	c, err := newCall(t, r, s, &rings[i], h.limits)
+	c, err := newCall(t, s, &rings[i], h.limits)
 	if err != nil || !t.begin() {
 		t.slots.free(r, s)
 		if err == nil {
@@ -140,7 +140,7 @@ func (h *handover) send(s *sender, rings []clock.Ring, i int) {
 			h.set([]int{i}, clock.Outcome{Kind: clock.Unsent, Reason: errClosed.Error()})
 			return
 		}
-		h.set([]int{i}, clock.Outcome{Kind: clock.Refused, Reason: cut("the ring cannot be a request: " + err.Error())})
+		h.set([]int{i}, clock.Outcome{Kind: clock.Refused, Reason: Cut("the ring cannot be a request: " + err.Error())})
 		return
 	}
 	h.set([]int{i}, clock.Outcome{Kind: clock.Awaited})

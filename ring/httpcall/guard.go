@@ -1,4 +1,4 @@
-package webhook
+package httpcall
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// errNotPublic is wrapped by the error of a connection that the guard refuses.
-var errNotPublic = errors.New("the address is not public")
+// ErrNotPublic is wrapped by the error of a connection that the guard refuses.
+var ErrNotPublic = errors.New("the address is not public")
 
 // Guard decides to which addresses connections may go. It checks each address at the moment of the connection, after the name was resolved, so
 // a name that resolves differently later is checked too. Addresses that are not public are refused unless they are allowed.
@@ -57,9 +57,6 @@ func (g *Guard) allow(a string) error {
 	return nil
 }
 
-// canonicalHost returns a host name in the form in which names are compared.
-func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
-
 // isHostName reports whether s is a name, with at least one letter in its last label. So it is no address and no part of one.
 func isHostName(s string) bool {
 	labels := strings.Split(s, ".")
@@ -80,7 +77,7 @@ func (g *Guard) Check(host string, address netip.Addr) error {
 	if isPublic(address) || slices.ContainsFunc(g.prefixes, contains) || g.allowsHost(canonicalHost(host)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", errNotPublic, address)
+	return fmt.Errorf("%w: %s", ErrNotPublic, address)
 }
 
 func (g *Guard) allowsHost(host string) bool {
@@ -98,7 +95,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	dialer := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(resolved)
 		if err != nil {
-			return fmt.Errorf("%w: %s", errNotPublic, resolved)
+			return fmt.Errorf("%w: %s", ErrNotPublic, resolved)
 		}
 		return g.Check(host, to.Addr())
 	}}

@@ -1,4 +1,4 @@
-package webhook
+package httpcall
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	for application, indexes := range byApplication(rings) {
 		part := &handover{
 			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(application), began: time.Now(),
-			reports: make(chan report, len(indexes)), calls: map[int]*call{},
+			reports: make(chan report, len(indexes)), calls: map[int]*Call{},
 		}
 		d.parts = append(d.parts, part)
 		applications.Go(func() {

@@ -1,4 +1,4 @@
-package webhook
+package httpcall
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ type slots struct {
 // slotWait is a part of a delivery that waits for a slot.
 type slotWait struct {
 	receiver *receiver
-	sender   *sender
+	sender   Sender
 	granted  chan struct{} // closed when the waiter has its slot
 }
 
@@ -32,7 +32,7 @@ func newSlots(limit, hostLimit int) *slots {
 }
 
 // take takes a slot, or returns a wait for one. The caller ends the wait with abandon.
-func (s *slots) take(r *receiver, to *sender) *slotWait {
+func (s *slots) take(r *receiver, to Sender) *slotWait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fits(r, to) {
@@ -56,7 +56,7 @@ func (s *slots) abandon(w *slotWait) (granted bool) {
 }
 
 // free gives a slot back, and hands free slots on.
-func (s *slots) free(r *receiver, to *sender) {
+func (s *slots) free(r *receiver, to Sender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(r, to, -1)
@@ -79,20 +79,20 @@ func (s *slots) isSlow(r *receiver) bool {
 }
 
 // fits reports whether there is a slot for a request. The caller holds mu.
-func (s *slots) fits(r *receiver, to *sender) bool {
-	ownLimit := min(to.endpoint.Concurrency, s.hostLimit/2)
-	if s.taken >= s.limit || s.hosts[to.address] >= s.hostLimit || r.underWay >= ownLimit {
+func (s *slots) fits(r *receiver, to Sender) bool {
+	ownLimit := min(to.Concurrency(), s.hostLimit/2)
+	if s.taken >= s.limit || s.hosts[to.Address()] >= s.hostLimit || r.underWay >= ownLimit {
 		return false
 	}
 	return r.prompt || s.doubted < s.limit/2 && (r.underWay == 0 || s.extra < s.limit/4)
 }
 
 // add takes or gives back n slots. The caller holds mu.
-func (s *slots) add(r *receiver, to *sender, n int) {
+func (s *slots) add(r *receiver, to Sender, n int) {
 	s.taken += n
 	s.change(r, func() { r.underWay += n })
-	if s.hosts[to.address] += n; s.hosts[to.address] == 0 {
-		delete(s.hosts, to.address)
+	if s.hosts[to.Address()] += n; s.hosts[to.Address()] == 0 {
+		delete(s.hosts, to.Address())
 	}
 }
 

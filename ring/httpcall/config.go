@@ -1,0 +1,68 @@
+package httpcall
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Config bounds the requests of a target.
+type Config struct {
+	InFlight        int           // most requests under way at once, also requests whose reply is late; default 512
+	HostConcurrency int           // most requests to one host at once; default 64
+	ConnectTimeout  time.Duration // time to resolve a name, connect and shake hands; default 5s
+	Allow           []string      // addresses and hosts that are allowed although they are not public; see NewGuard; default none
+	UserAgent       string        // default clockd
+}
+
+// DefaultConfig returns the defaults that the fields' comments name.
+func DefaultConfig() Config {
+	return Config{InFlight: 512, HostConcurrency: 64, ConnectTimeout: 5 * time.Second, UserAgent: "clockd"}
+}
+
+// Validate returns nil for a valid configuration, else all broken rules, joined. kind names the target in them.
+func (c Config) Validate(kind string) error {
+	var errs []error
+	check := func(ok bool, reason string) {
+		if !ok {
+			errs = append(errs, errors.New(kind+" "+reason))
+		}
+	}
+	check(c.InFlight >= 4 && c.InFlight <= 1<<16, "requests in flight must be from 4 to 65536: slow applications have half of them")
+	check(c.HostConcurrency >= 2 && c.HostConcurrency <= c.InFlight, "requests to one host must be from 2 to the number in flight: one application has at most half of them")
+	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute, "connect timeout must be from 100ms to 1m")
+	check(clock.IsHeaderValue(c.UserAgent), "user agent must be printable ASCII")
+	_, err := NewGuard(c.Allow...)
+	return errors.Join(append(errs, err)...)
+}
+
+// Deps are the parts that a Target works with.
+type Deps struct {
+	// Endpoint returns the endpoint of an application, and false if the application has none. It must not block. Any goroutine may call it. The
+	// caller calls Target.EndpointsChanged when its results have changed.
+	Endpoint   func(application string) (Endpoint, bool)
+	Registerer prometheus.Registerer
+	Metrics    MetricNames
+	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Endpoint says where the rings of one application go. Values are compared with ==: a changed endpoint is not equal to the one before.
+type Endpoint interface {
+	// NewSender returns the sender of the endpoint. The error says why the endpoint is not valid.
+	NewSender() (Sender, error)
+}
+
+// Sender makes the requests of one endpoint. Any goroutine may use it.
+type Sender interface {
+	Address() string        // host and port, as AddressOf returns them
+	Concurrency() int       // most requests of the application under way at once
+	Timeout() time.Duration // time for the whole request, from its begin to its reply
+	// NewExchange returns the exchange of a ring. The error says why the ring cannot be a request.
+	NewExchange(r *clock.Ring) (Exchange, error)
+}

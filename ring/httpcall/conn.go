@@ -1,0 +1,157 @@
+package httpcall
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/clockd/clockd/ring"
+)
+
+// ErrTooLate is the error of a write that would come after ring.Limits.WriteBy.
+var ErrTooLate = errors.New("the time to write the ring was over")
+
+// ringConn is a connection that writes no byte of a ring after the write limit of its batch. A connection of HTTP/1 has one request at a time. A
+// connection of HTTP/2 may write several rings at once: it fails as a whole if a single ring is too late. That happens only to a process that was
+// stopped, and if the receiver reads nothing, because each call cancels its request some time before the limit.
+type ringConn struct {
+	net.Conn
+
+	mu      sync.Mutex
+	writing map[*Write]struct{} // rings whose requests are being written
+}
+
+// Write writes p if no ring that is being written is too late.
+func (c *ringConn) Write(p []byte) (int, error) {
+	writes, err := c.begin()
+	if err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(p)
+	if n == 0 {
+		for _, w := range writes {
+			w.begun.Add(-1)
+		}
+	}
+	return n, err
+}
+
+// begin notes for each ring that is being written that its first byte may leave now.
+func (c *ringConn) begin() ([]*Write, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var writes []*Write
+	for w := range c.writing {
+		if w.limits.TooLateToWrite() {
+			return nil, ErrTooLate
+		}
+		writes = append(writes, w)
+	}
+	for _, w := range writes {
+		w.begun.Add(1)
+	}
+	return writes, nil
+}
+
+// Write is the write of one ring's request, on whatever connection the HTTP client chooses.
+type Write struct {
+	limits ring.Limits
+	begun  atomic.Int32 // writes in which a byte of the request may have left this process
+
+	mu      sync.Mutex
+	conn    *ringConn // connection of the present try; nil: none yet
+	http2   bool      // the connection speaks HTTP/2
+	written bool      // the HTTP client has handed over the whole request; with HTTP/1 it may still be in the client's buffer
+}
+
+// trace follows the write of the request. GotConn comes before any byte of it, and again when the client tries another connection.
+func (w *Write) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			encrypted, is := info.Conn.(*tls.Conn)
+			w.Use(info.Conn, is && encrypted.ConnectionState().NegotiatedProtocol == "h2")
+		},
+		WroteHeaderField: func(string, []string) { w.start() },
+		WroteRequest:     func(info httptrace.WroteRequestInfo) { w.finish(info.Err) },
+	}
+}
+
+// Use notes that the request goes to conn next. A transport of net/http calls it by itself; the user of a http.ClientConn calls it.
+func (w *Write) Use(conn net.Conn, http2 bool) {
+	w.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written, w.http2 = false, http2
+	if c, ok := conn.(*tls.Conn); ok {
+		conn = c.NetConn()
+	}
+	w.conn, _ = conn.(*ringConn)
+}
+
+// start is called before the first byte of the request is written.
+func (w *Write) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil {
+		return
+	}
+	w.conn.mu.Lock()
+	defer w.conn.mu.Unlock()
+	if w.conn.writing == nil || !w.http2 { // the request before was written, or it would not have freed the connection
+		w.conn.writing = map[*Write]struct{}{}
+	}
+	w.conn.writing[w] = struct{}{}
+	if !w.http2 {
+		_ = w.conn.SetWriteDeadline(w.limits.WriteBy) // an error comes again with the write
+	}
+}
+
+// finish is called when the HTTP client has handed over the request, or when its write failed.
+func (w *Write) finish(err error) {
+	w.mu.Lock()
+	w.written = err == nil
+	http2 := w.http2
+	w.mu.Unlock()
+	if http2 {
+		w.end()
+	}
+}
+
+// leave is called at the end of the request.
+func (w *Write) leave() { w.end() }
+
+// end is called when no further byte of the request will be written to the present connection.
+func (w *Write) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil {
+		return
+	}
+	w.conn.mu.Lock()
+	defer w.conn.mu.Unlock()
+	if _, writing := w.conn.writing[w]; !writing {
+		return
+	}
+	delete(w.conn.writing, w)
+	if !w.http2 {
+		_ = w.conn.SetWriteDeadline(time.Time{})
+	}
+}
+
+// WasWritten reports whether the HTTP client has handed over the whole request.
+func (w *Write) WasWritten() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written
+}
+
+// connected reports whether the request ever had a connection.
+func (w *Write) connected() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conn != nil
+}

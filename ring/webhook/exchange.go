@@ -1,0 +1,46 @@
+package webhook
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/clockd/clockd/ring/httpcall"
+)
+
+// exchange is the request of one ring.
+type exchange struct {
+	transport *http.Transport
+	request   *http.Request
+	body      *httpcall.Body
+}
+
+// Do sends the request and reads the response; see httpcall.Exchange.
+func (x *exchange) Do(c *httpcall.Call) error {
+	res, err := x.transport.RoundTrip(x.request.WithContext(c.Context()))
+	if err != nil {
+		return err
+	}
+	c.Replied(statusClass(res.StatusCode))
+	if isSuccess(res.StatusCode) { // the body is read only to keep the connection
+		c.Report(outcomeOf(res, nil, time.Now()))
+		readBody(res, c.StopReading)
+		return nil
+	}
+	c.Report(outcomeOf(res, readBody(res, c.StopReading), time.Now()))
+	return nil
+}
+
+// Drop forgets a large body.
+func (x *exchange) Drop() { x.body.Drop() }
+
+// statusClasses are the classes of statuses.
+var statusClasses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}
+
+// statusClass returns the class of a status. A status beyond 599 is as bad as 5xx.
+func statusClass(status int) string {
+	if status >= 600 {
+		return "5xx"
+	}
+	return strconv.Itoa(status/100) + "xx"
+}
