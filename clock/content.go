@@ -15,6 +15,8 @@ const (
 	JSON      PayloadKind = 1 // any JSON value, kept byte for byte
 	Text      PayloadKind = 2
 	Binary    PayloadKind = 3 // base64 in JSON
+	// MessagePayload is a packed Message. Messages that RabbitMQ delivers for a later time have it; no set over HTTP can give one.
+	MessagePayload PayloadKind = 4
 )
 
 // DefaultContentType returns the content_type of an alarm whose set names none.

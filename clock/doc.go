@@ -64,7 +64,7 @@
 //	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go
 //	            webhook.go kafka.go webhookjson.go kafkajson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
-//	            alarm.go content.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
+//	            alarm.go content.go message.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            instant.go limits.go errors.go settingsversion.go targetkind.go
 //
 // # Invariants

@@ -13,7 +13,8 @@ type Ring struct {
 	LatestRingAt Instant
 	RungAt       Instant // time of the claim
 	ClaimID      string
-	Payload      []byte
+	Message      *Message // that an alarm of MessagePayload holds; else nil
+	Payload      []byte   // with a Message its body
 	PayloadKind  PayloadKind
 	ContentType  string
 	Retry        RetryPolicy
@@ -24,6 +25,21 @@ type Ring struct {
 	Traceparent  string
 	Target       TargetKind // where this try goes; NoTarget: not known
 	Before       RingRow    // the row as the claim found it
+}
+
+// SetPayload sets the payload from a row. If it is a message, Payload is the body of the message, and its kind is Binary. If a message cannot be
+// unpacked, the ring keeps the kind MessagePayload, without a Message.
+func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
+	r.Message, r.Payload, r.PayloadKind = nil, payload, kind
+	if kind != MessagePayload {
+		return nil
+	}
+	var err error
+	if r.Message, err = UnpackMessage(payload); err != nil {
+		return err
+	}
+	r.Payload, r.PayloadKind = r.Message.Body, Binary
+	return nil
 }
 
 // RetryTimes returns the number of failed tries before this one.

@@ -63,7 +63,23 @@ func appendPayload(b []byte, kind clock.PayloadKind, payload []byte) []byte {
 		b = append(b, `,"base64":"`...)
 		b = base64.StdEncoding.AppendEncode(b, payload)
 		return append(b, '"')
+	case clock.MessagePayload:
+		return appendMessage(b, payload)
 	default:
 		return b
 	}
+}
+
+// appendMessage appends a message that waits for its time: where it goes, and its body.
+func appendMessage(b, packed []byte) []byte {
+	m, err := clock.UnpackMessage(packed)
+	if err != nil {
+		return b // its ring will be refused with the reason
+	}
+	b = append(b, `,"message":{"exchange":`...)
+	b = appendString(b, []byte(m.Exchange))
+	b = append(b, `,"routing_key":`...)
+	b = appendString(b, []byte(m.RoutingKey))
+	b = append(b, '}')
+	return appendPayload(b, clock.Binary, m.Body)
 }

@@ -155,7 +155,7 @@ func envelope(r *clock.Ring) ([]byte, error) {
 		if err := encoder.Encode(string(r.Payload)); err != nil {
 			return nil, fmt.Errorf("encode the payload: %w", err)
 		}
-	case clock.Binary:
+	case clock.Binary, clock.MessagePayload: // a message has this kind only if it could not be unpacked
 		b.WriteString(`,"base64":`)
 		if err := encoder.Encode(r.Payload); err != nil {
 			return nil, fmt.Errorf("encode the payload: %w", err)

@@ -42,7 +42,7 @@ func (v *CheckedColumns) outOfRange() (bad column, found bool) {
 	const last = int64(clock.MaxInstant)
 	columns := [...]column{
 		{"state", v.State, int64(clock.Scheduled), int64(clock.Paused)},
-		{"payload_kind", v.PayloadKind, int64(clock.NoPayload), int64(clock.Binary)},
+		{"payload_kind", v.PayloadKind, int64(clock.NoPayload), int64(clock.MessagePayload)},
 		{"delivery", v.Delivery, int64(clock.AtLeastOnce), int64(clock.AtMostOnce)},
 		{"answer", v.Answer, int64(clock.NoAnswer), int64(clock.Touch)},
 		{"in_doubt", v.InDoubt, 0, 1},

@@ -86,7 +86,8 @@ func (r *DueRow) candidate() store.Candidate {
 // addTo adds the fields of the ring that a candidate lacks.
 func (r *DueRow) addTo(ring *clock.Ring) {
 	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(r.Shard), clock.Instant(r.TargetRingAt), int(r.Priority), r.Traceparent
-	ring.Payload, ring.PayloadKind, ring.ContentType = r.Payload, clock.PayloadKind(r.PayloadKind), r.ContentType
+	ring.ContentType = r.ContentType
+	_ = ring.SetPayload(clock.PayloadKind(r.PayloadKind), r.Payload) // a message that cannot be unpacked keeps its kind, and RabbitMQ's target refuses it
 }
 
 // PayloadRow is the row of a statement that returns payloads by id. The row types of each engine's generated code convert to it.

@@ -173,7 +173,7 @@ func (r *Row) replaceUnreadable(unreadable string) {
 		}
 	}
 	known(&r.State, int64(clock.Scheduled), int64(clock.Paused), 0)
-	known(&r.PayloadKind, int64(clock.NoPayload), int64(clock.Binary), int64(clock.Binary))
+	known(&r.PayloadKind, int64(clock.NoPayload), int64(clock.MessagePayload), int64(clock.Binary))
 	known(&r.Delivery, int64(clock.AtLeastOnce), int64(clock.AtMostOnce), int64(clock.AtLeastOnce))
 	known(&r.Answer, int64(clock.NoAnswer), int64(clock.Touch), int64(clock.NoAnswer))
 	known(&r.InDoubt, 0, 1, 0)
