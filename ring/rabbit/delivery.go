@@ -83,11 +83,19 @@ func (d *delivery) resolveReturned() {
 			if index == nil {
 				index = d.indexByMessageID()
 			}
-			if i, ours := index[r.MessageId]; ours {
+			if i, ours := index[returnedID(&r)]; ours {
 				d.states[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: returnReason(r)}
 			}
 		}
 	}
+}
+
+// returnedID returns the message id of the returned ring. A message that waited for its time keeps its own id, and ours is in a header.
+func returnedID(r *amqp.Return) string {
+	if id, isText := text(r.Headers[headerOurMessageID]); isText {
+		return id
+	}
+	return r.MessageId
 }
 
 func (d *delivery) indexByMessageID() map[string]int {
@@ -131,7 +139,7 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 		}
 		d.noteConfirms() // the last ones before the fault
 		d.resolveReturned()
-		outcome := d.channelFault(fault)
+		outcome := d.channelFault(ch, fault)
 		for i := range d.states {
 			if t := &d.states[i]; t.ch == ch && t.outcome.Kind == 0 {
 				t.outcome = outcome
@@ -143,14 +151,18 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 }
 
 // channelFault returns the outcome of unresolved rings on a channel that the broker has closed. It tells the session about the fault.
-func (d *delivery) channelFault(fault *amqp.Error) clock.Outcome {
+func (d *delivery) channelFault(ch *channel, fault *amqp.Error) clock.Outcome {
 	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
 	reason := describe(fault).Error()
 	switch fault.Code {
 	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
 		return clock.Outcome{Kind: clock.Refused, Reason: reason}
 	case amqp.NotFound, amqp.AccessRefused:
-		d.s.requestReconnect(reason)
+		if ch.exchange == "" {
+			d.s.requestReconnect(reason)
+		} else {
+			d.s.exchanges.refused(ch.exchange, reason)
+		}
 	default:
 		d.s.requestProbe()
 	}

@@ -32,6 +32,7 @@ const (
 	flagPriority        = 1 << 11
 	flagCorrelationID   = 1 << 10
 	flagReplyTo         = 1 << 9
+	flagExpiration      = 1 << 8
 	flagMessageID       = 1 << 7
 	flagTimestamp       = 1 << 6
 	flagType            = 1 << 5

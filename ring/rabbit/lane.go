@@ -124,6 +124,7 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	// a stuck write of the library may hold the library's locks: only kill ends it
 	stop := context.AfterFunc(writeCtx, l.link.kill)
 	defer stop()
+	l.findOthers(writeCtx)
 	if err := l.assignChannels(limits.OnConfirmed != nil, time.Now().Add(time.Until(limits.WriteBy)/sideTimeShare)); err != nil {
 		l.abandon()
 		return err
@@ -189,40 +190,76 @@ func (l *lane) openChannel(ctx context.Context, size int) error {
 // and a delivery that opened hundreds would have no time left to publish. The next delivery opens more, because channels stay open.
 const sideTimeShare = 4
 
+// channelUse is what a channel is for during a delivery.
+type channelUse struct {
+	exchange    string // the other exchange that its rings go to; "": the session's own
+	application string // with a channel for each application
+}
+
 // assignChannels gives each ring its channel: the lane's own channel, or with separate one channel for each application. The broker stops
 // reading a channel while it waits for a quorum queue to which the channel has not published before. So one such queue would delay the
-// other applications on the channel. Rings without a side channel at openUntil use the lane's own channel.
+// other applications on the channel. Rings without a side channel at openUntil use the lane's own channel. Rings to another exchange always
+// use a side channel of that exchange, because the broker closes the channel if the exchange is missing. Without one they are unsent.
 func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 	if l.ch.nacked && time.Now().Before(openUntil) {
 		if err := l.replaceChannel(); err != nil {
 			return err
 		}
 	}
-	channels, counts := map[string]*channel{}, map[string]int{}
-	for i := range l.current.rings {
-		counts[l.current.rings[i].Application]++
+	channels, uses := map[channelUse]*channel{}, l.channelUses(separate)
+	counts := map[channelUse]int{}
+	for _, use := range uses {
+		counts[use]++
 	}
 	l.current.channels = append(l.current.channels[:0], l.ch)
-	for i := range l.current.rings {
-		application := l.current.rings[i].Application
-		ch := channels[application]
+	ownUsed, sides := false, 0
+	for i, use := range uses {
+		t := &l.current.states[i]
+		if t.outcome.Kind != 0 {
+			continue
+		}
+		ch, assigned := channels[use]
 		switch {
-		case !separate || len(channels) == 0:
-			ch = l.ch
-		case ch == nil:
-			n := len(channels) - 1
+		case assigned:
+		case use.exchange == "" && (!separate || !ownUsed):
+			ch, ownUsed = l.ch, true
+		default:
 			var err error
-			if ch, err = l.sideChannel(n, counts[application], openUntil); err != nil {
+			if ch, err = l.sideChannel(sides, counts[use], openUntil); err != nil {
 				return err
 			}
+			if ch != nil {
+				sides++
+				ch.exchange = use.exchange
+			} else if use.exchange == "" {
+				ch = l.ch
+			}
 		}
-		channels[application], l.current.states[i].ch = ch, ch
+		channels[use], t.ch = ch, ch
+		if ch == nil {
+			t.outcome = clock.Outcome{Kind: clock.Unsent, Reason: noSideChannel}
+		}
 	}
 	for _, ch := range l.current.channels {
 		ch.confirms.expect(ch.published+1, len(l.current.rings))
 		ch.first = ch.published + 1
 	}
 	return nil
+}
+
+// noSideChannel is the reason of a ring to another exchange for which no channel could be opened.
+const noSideChannel = "not sent: there was no time to open a channel for the exchange of the message"
+
+// channelUses returns the use of the channel of each ring.
+func (l *lane) channelUses(separate bool) []channelUse {
+	uses := make([]channelUse, len(l.current.rings))
+	for i := range l.current.rings {
+		uses[i].exchange = l.s.otherExchange(&l.current.rings[i])
+		if separate {
+			uses[i].application = l.current.rings[i].Application
+		}
+	}
+	return uses
 }
 
 // replaceChannel replaces the lane's own channel after a nack. RabbitMQ 3.10 registers a channel with a quorum queue at its first message. If
@@ -242,10 +279,10 @@ func (l *lane) replaceChannel() error {
 // minSideReturns is the smallest buffer for returns of a side channel.
 const minSideReturns = 64
 
-// sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns the lane's own channel if the
-// side channel does not exist or is too small.
+// sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns nil if the side channel does not
+// exist or is too small, and cannot be opened.
 func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
-	for n < len(l.sides) && l.sides[n].nacked && time.Now().Before(openUntil) { // see replaceChannel
+	for n < len(l.sides) && time.Now().Before(openUntil) && (l.sides[n].nacked || cap(l.sides[n].returns) < size) { // nacked: see replaceChannel
 		_ = l.sides[n].Close()
 		l.sides = slices.Delete(l.sides, n, n+1) // the channel after it takes its place
 	}
@@ -255,7 +292,7 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 		case err == nil:
 			l.sides = append(l.sides, ch)
 		case errors.Is(err, amqp.ErrChannelMax):
-			return l.ch, nil
+			return nil, nil
 		default:
 			l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
 			return nil, err
@@ -265,13 +302,16 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 		l.current.channels = append(l.current.channels, l.sides[n])
 		return l.sides[n], nil
 	}
-	return l.ch, nil
+	return nil, nil
 }
 
 // publishRings publishes the rings, one after the other, until a channel or the connection ends.
 func (l *lane) publishRings() {
 	for i := range l.current.rings {
 		t := &l.current.states[i]
+		if t.outcome.Kind != 0 {
+			continue
+		}
 		head, err := l.encoder.encode(&l.current.rings[i], t.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}

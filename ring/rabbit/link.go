@@ -28,6 +28,7 @@ type link struct {
 	blocked        atomic.Pointer[string] // the broker's reason while it blocks the connection, else nil
 	blockedChanged chan struct{}          // capacity 1; signalled when blocked changes
 	stepTimeout    time.Duration          // longest time of one step of a set-up, see bounded
+	exchanges      map[string]bool        // only for a lane: other exchanges that were found over this connection
 	closed         chan *amqp.Error       // receives the reason of the end, if there is one; closed at the end
 	done           chan struct{}
 }
@@ -68,6 +69,7 @@ func (s *Session) dialHost(ctx context.Context, role string, host *brokerHost, c
 		host:           host,
 		turn:           s.turn,
 		blockedChanged: make(chan struct{}, 1),
+		exchanges:      map[string]bool{},
 		stepTimeout:    s.cfg.DialTimeout,
 		closed:         make(chan *amqp.Error, 1),
 		done:           make(chan struct{}),
@@ -250,6 +252,7 @@ type channel struct {
 	published uint64 // number of published messages, and delivery tag of the last one
 	first     uint64 // delivery tag of the first message of the delivery under way
 	nacked    bool   // the broker has nacked a message; the next delivery replaces the channel
+	exchange  string // the other exchange that the delivery under way publishes to; "": the session's own
 }
 
 // channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit: the caller must

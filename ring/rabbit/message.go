@@ -2,6 +2,7 @@ package rabbit
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,13 @@ const (
 	headerTraceparent  = "traceparent"
 )
 
+// Names of the headers that the ring of a message has beside the message's own.
+const (
+	headerOurMessageID = "x-clockd-message-id" // the ring's message id, because the message keeps its own
+	headerOurRingAt    = "x-clockd-ring-at"    // when it was to ring, in milliseconds since the epoch
+	ourHeaders         = "x-clockd-"           // prefix of all headers that only clockd adds
+)
+
 // maxShortString is the protocol's bound for short strings, in bytes.
 const maxShortString = 255
 
@@ -49,6 +57,12 @@ func answerQueue(exchange string) string { return exchange + ".answers" }
 // encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after them. The frames are
 // valid until the next call. The error says why r cannot be a message.
 func (e *messageEncoder) encode(r *clock.Ring, channel uint16) ([]byte, error) {
+	if r.Message != nil {
+		return e.encodeMessage(r, channel)
+	}
+	if r.PayloadKind == clock.MessagePayload {
+		return nil, errNoMessage
+	}
 	for _, p := range [...]struct{ name, value string }{
 		{"application", r.Application}, {"business_id", r.BusinessID}, {"content_type", r.ContentType},
 	} {
@@ -56,30 +70,58 @@ func (e *messageEncoder) encode(r *clock.Ring, channel uint16) ([]byte, error) {
 			return nil, fmt.Errorf("%s has %d bytes, AMQP allows %d", p.name, len(p.value), maxShortString)
 		}
 	}
-	e.buf = e.appendMethod(e.buf[:0], r, channel)
+	e.buf = appendPublish(e.buf[:0], channel, e.exchange, r.Application)
 	e.buf = e.appendHeader(e.buf, r, channel)
 	return e.buf, nil
 }
 
-// appendMethod appends the frame of basic.publish to the exchange, with the application as routing key.
-func (e *messageEncoder) appendMethod(b []byte, r *clock.Ring, channel uint16) []byte {
+// errNoMessage is the error of a message that could not be unpacked.
+var errNoMessage = errors.New("the stored message cannot be read")
+
+// encodeMessage returns the frames of a message that waited for its time. It keeps its properties and gets two headers of ours.
+func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, error) {
+	p, err := divideProperties(r.Message.Properties)
+	if err != nil {
+		return nil, err
+	}
+	b := appendPublish(e.buf[:0], channel, r.Message.Exchange, r.Message.RoutingKey)
+	start := len(b)
+	b = appendContentHead(b, channel, len(r.Payload))
+	b = binary.BigEndian.AppendUint16(b, p.flags|flagHeaders)
+	b = append(b, p.before...)
+	table := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, p.fields...)
+	b = appendText(b, headerOurMessageID, r.MessageID())
+	b = appendInt64(b, headerOurRingAt, int64(r.RingAt))
+	binary.BigEndian.PutUint32(b[table:], uint32(len(b)-table-4))
+	e.buf = endFrame(append(b, p.after...), start)
+	return e.buf, nil
+}
+
+// appendPublish appends the frame of basic.publish.
+func appendPublish(b []byte, channel uint16, exchange, routingKey string) []byte {
 	const mandatory = 1
 	start := len(b)
 	b = appendFrameHead(b, frameMethod, channel, 0)
 	b = binary.BigEndian.AppendUint32(b, basicPublish)
 	b = append(b, 0, 0) // reserved
-	b = appendShort(b, e.exchange)
-	b = appendShort(b, r.Application)
+	b = appendShort(b, exchange)
+	b = appendShort(b, routingKey)
 	b = append(b, mandatory)
 	return endFrame(b, start)
 }
 
-func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, channel uint16) []byte {
-	start := len(b)
+// appendContentHead appends the beginning of the frame of a content header, up to its properties.
+func appendContentHead(b []byte, channel uint16, bodySize int) []byte {
 	b = appendFrameHead(b, frameHeader, channel, 0)
 	b = append(b, 0, classBasic, 0, 0) // class, and an unused weight
-	b = binary.BigEndian.AppendUint64(b, uint64(len(r.Payload)))
-	b = e.appendProperties(b, r)
+	return binary.BigEndian.AppendUint64(b, uint64(bodySize))
+}
+
+func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, channel uint16) []byte {
+	start := len(b)
+	b = e.appendProperties(appendContentHead(b, channel, len(r.Payload)), r)
 	return endFrame(b, start)
 }
 

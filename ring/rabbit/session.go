@@ -28,6 +28,7 @@ type Session struct {
 	metrics      *metrics
 	health       *health
 	lastConfirms lastConfirms
+	exchanges    exchanges // other exchanges that cannot be published to
 
 	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
 	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange

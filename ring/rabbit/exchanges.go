@@ -1,0 +1,93 @@
+package rabbit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// exchanges remembers the other exchanges that the broker has refused: they do not exist, or the user may not write to them. The broker closes
+// a channel on which a ring goes to such an exchange, and leaves the other rings on the channel in doubt. So no ring goes there until a probe
+// has passed. Then the next ring finds out.
+type exchanges struct {
+	mu      sync.Mutex
+	refusal map[string]refusal // by exchange
+}
+
+// refusal is why and when the broker has refused an exchange.
+type refusal struct {
+	reason string
+	at     time.Time
+}
+
+// refused remembers the reason why the broker has refused an exchange.
+func (e *exchanges) refused(exchange, reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refusal == nil {
+		e.refusal = map[string]refusal{}
+	}
+	e.refusal[exchange] = refusal{reason: reason, at: time.Now()}
+}
+
+// refusedSince returns why the broker has refused the exchange since the last probe that passed. It returns "" if it has not.
+func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) bool) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, found := e.refusal[exchange]
+	if found && passed(r.at) {
+		delete(e.refusal, exchange)
+		return ""
+	}
+	return r.reason
+}
+
+// otherExchange returns the exchange of a ring that does not go to the session's own exchange, else "".
+func (s *Session) otherExchange(r *clock.Ring) string {
+	if r.Message == nil || r.Message.Exchange == s.cfg.Exchange {
+		return ""
+	}
+	return r.Message.Exchange
+}
+
+// findOthers finds out which other exchanges of the rings exist, over the lane's connection. Rings to the others are returned. An exchange is
+// looked for once in a connection, until writeCtx ends.
+func (l *lane) findOthers(writeCtx context.Context) {
+	for i := range l.current.rings {
+		exchange := l.s.otherExchange(&l.current.rings[i])
+		if exchange == "" {
+			continue
+		}
+		reason := l.s.exchanges.refusedSince(exchange, l.s.health.passedSince)
+		if reason == "" && !l.link.exchanges[exchange] {
+			reason = l.find(writeCtx, exchange)
+		}
+		if reason != "" {
+			l.link.exchanges[exchange] = false
+			l.current.states[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: reason}
+		}
+	}
+}
+
+// find returns why the broker does not have the exchange, or "". An error of the connection shows when the rings are published.
+func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
+	if writeCtx.Err() != nil || l.link.conn.IsClosed() {
+		return ""
+	}
+	err := onChannel(l.link, func(ch *amqp.Channel) error {
+		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+	})
+	switch replyCode(err) {
+	case amqp.NotFound, amqp.AccessRefused:
+		reason = fmt.Sprintf("the exchange of the message cannot be used: %s", describe(err))
+		l.s.exchanges.refused(exchange, reason)
+		l.s.requestProbe()
+	}
+	l.link.exchanges[exchange] = err == nil
+	return reason
+}

@@ -1,0 +1,234 @@
+package rabbit
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// messages returns n rings of messages that waited for their time.
+func messages(tb testing.TB, exchange, routingKey string, n int) []clock.Ring {
+	tb.Helper()
+	encoded, err := encodeProperties(&amqp.Delivery{MessageId: "of the sender", DeliveryMode: amqp.Persistent})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rings := rings("shop", n)
+	for i := range rings {
+		rings[i].Message = &clock.Message{Exchange: exchange, RoutingKey: routingKey, Properties: encoded}
+		rings[i].PayloadKind = clock.Binary
+	}
+	return rings
+}
+
+// otherExchange declares a topic exchange with a queue that is bound with a key. The end of the test deletes both.
+func (b *broker) otherExchange(key string) (exchange, queue string) {
+	b.tb.Helper()
+	exchange, queue = unique("other"), unique("queue")
+	b.must(b.ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil))
+	b.tb.Cleanup(func() {
+		b.channel()
+		_ = b.ch.ExchangeDelete(exchange, false, false)
+	})
+	_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
+	b.must(err)
+	b.tb.Cleanup(func() { b.remove(queue) })
+	b.must(b.ch.QueueBind(queue, key, exchange, false, nil))
+	return exchange, queue
+}
+
+// anyHeaders has a header of each type that the library reads.
+var anyHeaders = amqp.Table{
+	"nil": nil, "true": true, "false": false, "int8": int8(-1), "byte": byte(200), "int16": int16(-2), "uint16": uint16(65535), "int32": int32(-3),
+	"uint32": uint32(math.MaxUint32), "int64": int64(math.MinInt64), "float32": float32(1.5), "float64": math.Pi,
+	"decimal": amqp.Decimal{Scale: 2, Value: 12345}, "text": "täxt", "bytes": []byte{0, 255}, "time": time.Unix(1_700_000_000, 0).UTC(),
+	"table": amqp.Table{"in": amqp.Table{"deeper": []any{int32(1), "two", amqp.Table{}}}}, "array": []any{}, "": "empty name",
+}
+
+func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	exchange, queue := b.otherExchange("order.*")
+	original := amqp.Delivery{
+		Headers: anyHeaders, ContentType: "application/json", ContentEncoding: "gzip", DeliveryMode: amqp.Transient, Priority: 7,
+		CorrelationId: "c", ReplyTo: "r", Expiration: "60000", MessageId: "of the sender", Timestamp: time.Unix(1_700_000_000, 0),
+		Type: "t", UserId: "guest", AppId: "a",
+	}
+	encoded, err := encodeProperties(&original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, bare := rings("shop", 1)[0], rings("shop", 1)[0]
+	full.Message = &clock.Message{Exchange: exchange, RoutingKey: "order.full", Properties: encoded}
+	bare.Message, bare.Payload = &clock.Message{Exchange: exchange, RoutingKey: "order.bare", Properties: []byte{0, 0}}, nil
+	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), []clock.Ring{full, bare}, ampleLimits()), clock.Confirmed)
+
+	got := b.take(queue, 2)
+	for i, want := range []struct {
+		headers amqp.Table
+		ring    *clock.Ring
+	}{{anyHeaders, &full}, {amqp.Table{}, &bare}} {
+		if got[i].Headers[headerOurMessageID] != want.ring.MessageID() || got[i].Headers[headerOurRingAt] != int64(want.ring.RingAt) {
+			t.Errorf("headers of ours: %v", got[i].Headers)
+		}
+		delete(got[i].Headers, headerOurMessageID)
+		delete(got[i].Headers, headerOurRingAt)
+		if !reflect.DeepEqual(got[i].Headers, want.headers) {
+			t.Errorf("headers\n%v, want\n%v", got[i].Headers, want.headers)
+		}
+		if got[i].RoutingKey != want.ring.Message.RoutingKey || !bytes.Equal(got[i].Body, want.ring.Payload) {
+			t.Errorf("%q %q", got[i].RoutingKey, got[i].Body)
+		}
+	}
+	again, err := encodeProperties(&amqp.Delivery{
+		Headers: anyHeaders, ContentType: got[0].ContentType, ContentEncoding: got[0].ContentEncoding, DeliveryMode: got[0].DeliveryMode,
+		Priority: got[0].Priority, CorrelationId: got[0].CorrelationId, ReplyTo: got[0].ReplyTo, Expiration: got[0].Expiration,
+		MessageId: got[0].MessageId, Timestamp: got[0].Timestamp, Type: got[0].Type, AppId: got[0].AppId,
+	})
+	if err != nil || !bytes.Equal(again, encoded) {
+		t.Errorf("the properties have changed: %+v, %v", got[0], err)
+	}
+	if got[0].UserId != "" {
+		t.Error("the message has a user_id")
+	}
+}
+
+func TestMessageWithoutAQueueIsReturned(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	exchange, queue := b.otherExchange("bound")
+	batch := append(messages(t, exchange, "unbound", 1), messages(t, exchange, "bound", 2)...)
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
+	wantAll(t, outcomes[:1], clock.Returned)
+	wantAll(t, outcomes[1:], clock.Confirmed)
+	if !strings.Contains(outcomes[0].Reason, "NO_ROUTE") || !strings.Contains(outcomes[0].Reason, `"unbound"`) {
+		t.Errorf("reason: %s", outcomes[0].Reason)
+	}
+	b.take(queue, 2)
+}
+
+// The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other rings.
+func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	queue := b.queue("shop", nil)
+	exchange, others := b.otherExchange("key")
+	missing := unique("missing")
+	l := laneOf(t, s)
+	batch := append(messages(t, missing, "key", 1), append(messages(t, exchange, "key", 1), rings("shop", 1)...)...)
+	for range 2 {
+		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
+		wantAll(t, outcomes[:1], clock.Returned)
+		wantAll(t, outcomes[1:], clock.Confirmed)
+		if !strings.Contains(outcomes[0].Reason, missing) {
+			t.Errorf("reason: %s", outcomes[0].Reason)
+		}
+	}
+	if err := s.Usable(); err != nil {
+		t.Errorf("not usable: %v", err)
+	}
+	b.take(queue, 2)
+	b.take(others, 2)
+
+	b.must(b.ch.ExchangeDeclare(missing, amqp.ExchangeFanout, true, false, false, false, nil))
+	defer func() { _ = b.ch.ExchangeDelete(missing, false, false) }()
+	b.must(b.ch.QueueBind(queue, "", missing, false, nil))
+	eventually(t, time.Minute, "the new exchange is found", func() bool {
+		return openAndDeliver(t.Context(), l, batch[:1], ampleLimits())[0].Kind == clock.Confirmed
+	})
+}
+
+func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	queue := b.queue("shop", nil)
+	exchange, _ := b.otherExchange("key")
+	l := laneOf(t, s)
+	batch := append(messages(t, exchange, "key", 1), rings("shop", 1)...)
+	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
+	b.must(b.ch.ExchangeDelete(exchange, false, false))
+
+	outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
+	wantAll(t, outcomes[:1], clock.Doubtful)
+	wantAll(t, outcomes[1:], clock.Confirmed)
+	if err := s.Usable(); err != nil {
+		t.Errorf("not usable: %v", err)
+	}
+	eventually(t, time.Minute, "the exchange is known to be missing", func() bool {
+		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
+		wantAll(t, outcomes[1:], clock.Confirmed)
+		return outcomes[0].Kind == clock.Returned
+	})
+	b.arrived(queue)
+}
+
+// A side channel that is too small for a batch is replaced.
+func TestBatchesOfMessagesMayGrow(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	exchange, queue := b.otherExchange("key")
+	l := laneOf(t, s)
+	for _, n := range []int{1, 2 * minSideReturns, minReturns + 1} {
+		wantAll(t, openAndDeliver(t.Context(), l, messages(t, exchange, "key", n), ampleLimits()), clock.Confirmed)
+		b.take(queue, n)
+	}
+}
+
+// A message that nobody could unpack or divide is refused alone.
+func TestUnreadableMessageIsRefused(t *testing.T) {
+	b := shared(t)
+	s := startUsable(t, b.config())
+	exchange, queue := b.otherExchange("key")
+	batch := messages(t, exchange, "key", 3)
+	batch[0].Message.Properties = []byte{0xff}
+	batch[1].Message, batch[1].PayloadKind = nil, clock.MessagePayload
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
+	wantAll(t, outcomes[:2], clock.Refused)
+	wantAll(t, outcomes[2:], clock.Confirmed)
+	b.take(queue, 1)
+}
+
+// FuzzDivideProperties: the parts of divided properties are the whole.
+func FuzzDivideProperties(f *testing.F) {
+	encoded, err := encodeProperties(&amqp.Delivery{Headers: anyHeaders, ContentType: "text/plain", MessageId: "m"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(encoded)
+	f.Add([]byte{0, 0})
+	f.Add([]byte{0xff, 0xff, 3, 'a'})
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		p, err := divideProperties(encoded)
+		if err != nil {
+			return
+		}
+		size := 2 + len(p.before) + len(p.fields) + len(p.after)
+		if p.flags&flagHeaders != 0 {
+			size += 4
+		}
+		if size != len(encoded) || !bytes.HasSuffix(encoded, p.after) || !bytes.HasPrefix(encoded[2:], p.before) {
+			t.Errorf("%x is divided into %+v", encoded, p)
+		}
+	})
+}
+
+func TestHeadersWithoutEndAreRefused(t *testing.T) {
+	deep := any("x")
+	for range maxTableDepth + 2 {
+		deep = []any{deep}
+	}
+	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"deep": deep}}); !errors.Is(err, errDeepTable) {
+		t.Errorf("deep headers: %v", err)
+	}
+	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"struct": struct{}{}}}); err == nil {
+		t.Error("a header of an unknown type was encoded")
+	}
+}

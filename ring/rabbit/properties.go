@@ -1,0 +1,185 @@
+package rabbit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// maxTableDepth is the deepest table or array in the headers of a message. The library reads no deeper ones.
+const maxTableDepth = 64
+
+var (
+	errCutProperties = errors.New("the properties of the message are not complete")
+	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", maxTableDepth)
+)
+
+// encodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker accepts only clockd's own
+// user.
+func encodeProperties(d *amqp.Delivery) ([]byte, error) {
+	var flags uint16
+	b := []byte{0, 0}
+	short := func(flag uint16, value string) {
+		if value != "" {
+			flags |= flag
+			b = appendShort(b, value)
+		}
+	}
+	number := func(flag uint16, value uint8) {
+		if value != 0 {
+			flags |= flag
+			b = append(b, value)
+		}
+	}
+	short(flagContentType, d.ContentType)
+	short(flagContentEncoding, d.ContentEncoding)
+	if len(d.Headers) > 0 {
+		var err error
+		flags |= flagHeaders
+		if b, err = appendTable(b, d.Headers, 0); err != nil {
+			return nil, err
+		}
+	}
+	number(flagDeliveryMode, d.DeliveryMode)
+	number(flagPriority, d.Priority)
+	short(flagCorrelationID, d.CorrelationId)
+	short(flagReplyTo, d.ReplyTo)
+	short(flagExpiration, d.Expiration)
+	short(flagMessageID, d.MessageId)
+	if !d.Timestamp.IsZero() {
+		flags |= flagTimestamp
+		b = binary.BigEndian.AppendUint64(b, uint64(d.Timestamp.Unix()))
+	}
+	short(flagType, d.Type)
+	short(flagAppID, d.AppId)
+	binary.BigEndian.PutUint16(b, flags)
+	return b, nil
+}
+
+// properties are encoded properties, divided at their headers.
+type properties struct {
+	flags  uint16
+	before []byte // the values before the headers
+	fields []byte // the fields of the headers, without the size of their table
+	after  []byte // the values after the headers
+}
+
+// divideProperties divides what encodeProperties has encoded.
+func divideProperties(encoded []byte) (p properties, err error) {
+	if len(encoded) < 2 {
+		return p, errCutProperties
+	}
+	p.flags = binary.BigEndian.Uint16(encoded)
+	values := encoded[2:]
+	rest := values
+	for _, flag := range []uint16{flagContentType, flagContentEncoding} {
+		if p.flags&flag == 0 {
+			continue
+		}
+		if _, rest = cutShort(rest); rest == nil {
+			return p, errCutProperties
+		}
+	}
+	p.before = values[:len(values)-len(rest)]
+	if p.flags&flagHeaders == 0 {
+		p.after = rest
+		return p, nil
+	}
+	if len(rest) < 4 || uint64(binary.BigEndian.Uint32(rest)) > uint64(len(rest)-4) {
+		return p, errCutProperties
+	}
+	end := 4 + int(binary.BigEndian.Uint32(rest))
+	p.fields, p.after = rest[4:end], rest[end:]
+	return p, nil
+}
+
+// appendTable appends a table with its size. Its fields are in the order of their names, so that equal tables have equal bytes.
+func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if len(name) > maxShortString {
+			return nil, fmt.Errorf("a header's name has %d bytes, AMQP allows %d", len(name), maxShortString)
+		}
+		var err error
+		if b, err = appendValue(appendShort(b, name), table[name], depth); err != nil {
+			return nil, err
+		}
+	}
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b, nil
+}
+
+// appendValue appends a value with the letter of its type. The types are those that the library reads.
+func appendValue(b []byte, value any, depth int) ([]byte, error) {
+	if depth > maxTableDepth {
+		return nil, errDeepTable
+	}
+	switch v := value.(type) {
+	case nil:
+		return append(b, 'V'), nil
+	case bool:
+		if v {
+			return append(b, 't', 1), nil
+		}
+		return append(b, 't', 0), nil
+	case string:
+		return append(binary.BigEndian.AppendUint32(append(b, 'S'), uint32(len(v))), v...), nil
+	case []byte:
+		return append(binary.BigEndian.AppendUint32(append(b, 'x'), uint32(len(v))), v...), nil
+	case time.Time:
+		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v.Unix())), nil
+	case amqp.Decimal:
+		return binary.BigEndian.AppendUint32(append(b, 'D', v.Scale), uint32(v.Value)), nil
+	case amqp.Table:
+		return appendTable(append(b, 'F'), v, depth+1)
+	case []any:
+		return appendArray(append(b, 'A'), v, depth+1)
+	default:
+		return appendNumber(b, value)
+	}
+}
+
+func appendArray(b []byte, values []any, depth int) ([]byte, error) {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	for _, value := range values {
+		var err error
+		if b, err = appendValue(b, value, depth); err != nil {
+			return nil, err
+		}
+	}
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b, nil
+}
+
+func appendNumber(b []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case int8:
+		return append(b, 'b', byte(v)), nil
+	case uint8:
+		return append(b, 'B', v), nil
+	case int16:
+		return binary.BigEndian.AppendUint16(append(b, 's'), uint16(v)), nil
+	case uint16:
+		return binary.BigEndian.AppendUint16(append(b, 'u'), v), nil
+	case int32:
+		return binary.BigEndian.AppendUint32(append(b, 'I'), uint32(v)), nil
+	case uint32:
+		return binary.BigEndian.AppendUint32(append(b, 'i'), v), nil
+	case int64:
+		return binary.BigEndian.AppendUint64(append(b, 'l'), uint64(v)), nil
+	case float32:
+		return binary.BigEndian.AppendUint32(append(b, 'f'), math.Float32bits(v)), nil
+	case float64:
+		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v)), nil
+	default:
+		return nil, fmt.Errorf("a header has a value of the type %T, which AMQP does not know", value)
+	}
+}
