@@ -29,6 +29,8 @@ RACE      := -race -gcflags='modernc.org/...=-race=false'
 # The generators and linters are pinned in a module of their own, so that their
 # dependencies do not become the service's.
 TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
+# buf needs other versions of some modules than the generators that it runs.
+BUF       := CGO_ENABLED=0 go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
 SCRIPTS   := deploy/services deploy/roots deploy/matrix deploy/citus tools/typescript/roundtrip .ci/run
@@ -136,16 +138,26 @@ down: ## stop them; their data stays
 	@deploy/services down
 
 .PHONY: generate
-generate: ## generate the query code from queries/ and schema/, and openapi-3.0.yaml
+generate: ## generate the query code from queries/ and schema/, the gRPC code from clockd.proto, and openapi-3.0.yaml
 	$(TOOL) sqlc generate
+	$(BUF) generate
 	go -C tools run ./openapi30 ../clock/clockhttp/openapi.yaml ../clock/clockhttp/openapi-3.0.yaml
 
 .PHONY: sqlc-diff
 sqlc-diff: ## fail when the generated query code is not up to date
 	$(TOOL) sqlc diff
 
+.PHONY: buf-diff
+buf-diff: ## fail when the generated gRPC code is not up to date
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$(BUF) generate --output "$$fresh"; \
+	for file in $$(cd "$$fresh" && find . -name '*.go') $$(git ls-files 'clock/clockgrpc/*.pb.go' 'clock/clockgrpc/*.connect.go'); do \
+	  diff -u "$$file" "$$fresh/$$file" || { echo 'not up to date: make generate'; exit 1; }; \
+	done
+
 .PHONY: lint
-lint: ## golangci-lint, and shellcheck where there is one
+lint: ## golangci-lint, buf lint, and shellcheck where there is one
+	$(BUF) lint
 	$(TOOL) golangci-lint run --allow-parallel-runners
 	cd client/amqp && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod golangci-lint run --allow-parallel-runners
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
