@@ -53,7 +53,7 @@
 //	service     all calls of applications: validate, submit, read
 //	            service.go service_answer.go service_dead.go
 //	writing     submitted ops, their queue, and the transactions that write them
-//	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go writewatch.go
+//	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go await.go writewatch.go
 //	background  the database's clock, the settings in memory, and the waits of background tasks
 //	            settingswatch.go timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
@@ -61,7 +61,7 @@
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_dead.go decision.go fate.go
 //	requests    what applications and people ask, and its validation
-//	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go
+//	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go cursor.go traceparent.go
 //	            webhook.go kafka.go webhookjson.go kafkajson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go message.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -44,6 +45,7 @@ const (
 	CodeInvalidValue       = "invalid_value"
 	CodeUnknownField       = "unknown_field"
 	CodePayloadTooLarge    = "payload_too_large"
+	CodeInvalidCursor      = "invalid_cursor"
 )
 
 // Error is a failure with its details. It unwraps to its kind and its cause.
@@ -91,6 +93,45 @@ func UnknownAlarm(key Key) error {
 	return &Error{
 		Kind: ErrNotFound, Code: CodeUnknownAlarm, Detail: fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID),
 	}
+}
+
+// kindDetails holds the code and the detail of errors that have none, by kind.
+var kindDetails = []struct {
+	kind         error
+	code, detail string
+}{
+	{ErrInvalid, CodeInvalidValue, "the request is invalid"},
+	{ErrTooLarge, CodePayloadTooLarge, "the payload is too large"},
+	{ErrNotFound, CodeUnknownAlarm, "there is no such alarm"},
+	{ErrConflict, "conflict", "the alarm's state does not allow it"},
+	{ErrPrecondition, CodeConditionFailed, "the condition does not hold"},
+	{ErrUnconfirmed, CodeUnconfirmed, "the change may or may not have been made; repeating the request is safe"},
+	{ErrUnavailable, CodeUnavailable, "the database is not available; repeat the request"},
+}
+
+// Described returns the kind and the details of err. An error of a kind without details gets the details of its kind. Nil: err is of no
+// kind, so it is unexpected.
+func Described(err error) *Error {
+	for _, k := range kindDetails {
+		if !errors.Is(err, k.kind) {
+			continue
+		}
+		if e, ok := errors.AsType[*Error](err); ok {
+			described := *e
+			described.Kind = k.kind
+			return &described
+		}
+		return &Error{Kind: k.kind, Code: k.code, Detail: k.detail}
+	}
+	return nil
+}
+
+// UnavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.
+func UnavailableIfLate(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, ErrUnavailable) {
+		return Unavailable(err)
+	}
+	return err
 }
 
 // Invalid returns an ErrInvalid that names the field.

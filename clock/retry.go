@@ -50,6 +50,15 @@ func (p RetryPolicy) Validate() error {
 	return nil
 }
 
+// CheckDefaultCap refuses an initial wait that is longer than the default cap. given says whether the request has a cap of its own, which
+// Validate checks.
+func (p RetryPolicy) CheckDefaultCap(given bool) error {
+	if given || p.Initial <= p.Cap {
+		return nil
+	}
+	return invalid(CodeOutOfRange, "retry.cap", fmt.Sprintf("retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
+}
+
 // wholeMillis reports whether a column in milliseconds stores d exactly. A rounded duration would make a repeated set differ.
 func wholeMillis(d time.Duration) bool { return d%time.Millisecond == 0 }
 

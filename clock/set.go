@@ -31,6 +31,14 @@ type Set struct {
 	Defaulted SetOptions
 }
 
+// EmptySet returns a set as it is before any field of its request is read: without times, and with the default of each option.
+func EmptySet() Set {
+	return Set{
+		Content: Content{RingAt: NoInstant, LatestRingAt: NoInstant, Retry: DefaultRetryPolicy(), MaxRings: DefaultMaxRings},
+		Omitted: RetryOption | AckTimeoutOption | MaxRingsOption,
+	}
+}
+
 // SetOptions is a set of options of a set.
 type SetOptions uint8
 

@@ -28,7 +28,7 @@ func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
 		}
 		ctx, cancel := lastingContext(c, clientWait(c))
 		defer cancel()
-		d, err := awaitDecision(ctx, s.alarms.Answer(ctx, *a))
+		d, err := s.alarms.Answer(ctx, *a).Await(ctx)
 		if err != nil {
 			return err
 		}

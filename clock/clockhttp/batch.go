@@ -61,13 +61,15 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
-// awaitResults fills in the results, in order. It waits as long as awaitDecision. If any item failed for the server's reasons, it
+// awaitResults fills in the results, in order. It waits as long as clock.AwaitAll. If any item failed for the server's reasons, it
 // returns one problem for the whole batch: the worst problem of the items, with the longest Retry-After. Its code is
 // unconfirmed if some items were applied.
 func awaitResults(ctx context.Context, items []item, results []result) *problem {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), untilDeadline(ctx))
-	defer cancel()
-	awaitItems(ctx, items)
+	pending := make([]*clock.Pending, len(items))
+	for i := range items {
+		pending[i] = items[i].pending
+	}
+	clock.AwaitAll(ctx, pending)
 	var whole *problem
 	applied := false
 	for i := range items {
@@ -84,26 +86,6 @@ func awaitResults(ctx context.Context, items []item, results []result) *problem 
 		whole.Detail = "some items of the batch were applied, and others failed; repeat the whole batch"
 	}
 	return whole
-}
-
-// awaitItems waits until all items are decided. When ctx ends, it withdraws the items, the last one first, so that none is written after an
-// earlier one on its key was withdrawn.
-func awaitItems(ctx context.Context, items []item) {
-	for i := range items {
-		if items[i].pending == nil {
-			continue
-		}
-		select {
-		case <-items[i].pending.Done():
-		case <-ctx.Done():
-			for j := len(items) - 1; j >= i; j-- {
-				if p := items[j].pending; p != nil {
-					p.Withdraw()
-				}
-			}
-			return
-		}
-	}
 }
 
 const joinedDetail = "items of the batch failed; repeat the whole batch: "
@@ -142,7 +124,7 @@ func (s *Server) submitBatch(ctx context.Context, c echo.Context, app string) ([
 		return nil, err
 	}
 	items := make([]item, 0, len(lists.sets)+len(lists.cancels))
-	trace := traceparentOf(c.Request().Header)
+	trace := clock.ParseTraceparent(c.Request().Header["Traceparent"])
 	for _, raw := range lists.sets {
 		items = append(items, s.submitSet(ctx, raw, app, trace))
 	}
@@ -181,7 +163,7 @@ func (s *Server) submitCancel(ctx context.Context, raw []byte, app string) item 
 // later items wait here.
 func (s *Server) submitItem(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
-	return submitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
+	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
 }
 
 // batchLists holds the items of a batch as the client wrote them.

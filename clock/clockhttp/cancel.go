@@ -19,7 +19,7 @@ func (s *Server) cancel(c echo.Context) error {
 	}
 	ctx, done := opContext(c)
 	defer done()
-	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}))
+	d, err := s.alarms.Submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, If: condition}}).Await(ctx)
 	if err != nil {
 		return err
 	}

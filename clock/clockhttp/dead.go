@@ -41,7 +41,7 @@ func (s *Server) changeDead(c echo.Context, op func(clock.Key, clock.Condition) 
 	}
 	ctx, cancel := opContext(c)
 	defer cancel()
-	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, op(key, condition)))
+	d, err := s.alarms.Submit(ctx, op(key, condition)).Await(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,14 +68,14 @@ func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(conte
 	defer cancel()
 	r, err := each(ctx, q)
 	if err != nil {
-		return partlyDone(unavailableIfLate(ctx, err), done, r.Done)
+		return partlyDone(clock.UnavailableIfLate(ctx, err), done, r.Done)
 	}
 	b := strconv.AppendInt([]byte(`{"`+done+`":`), int64(r.Done), 10)
 	b = strconv.AppendInt(append(b, `,"failed":`...), int64(r.Failed), 10)
 	b = append(b, `,"cursor":`...)
 	next := ""
 	if r.Next != "" {
-		next = encodeCursor(clock.Key{Application: q.Application, BusinessID: r.Next})
+		next = clock.EncodeCursor(clock.Key{Application: q.Application, BusinessID: r.Next})
 	}
 	return s.respondJSON(c, http.StatusOK, append(appendOptional(b, next), '}'))
 }
@@ -155,6 +155,6 @@ func decodeCursorField(raw []byte, app string, into *string) error {
 		return err
 	}
 	var err error
-	*into, err = decodeCursor(app, cursor)
+	*into, err = clock.DecodeCursor(app, cursor)
 	return err
 }

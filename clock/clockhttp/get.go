@@ -52,7 +52,7 @@ func refuseBody(c echo.Context) error {
 	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody, Detail: "this request must not have a body"}
 }
 
-// readFailure is unavailableIfLate for a read, which also ends when its client leaves.
+// readFailure is clock.UnavailableIfLate for a read, which also ends when its client leaves.
 func readFailure(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &problem{
@@ -60,18 +60,10 @@ func readFailure(ctx context.Context, err error) error {
 			Detail: "the client closed its side of the connection before the alarms were read; keep it open until the response arrives",
 		}
 	}
-	return unavailableIfLate(ctx, err)
+	return clock.UnavailableIfLate(ctx, err)
 }
 
 // lastingContext returns the context of work that continues when the client leaves. It ends after limit.
 func lastingContext(c echo.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), limit)
-}
-
-// unavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.
-func unavailableIfLate(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, clock.ErrUnavailable) {
-		return clock.Unavailable(err)
-	}
-	return err
 }

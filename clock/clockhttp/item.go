@@ -2,11 +2,8 @@ package clockhttp
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -43,7 +40,7 @@ func (it *item) decision() (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
-	return awaitDecision(context.Background(), it.pending)
+	return it.pending.Await(context.Background())
 }
 
 // decided returns the decision if it is known. Otherwise the error is ErrUnconfirmed.
@@ -51,42 +48,7 @@ func (it *item) decided() (*clock.Decision, error) {
 	if it.pending == nil {
 		return nil, it.err
 	}
-	return it.pending.Wait(pastDeadline)
-}
-
-// overloadPatience is the time that an item waits for a place in the queue of writes. After it the item's result is 503.
-const overloadPatience = 5 * time.Second
-
-// submitPatiently submits an op. While the op is refused at once with a code in codes, it submits the op again, until
-// overloadPatience or ctx ends.
-func submitPatiently(ctx context.Context, submit func() *clock.Pending, codes ...string) *clock.Pending {
-	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
-	begun := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		p := submit()
-		if !slices.Contains(codes, codeOf(p)) || time.Since(begun) > overloadPatience {
-			return p
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return p
-		}
-	}
-}
-
-// codeOf returns the code of p's error, "" if p is not decided yet or has no such error.
-func codeOf(p *clock.Pending) string {
-	select {
-	case <-p.Done():
-	default:
-		return ""
-	}
-	_, err := p.Wait(pastDeadline)
-	if e, ok := errors.AsType[*clock.Error](err); ok {
-		return e.Code
-	}
-	return ""
+	return it.pending.Known()
 }
 
 // result is the result of one item.

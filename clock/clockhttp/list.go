@@ -93,7 +93,7 @@ var listParams = map[string]func(q *clock.ListQuery, value string) error{
 		return nil
 	},
 	"cursor": func(q *clock.ListQuery, v string) (err error) {
-		q.After, err = decodeCursor(q.Application, v)
+		q.After, err = clock.DecodeCursor(q.Application, v)
 		return err
 	},
 }

@@ -59,7 +59,7 @@ func (s *Server) ndjson(c echo.Context, app string) error {
 	}
 	defer s.memory.give(streamMemory, idleStreamBytes)
 	st := &lineStream{
-		s: s, app: app, trace: traceparentOf(c.Request().Header),
+		s: s, app: app, trace: clock.ParseTraceparent(c.Request().Header["Traceparent"]),
 		request: c.Request(), conn: http.NewResponseController(c.Response().Writer), w: c.Response(),
 		window: newLineQueue(), windowBytes: semaphore.NewWeighted(int64(s.cfg.WindowBytes)),
 	}
@@ -223,7 +223,7 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 // too, so their order stays.
 func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
-	return submitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) }, clock.CodeOverloaded, clock.CodeKeyOverloaded)
+	return clock.SubmitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) }, clock.CodeOverloaded, clock.CodeKeyOverloaded)
 }
 
 // writeResults writes the results in order until the window is closed and empty, or until a write fails.

@@ -55,7 +55,7 @@ func (s *Server) nodes(c echo.Context) error {
 		return v.append(nil), err
 	})
 	if err != nil {
-		return unavailableIfLate(ctx, err)
+		return clock.UnavailableIfLate(ctx, err)
 	}
 	view, _ := v.([]byte)
 	return s.respondJSON(c, http.StatusOK, slices.Clone(view))

@@ -105,7 +105,7 @@ func TestAlarmsMatchTheContractInOpenAPI30(t *testing.T) {
 func TestContractNamesEveryCode(t *testing.T) {
 	for _, code := range []string{
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
-		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, codeInvalidCursor,
+		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, clock.CodeInvalidCursor,
 		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost,
 		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,
 	} {

@@ -68,7 +68,7 @@ func (p *listPage) end() []byte {
 		return append(p.bytes, "null}\n"...)
 	}
 	p.bytes = append(p.bytes, '"')
-	p.bytes = append(p.bytes, encodeCursor(p.last)...)
+	p.bytes = append(p.bytes, clock.EncodeCursor(p.last)...)
 	return append(p.bytes, "\"}\n"...)
 }
 

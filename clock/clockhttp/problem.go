@@ -27,7 +27,6 @@ const (
 	codeDuplicateField       = "duplicate_field"
 	codeUnknownParameter     = "unknown_parameter"
 	codeInvalidCondition     = "invalid_condition"
-	codeInvalidCursor        = "invalid_cursor"
 	codeRingsElsewhere       = "rings_go_elsewhere"
 	codeUnexpectedBody       = "unexpected_body"
 	codeCrossSite            = "cross_site"
@@ -53,20 +52,15 @@ type problem struct {
 // Error makes a problem an error that handlers return.
 func (p *problem) Error() string { return p.Detail }
 
-// kindResponses holds the status of each kind of failure, and the code and detail for errors that have none.
-var kindResponses = []struct {
-	kind   error
-	status int
-	code   string
-	detail string
-}{
-	{clock.ErrInvalid, http.StatusUnprocessableEntity, clock.CodeInvalidValue, "the request is invalid"},
-	{clock.ErrTooLarge, http.StatusRequestEntityTooLarge, clock.CodePayloadTooLarge, "the payload is too large"},
-	{clock.ErrNotFound, http.StatusNotFound, clock.CodeUnknownAlarm, "there is no such alarm"},
-	{clock.ErrConflict, http.StatusConflict, "conflict", "the alarm's state does not allow it"},
-	{clock.ErrPrecondition, http.StatusPreconditionFailed, clock.CodeConditionFailed, "the condition does not hold"},
-	{clock.ErrUnconfirmed, http.StatusServiceUnavailable, clock.CodeUnconfirmed, "the change may or may not have been made; repeating the request is safe"},
-	{clock.ErrUnavailable, http.StatusServiceUnavailable, clock.CodeUnavailable, "the database is not available; repeat the request"},
+// kindStatuses holds the status of each kind of failure.
+var kindStatuses = map[error]int{
+	clock.ErrInvalid:      http.StatusUnprocessableEntity,
+	clock.ErrTooLarge:     http.StatusRequestEntityTooLarge,
+	clock.ErrNotFound:     http.StatusNotFound,
+	clock.ErrConflict:     http.StatusConflict,
+	clock.ErrPrecondition: http.StatusPreconditionFailed,
+	clock.ErrUnconfirmed:  http.StatusServiceUnavailable,
+	clock.ErrUnavailable:  http.StatusServiceUnavailable,
 }
 
 // problemOf turns any error into a problem. No other code does this.
@@ -77,15 +71,8 @@ func problemOf(err error) *problem {
 	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return problemOfEcho(he)
 	}
-	for _, a := range kindResponses {
-		if !errors.Is(err, a.kind) {
-			continue
-		}
-		p := &problem{Status: a.status, Code: a.code, Detail: a.detail}
-		if e, ok := errors.AsType[*clock.Error](err); ok {
-			p.Code, p.Field, p.Detail, p.Alarm, p.RetryAfter = e.Code, e.Field, e.Detail, e.Alarm, e.RetryAfter
-		}
-		return p
+	if e := clock.Described(err); e != nil {
+		return &problem{Status: kindStatuses[e.Kind], Code: e.Code, Field: e.Field, Detail: e.Detail, Alarm: e.Alarm, RetryAfter: e.RetryAfter}
 	}
 	return &problem{
 		Status: http.StatusInternalServerError, Code: codeInternal, cause: err,

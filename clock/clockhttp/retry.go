@@ -1,7 +1,6 @@
 package clockhttp
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/clockd/clockd/clock"
@@ -23,17 +22,7 @@ func (d *setDecoder) retry(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return checkCap(d.body.set.Retry, seen["cap"])
-}
-
-// checkCap refuses an initial wait that is longer than the default cap. given says whether the request has a cap of its own,
-// which the domain checks.
-func checkCap(p clock.RetryPolicy, given bool) error {
-	if given || p.Initial <= p.Cap {
-		return nil
-	}
-	return clock.Invalid(clock.CodeOutOfRange, "retry.cap", fmt.Sprintf(
-		"retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
+	return d.body.set.Retry.CheckDefaultCap(seen["cap"])
 }
 
 func decodeRetryField(p *clock.RetryPolicy, name string, raw []byte) error {

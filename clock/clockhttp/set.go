@@ -1,9 +1,7 @@
 package clockhttp
 
 import (
-	"context"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -25,7 +23,7 @@ func (s *Server) set(c echo.Context) error {
 	defer b.release()
 	ctx, cancel := opContext(c)
 	defer cancel()
-	d, err := awaitDecision(ctx, s.alarms.Submit(ctx, clock.Op{Set: op}))
+	d, err := s.alarms.Submit(ctx, clock.Op{Set: op}).Await(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +49,7 @@ func (s *Server) readSet(c echo.Context) (*body, *clock.Set, error) {
 		b.release()
 		return nil, nil, err
 	}
-	set.Key, set.Traceparent = key, traceparentOf(c.Request().Header)
+	set.Key, set.Traceparent = key, clock.ParseTraceparent(c.Request().Header["Traceparent"])
 	return b, set, nil
 }
 
@@ -79,35 +77,6 @@ func setStatus(v clock.Verdict) int {
 	}
 	return http.StatusOK
 }
-
-// awaitDecision waits for p, at most until the deadline of ctx, and at most clock.RequestTimeout. Then it withdraws p. It goes on waiting
-// when the client closes its sending half, because such a client still reads.
-func awaitDecision(ctx context.Context, p *clock.Pending) (*clock.Decision, error) {
-	select {
-	case <-p.Done():
-		return p.Wait(pastDeadline)
-	default:
-	}
-	timer := time.NewTimer(untilDeadline(ctx)) // costs less than a context
-	defer timer.Stop()
-	select {
-	case <-p.Done():
-	case <-timer.C:
-		p.Withdraw()
-	}
-	return p.Wait(pastDeadline)
-}
-
-// untilDeadline returns the time until the deadline of ctx, at most clock.RequestTimeout.
-func untilDeadline(ctx context.Context) time.Duration {
-	if end, given := ctx.Deadline(); given {
-		return min(time.Until(end), clock.RequestTimeout)
-	}
-	return clock.RequestTimeout
-}
-
-// pastDeadline is a context whose deadline has passed. Pending.Wait returns at once with it.
-var pastDeadline, _ = context.WithDeadline(context.Background(), time.Time{})
 
 // respondAlarm sends the alarm, with its generation as ETag.
 func (s *Server) respondAlarm(c echo.Context, status int, a *clock.Alarm) error {

@@ -108,9 +108,7 @@ func whyNotJSON(body []byte) string {
 // decodeValidSet is decodeSet for a body that passed checkJSON.
 func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
 	d := &setDecoder{kind: kind}
-	d.body.set.RingAt, d.body.set.LatestRingAt = clock.NoInstant, clock.NoInstant
-	d.body.set.Retry, d.body.set.MaxRings = clock.DefaultRetryPolicy(), clock.DefaultMaxRings
-	d.body.set.Omitted = clock.RetryOption | clock.AckTimeoutOption | clock.MaxRingsOption
+	d.body.set = clock.EmptySet()
 	ms, ok := objectMembers(body)
 	if !ok {
 		return &d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))

@@ -1,11 +1,8 @@
-package clockhttp
+package clock
 
-import "net/http"
-
-// traceparentOf returns the request's W3C trace context. It returns the empty string for a missing or invalid header, because a
-// wrong trace must not fail a request.
-func traceparentOf(h http.Header) string {
-	values := h["Traceparent"]
+// ParseTraceparent returns the W3C trace context in the values of a request's header traceparent. It returns the empty string for a missing
+// or invalid header, because a wrong trace must not fail a request.
+func ParseTraceparent(values []string) string {
 	if len(values) != 1 || !validTraceparent(values[0]) {
 		return ""
 	}

@@ -1,0 +1,21 @@
+package clock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+)
+
+func TestOnlyValidTraceparentIsTaken(t *testing.T) {
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for given, want := range map[string]string{
+		good: good, "": "", "x": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": "",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01": "", strings.Replace(good, "-", "_", 1): "",
+	} {
+		if got := clock.ParseTraceparent([]string{given}); got != want {
+			t.Errorf("%q: %q", given, got)
+		}
+	}
+}
