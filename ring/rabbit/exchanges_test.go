@@ -49,8 +49,8 @@ func (b *broker) otherExchange(key string) (exchange, queue string) {
 var anyHeaders = amqp.Table{
 	"nil": nil, "true": true, "false": false, "int8": int8(-1), "byte": byte(200), "int16": int16(-2), "uint16": uint16(65535), "int32": int32(-3),
 	"uint32": uint32(math.MaxUint32), "int64": int64(math.MinInt64), "float32": float32(1.5), "float64": math.Pi,
-	"decimal": amqp.Decimal{Scale: 2, Value: 12345}, "text": "täxt", "bytes": []byte{0, 255}, "time": time.Unix(1_700_000_000, 0).UTC(),
-	"table": amqp.Table{"in": amqp.Table{"deeper": []any{int32(1), "two", amqp.Table{}}}}, "array": []any{int16(7)}, "": "empty name",
+	"decimal": amqp.Decimal{Scale: 2, Value: 12345}, "text": "täxt", "bytes": []byte{0, 255}, "time": time.Unix(1_700_000_000, 0),
+	"table": amqp.Table{"in": amqp.Table{"deeper": []any{int32(1), "two", amqp.Table{"three": true}}}}, "array": []any{int16(7)}, "": "empty name",
 }
 
 func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
