@@ -55,6 +55,7 @@ type serveFlags struct {
 	databaseFlags
 	logFlags
 	kafkaFlags
+	intakeFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -141,7 +142,7 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.retention.Keep = flags.Retention
 	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues
 	cfg.rabbit.ManagementURL, cfg.rabbit.Headers = flags.AMQPManagementURL, rabbit.Headers(flags.AMQPHeaders)
-	cfg.rabbit.ConnectionName = "clockd " + cfg.Node
+	cfg.rabbit.ConnectionName, cfg.rabbit.Intake = "clockd "+cfg.Node, flags.intakeConfig(flags.MaxPayload)
 	cfg.webhook.Allow, cfg.webhook.InFlight, cfg.webhook.HostConcurrency = flags.WebhookAllow, flags.WebhookInFlight, flags.WebhookHostConcurrency
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
@@ -176,6 +177,8 @@ func (c *config) check() error {
 		errs = append(errs, errors.New("queues to declare are named, but no AMQP URL is given"))
 	case c.AMQPManagementURL != "":
 		errs = append(errs, errors.New("a management URL is given, but no AMQP URL"))
+	case c.intakeFlags.named():
+		errs = append(errs, errors.New("an intake of delayed messages is named, but no AMQP URL is given"))
 	}
 	if c.usesKafka() {
 		errs = append(errs, c.kafka.Validate())

@@ -72,6 +72,7 @@ func TestRefusedSettingsArePrintedWithoutSecrets(t *testing.T) {
 		{"fallback to plaintext", "CLOCKD_DATABASE_URL=mysql://user:hidden@127.0.0.1/clockd?tls=preferred", "tls=preferred"},
 		{"distributed mode of SQLite", "CLOCKD_DATABASE_MODE=distributed", "must begin with postgres://"},
 		{"long node name", "CLOCKD_NODE=" + strings.Repeat("n", 129), "from 1 to 128"},
+		{"intake without a broker", "CLOCKD_INTAKE_QUEUE=delayed", "no AMQP URL"},
 		{"no listen address", "CLOCKD_LISTEN=", "CLOCKD_LISTEN"},
 	} {
 		out, err := command([]string{c.setting}, "serve").CombinedOutput()

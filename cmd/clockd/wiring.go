@@ -50,6 +50,7 @@ type parts struct {
 	Overdue   *preload.Overdue
 	Audit     *audit
 	Answers   []*rabbit.Answers
+	Intakes   []*rabbit.Intake
 	Server    *clockhttp.Server
 	Keeper    *lease.Keeper
 }
@@ -67,7 +68,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
 			newDraining, newTimebase, newSettings, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
-			newClockService, newAnswers, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
+			newClockService, newAnswers, newIntakes, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -104,6 +105,9 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "audit", run: p.Audit.Run})
 	for _, a := range p.Answers {
 		r.own(lc, component{name: "answers", run: a.Run})
+	}
+	for _, in := range p.Intakes {
+		r.own(lc, component{name: "intake", run: in.Run})
 	}
 	r.own(lc, component{name: "http", run: p.Server.Run})
 	r.own(lc, component{name: "leases", run: p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards

@@ -11,11 +11,11 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Time bounds of consuming answers.
+// Time bounds of consuming answers and delayed messages.
 const (
-	answerPause          = time.Second     // pause before an answer is put back when the error has no RetryAfter
-	longestPause         = 3 * time.Second // longest pause before an answer is put back
-	answerDrain          = 4 * time.Second // longest wait at the end of Run for answers in flight
+	answerPause          = time.Second     // pause before a delivery is put back or submitted again when the error has no RetryAfter
+	longestPause         = 3 * time.Second // longest pause before that
+	inboxDrain           = 4 * time.Second // longest wait at the end of Run for deliveries in flight
 	malformedLogInterval = time.Minute     // between two log lines about malformed messages
 )
 
@@ -45,7 +45,7 @@ func (s *Session) Answers(answerer Answerer) *Answers {
 // nil. It acks an answer after the Answerer has applied it or refused it finally. All other answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
 	a.s.keepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
-		c := newConsumer(a)
+		c := newConsumer(a.s, a)
 		err := c.serve(ctx)
 		if ctx.Err() == nil {
 			a.s.health.warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
@@ -56,22 +56,62 @@ func (a *Answers) Run(ctx context.Context) error {
 	return nil
 }
 
+func (a *Answers) role() string { return roleAnswers }
+
+func (a *Answers) prefetch() int { return a.s.cfg.AnswerPrefetch }
+
 // queue is the name of the queue of answers, which reply_to of a ring contains.
 func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
 
-// read returns the answers of a batch with their deliveries, and the malformed messages.
-func (a *Answers) read(batch []*amqp.Delivery) (answers []clock.Answer, deliveries, malformed []*amqp.Delivery) {
-	answers, deliveries = make([]clock.Answer, 0, len(batch)), make([]*amqp.Delivery, 0, len(batch))
+// prepare declares the queue. Answers are copied unless a requeue never drops them.
+func (a *Answers) prepare(l *link) (*copyRules, []string, error) {
+	unlimited, warnings, err := a.s.declareAnswers(l, a.queue())
+	if err != nil || unlimited {
+		return nil, warnings, err
+	}
+	return a.copyRules(), warnings, nil
+}
+
+// copyRules says how a paused answer goes back to its queue.
+func (a *Answers) copyRules() *copyRules {
+	return &copyRules{
+		role: roleCopies,
+		message: func(s *settlement) (exchange, routingKey string, message amqp.Publishing) {
+			return "", a.queue(), copyOf(&s.delivery.Delivery)
+		},
+		settle: func(s settlement, confirmed bool) settlement {
+			result := resultCopyFailed
+			s.action = actionResubmit
+			if confirmed {
+				result, s.action = resultCopyConfirmed, actionAckCopied
+			}
+			a.s.metrics.answerCopies.WithLabelValues(result).Inc()
+			return s
+		},
+		failure: "paused answers wait on this node, not in their queue",
+	}
+}
+
+// submit passes the answers of a batch to the Answerer.
+func (a *Answers) submit(ctx context.Context, batch []*incoming, settle func(settlement)) {
+	answers, deliveries := make([]clock.Answer, 0, len(batch)), make([]*incoming, 0, len(batch))
 	for _, d := range batch {
-		answer, err := parseAnswer(d)
+		answer, err := parseAnswer(&d.Delivery)
 		if err != nil {
-			malformed = append(malformed, d)
 			a.reject(err)
+			settle(settlement{delivery: d, action: actionAck})
 			continue
 		}
 		answers, deliveries = append(answers, answer), append(deliveries, d)
 	}
-	return answers, deliveries, malformed
+	if len(answers) == 0 {
+		return
+	}
+	a.answerer.Answer(ctx, answers, func(i int, err error) {
+		s := a.judge(&answers[i], err)
+		s.delivery = deliveries[i]
+		settle(s)
+	})
 }
 
 // reject counts and logs a message that is no answer.

@@ -29,9 +29,12 @@ const (
 // A body of more than maxBody bytes is read and dropped, and the library sees an empty body. If the header exceeds maxHeader, the
 // properties are dropped, and the library sees a message without properties. A redelivery and a copy have the same fate as the first
 // delivery (lastingSize).
+//
+// With marks, a message that loses its body or its properties has the header headerOversized instead of its own properties, and no body.
 type boundedConn struct {
 	net.Conn
 	maxBody uint64
+	marks   bool
 
 	reader      *bufio.Reader
 	passThrough uint64          // bytes of the current frame still to hand out unchanged
@@ -43,6 +46,13 @@ func newBoundedConn(conn net.Conn, maxBody int) *boundedConn {
 	return &boundedConn{
 		Conn: conn, maxBody: uint64(maxBody), reader: bufio.NewReaderSize(conn, muxBuffer), dropping: map[uint16]bool{},
 	}
+}
+
+// newMarkingConn returns a boundedConn that marks the messages that it changes.
+func newMarkingConn(conn net.Conn, maxBody int) *boundedConn {
+	c := newBoundedConn(conn, maxBody)
+	c.marks = true
+	return c
 }
 
 // Read passes the broker's bytes to the library, without too large content.
@@ -100,6 +110,12 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 		c.passThrough = frameOverhead + uint64(size)
 		return nil
 	}
+	if c.marks {
+		c.dropping[channel] = body > 0
+		c.pending = oversizedHeader(channel)
+		_, err = c.reader.Discard(frameOverhead + int(size))
+		return err
+	}
 	if fits {
 		frame, err := c.reader.Peek(frameOverhead + int(size))
 		if err != nil {
@@ -116,6 +132,18 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 	}
 	_, err = c.reader.Discard(frameOverhead + int(size))
 	return err
+}
+
+// headerOversized marks a message that was too large for the connection.
+const headerOversized = "x-clockd-oversized"
+
+// oversizedHeader returns the content header frame of a message with the mark and without a body.
+func oversizedHeader(channel uint16) []byte {
+	b := appendContentHead(nil, channel, 0)
+	b = binary.BigEndian.AppendUint16(b, flagHeaders)
+	b = binary.BigEndian.AppendUint32(b, uint32(1+len(headerOversized)+2))
+	b = append(appendShort(b, headerOversized), 't', 1)
+	return endFrame(b, 0)
 }
 
 // headerFits reports whether the properties of the next frame stay. size is the size of its payload.

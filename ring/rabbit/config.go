@@ -53,6 +53,9 @@ type Config struct {
 	// takes at most some 10 KiB of memory, whatever its body. From 1 to 10000, default 500.
 	AnswerPrefetch int
 
+	// Intake says from which queue clockd takes delayed messages. Default: none.
+	Intake IntakeConfig
+
 	// ManagementURL is the URL of the broker's management API, like http://user:password@host:15672, for Findings. It may
 	// contain a password and is never printed. Default none: clockd does not ask the API.
 	ManagementURL string
@@ -82,6 +85,7 @@ func DefaultConfig() Config {
 		BackoffMax:     5 * time.Second,
 		GatherBytes:    128 << 10,
 		AnswerPrefetch: 500,
+		Intake:         IntakeConfig{Application: "intake", MaxBody: clock.DefaultMaxPayload},
 	}
 }
 
@@ -131,6 +135,7 @@ func (c Config) Validate() error {
 	rule(c.BackoffMax >= c.BackoffMin, "the longest backoff %s is below the shortest, %s", c.BackoffMax, c.BackoffMin)
 	rule(c.GatherBytes >= 0, "the gather buffer cannot be negative; 0 turns gathering off")
 	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000, "the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
+	broken = append(broken, c.Intake.validate()...)
 	return errors.Join(broken...)
 }
 

@@ -16,15 +16,26 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// copier publishes copies of paused answers to the queue of answers. It serves one consumer, whose queue may have a delivery limit. It owns
-// a connection, because a broker with an alarm blocks connections that publish, and a blocked connection acks nothing. It connects when the
-// consumer asks for the first copy.
+// copyRules say how a copier publishes deliveries again.
+type copyRules struct {
+	role    string // of the copier's connection
+	message func(s *settlement) (exchange, routingKey string, message amqp.Publishing)
+	settle  func(original settlement, confirmed bool) settlement // says how to settle the original
+	failure string                                               // what a failure means, for the log
+	warns   bool                                                 // a failure is also a warning of the session
+	// isReturned reports whether the broker has returned the copy of the delivery. Nil: copies cannot be told apart, so one return counts for all.
+	isReturned func(r *amqp.Return, original *incoming) bool
+}
+
+// copier publishes copies of deliveries: paused answers go back to a queue that may have a delivery limit, dead letters of the intake go to their
+// exchange. It serves one consumer. It owns a connection, because a broker with an alarm blocks connections that publish, and a blocked
+// connection acks nothing. It connects when the consumer asks for the first copy.
 //
 //	consumer ──▶ requests ──run──▶ broker      confirmed: the consumer acks the original
-//	                                           else: the consumer submits the original to the Answerer again
+//	                                           else: the consumer submits the original to its inbox again
 type copier struct {
 	s        *Session
-	queue    string
+	rules    *copyRules
 	requests chan settlement  // capacity for every delivery in flight
 	report   func(settlement) // hands the original's settlement to the consumer
 
@@ -41,14 +52,17 @@ type copier struct {
 // errNoConfirm is the result of a batch with a copy that the broker did not confirm within WriteTimeout.
 var errNoConfirm = errors.New("the broker did not confirm copies in time")
 
-// errNoCopy is the result of a batch with copies that the broker returned or nacked.
-var errNoCopy = errors.New("the broker returned or nacked copies: the queue is full or deleted")
+// errUnbound is the result of a batch with copies that the broker returned, if it is known which.
+var errUnbound = errors.New("the broker returned copies: no queue is bound for them")
 
-func newCopier(s *Session, queue string, report func(settlement)) *copier {
-	return &copier{s: s, queue: queue, requests: make(chan settlement, s.cfg.AnswerPrefetch), report: report}
+// errNoCopy is the result of a batch with copies that the broker returned or nacked.
+var errNoCopy = errors.New("the broker returned or nacked copies: a queue is full, deleted or not bound")
+
+func newCopier(s *Session, rules *copyRules, inFlight int, report func(settlement)) *copier {
+	return &copier{s: s, rules: rules, requests: make(chan settlement, inFlight), report: report}
 }
 
-// run copies the requested answers until ctx ends.
+// run publishes the requested copies until ctx ends.
 func (c *copier) run(ctx context.Context) {
 	defer c.disconnect()
 	for {
@@ -58,27 +72,21 @@ func (c *copier) run(ctx context.Context) {
 			for len(c.requests) > 0 {
 				batch = append(batch, <-c.requests)
 			}
-			c.copyBack(ctx, batch)
+			c.copyAll(ctx, batch)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// copyBack publishes a copy of each answer of the batch and reports how to settle the originals.
-func (c *copier) copyBack(ctx context.Context, batch []settlement) {
+// copyAll publishes a copy of each delivery of the batch and reports how to settle the originals.
+func (c *copier) copyAll(ctx context.Context, batch []settlement) {
 	confirmed, err := c.publish(ctx, batch)
 	if ctx.Err() != nil {
 		return // the broker delivers the originals again
 	}
 	for i, original := range batch {
-		result := resultCopyFailed
-		original.action = actionResubmit
-		if i < len(confirmed) && confirmed[i] {
-			result, original.action = resultCopyConfirmed, actionAckCopied
-		}
-		c.s.metrics.answerCopies.WithLabelValues(result).Inc()
-		c.report(original)
+		c.report(c.rules.settle(original, i < len(confirmed) && confirmed[i]))
 	}
 	c.record(ctx, err)
 }
@@ -90,28 +98,40 @@ func (c *copier) record(ctx context.Context, err error) {
 		level = slog.LevelWarn
 	}
 	c.lastErr = err
+	if c.rules.warns {
+		c.s.health.warn(c.rules.role, warningOf(c.rules.failure, err))
+	}
 	if err == nil {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
-		c.s.log.Log(ctx, level, "paused answers wait on this node, not in their queue", "broker", c.s.turn.addressFor(roleCopies), "err", err)
+		c.s.log.Log(ctx, level, c.rules.failure, "broker", c.s.turn.addressFor(c.rules.role), "err", err)
 	}
 }
 
-// publish publishes a copy of each answer of the batch and waits for the confirms. confirmed reports by index which copies are confirmed; it
+// warningOf returns the warning of an error, nil without an error.
+func warningOf(what string, err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{what + ": " + err.Error()}
+}
+
+// publish publishes a copy of each delivery of the batch and waits for the confirms. confirmed reports by index which copies are confirmed; it
 // may be shorter than the batch. The wait ends after WriteTimeout, or when the broker blocks the connection. The error is the reason of an
 // unconfirmed copy. After a batch with an error, publish tries one copy: a broker that takes copies and confirms none gets few of them.
 func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []bool, err error) {
 	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
-	if c.lastErr != nil {
+	if c.lastErr != nil && !errors.Is(c.lastErr, errUnbound) {
 		batch = batch[:1]
 	}
 	confirms := make([]*amqp.DeferredConfirmation, 0, len(batch))
 	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
 	for i := 0; i < len(batch) && err == nil; i++ {
+		exchange, routingKey, message := c.rules.message(&batch[i])
 		var confirm *amqp.DeferredConfirmation
-		if confirm, err = c.ch.PublishWithDeferredConfirm("", c.queue, true, false, copyOf(batch[i].delivery)); err == nil {
+		if confirm, err = c.ch.PublishWithDeferredConfirm(exchange, routingKey, true, false, message); err == nil {
 			confirms = append(confirms, confirm)
 		}
 	}
@@ -135,14 +155,31 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 			err = cmp.Or(err, errNoCopy)
 		}
 	}
-	if drain(c.ch.returns) { // one queue takes all copies, so one return makes the whole batch doubtful
-		c.doubtful = true
-		return nil, errNoCopy
+	if rerr := c.takeReturns(batch, confirmed); rerr != nil {
+		err = rerr
 	}
 	if fault := c.link.lost(ctx, c.ch); fault != nil {
 		err = fault
 	}
 	return confirmed, err
+}
+
+// takeReturns notes which copies the broker has returned: they are not confirmed. If copies cannot be told apart, none is.
+func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
+	for r, some := c.ch.nextReturn(); some; r, some = c.ch.nextReturn() {
+		if c.rules.isReturned == nil {
+			drain(c.ch.returns)
+			clear(confirmed)
+			c.doubtful = true
+			return errNoCopy
+		}
+		for i := range confirmed {
+			if c.rules.isReturned(&r, batch[i].delivery) {
+				confirmed[i], err = false, errUnbound
+			}
+		}
+	}
+	return err
 }
 
 // wait waits until the copy is acked, or until it is nacked, its channel ends, or ctx ends. The error says why it ended the wait earlier.
@@ -191,7 +228,7 @@ func (c *copier) connect(ctx context.Context) error {
 }
 
 func (c *copier) open(ctx context.Context) error {
-	link, err := c.s.dial(ctx, roleCopies, &c.watchers)
+	link, err := c.s.dial(ctx, c.rules.role, &c.watchers)
 	if err != nil {
 		return err
 	}

@@ -112,13 +112,15 @@ func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
 func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 	t.Helper()
 	reports := make(chan settlement, 1)
-	c := newCopier(s, queue, func(s settlement) { reports <- s })
+	rules := s.Answers(nil).copyRules()
+	rules.message = func(s *settlement) (string, string, amqp.Publishing) { return "", queue, copyOf(&s.delivery.Delivery) }
+	c := newCopier(s, rules, 1, func(s settlement) { reports <- s })
 	t.Cleanup(background(t, func(ctx context.Context) error {
 		c.run(ctx)
 		return nil
 	}))
 	return func() action {
-		c.requests <- settlement{delivery: &amqp.Delivery{Type: "alarm.ack", CorrelationId: "1.1.1"}, action: actionPutBack}
+		c.requests <- settlement{delivery: &incoming{Delivery: amqp.Delivery{Type: "alarm.ack", CorrelationId: "1.1.1"}}, action: actionPutBack}
 		return (<-reports).action
 	}
 }

@@ -111,6 +111,8 @@ func (s *Session) open(ctx context.Context, role string, l *link, connectTime ti
 				return newBoundedConn(conn, 0), nil // nothing reads the body of an answer
 			case roleWakes:
 				return newBoundedConn(conn, maxWakeBody), nil
+			case roleIntake:
+				return newMarkingConn(conn, s.cfg.Intake.MaxBody), nil
 			default:
 				return conn, nil
 			}

@@ -19,11 +19,14 @@ const (
 
 // Roles of connections.
 const (
-	roleControl = "control"
-	roleLane    = "lane"
-	roleWakes   = "wakes"
-	roleAnswers = "answers"
-	roleCopies  = "answer copies"
+	roleControl     = "control"
+	roleLane        = "lane"
+	roleWakes       = "wakes"
+	roleAnswers     = "answers"
+	roleCopies      = "answer copies"
+	roleIntake      = "intake"
+	roleIntakeWhole = "intake of large messages"
+	roleDeadLetters = "dead letters"
 )
 
 // Results of answers: values of the label result of clockd_rabbit_answers_total. The label kind is the kind of the answer.
@@ -44,6 +47,17 @@ const (
 	resultCopyFailed    = "failed"    // the copy is not published or not confirmed, and the original is submitted again
 )
 
+// Results of the intake: values of the label result of clockd_rabbit_intake_messages_total.
+const (
+	resultSet          = "set"           // the message is an alarm now
+	resultDuplicate    = "duplicate"     // an alarm has the message already
+	resultHeld         = "held"          // not stored now; it is submitted again
+	resultRefused      = "refused"       // it cannot be an alarm; it goes to the dead letters
+	resultOversized    = "oversized"     // larger than a payload; it is delivered again, to be refused as a whole
+	resultDeadLetter   = "dead_lettered" // the exchange for dead letters has it, and it is acked
+	resultNoDeadLetter = "not_dead_lettered"
+)
+
 type metrics struct {
 	dials       *prometheus.CounterVec
 	connections *prometheus.GaugeVec
@@ -54,7 +68,7 @@ type metrics struct {
 	writes      prometheus.Counter
 
 	wakesSent, wakesDropped, wakesReceived prometheus.Counter
-	answers, answerCopies                  *prometheus.CounterVec
+	answers, answerCopies, intake          *prometheus.CounterVec
 }
 
 // newMetrics returns the metrics, registered with reg. With a nil reg they count without being registered.
@@ -99,6 +113,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Copies of answers put back to their queue because a requeue would count against a delivery limit, by result.",
 		}, []string{"result"}),
 	}
+	m.intake = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clockd_rabbit_intake_messages_total", Help: "Delayed messages that the intake has consumed, by result. A held message counts each time.",
+	}, []string{"result"})
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {
 		m.errors.WithLabelValues(kind)
 	}
@@ -110,7 +127,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.dials, m.connections, m.errors, m.usable, m.blocked, m.confirmWait, m.writes,
-		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers, m.answerCopies,
+		m.wakesSent, m.wakesDropped, m.wakesReceived, m.answers, m.answerCopies, m.intake,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("rabbit: register metrics: %w", err)

@@ -1,0 +1,190 @@
+package rabbit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Setter sets alarms.
+type Setter interface {
+	// Set submits the sets in order. It calls done once for each set, with its index, as soon as its outcome is known and at the latest when ctx
+	// ends. Any goroutine may call done, also before Set returns. After ErrUnavailable and ErrUnconfirmed, repeating may help. The other kinds of
+	// package clock are final. The error of a refused condition has the alarm with its payload.
+	Set(ctx context.Context, sets []*clock.Set, done func(i int, err error))
+}
+
+// Intake takes delayed messages from a queue of the user's, and sets an alarm for each. Every node consumes, and each message goes to one node.
+type Intake struct {
+	s         *Session
+	setter    Setter
+	longest   time.Duration // longest pause before a held message is submitted again
+	wholeTurn int           // messages that are taken whole, one at a time, before the intake takes many again
+}
+
+// wholeTurn is the default of Intake.wholeTurn.
+const wholeTurn = 20
+
+// Intake returns the intake, nil if the configuration names no queue. It works while its own Run runs; the session's Run need not run.
+func (s *Session) Intake(setter Setter) *Intake {
+	if s.cfg.Intake.Queue == "" {
+		return nil
+	}
+	return &Intake{s: s, setter: setter, longest: longestPause, wholeTurn: wholeTurn}
+}
+
+// Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the connection and returns nil. It acks
+// a message after the commit of its alarm, or after the confirm of its dead letter.
+func (i *Intake) Run(ctx context.Context) error {
+	i.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
+		whole := false
+		for {
+			c := newConsumer(i.s, &intakeTurn{Intake: i, whole: whole})
+			err := c.serve(ctx)
+			if !c.turnEnded || ctx.Err() != nil {
+				if ctx.Err() == nil {
+					i.s.health.warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})
+				}
+				return c.established, err
+			}
+			whole = !whole
+		}
+	})
+	i.s.health.warn(roleIntake, nil)
+	i.s.health.warn(roleIntakeWhole, nil)
+	i.s.health.warn(roleDeadLetters, nil)
+	return nil
+}
+
+// intakeTurn is the inbox of one connection of the intake. Usually it takes many messages at once, and the connection bounds the memory of each: one
+// that is larger than any payload loses its content (boundedConn). Such a message ends the turn, unacked, so that the broker delivers it again. In
+// the next turn, whole, the connection passes on messages of any size, and the broker sends one at a time.
+type intakeTurn struct {
+	*Intake
+	whole bool
+	taken int // messages that were submitted; owned by the submitting goroutine
+}
+
+func (t *intakeTurn) role() string {
+	if t.whole {
+		return roleIntakeWhole
+	}
+	return roleIntake
+}
+
+func (t *intakeTurn) queue() string { return t.s.cfg.Intake.Queue }
+
+func (t *intakeTurn) prefetch() int {
+	if t.whole {
+		return 1
+	}
+	return t.s.cfg.Intake.prefetch()
+}
+
+// prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a message is due.
+func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
+	cfg := &t.s.cfg.Intake
+	err := onChannel(l, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclarePassive(cfg.Queue, true, false, false, false, nil)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("queue %q of the intake: %w", cfg.Queue, describe(err))
+	}
+	passive := func(exchange string) error {
+		return onChannel(l, func(ch *amqp.Channel) error {
+			return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+		})
+	}
+	if err := passive(cfg.DeadLetters); err != nil {
+		return nil, nil, fmt.Errorf("exchange %q for dead letters: %w", cfg.DeadLetters, describe(err))
+	}
+	var warnings []string
+	if err := passive(cfg.Exchange); err != nil {
+		warnings = []string{fmt.Sprintf("exchange %q, which gets delayed messages at their time: %s", cfg.Exchange, describe(err))}
+	}
+	return t.deadLetterRules(), warnings, nil
+}
+
+// submit sets an alarm for each message of the batch.
+func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(settlement)) {
+	t.taken += len(batch)
+	sets, deliveries := make([]*clock.Set, 0, len(batch)), make([]*incoming, 0, len(batch))
+	for _, d := range batch {
+		set, s := t.read(d)
+		if set == nil {
+			settle(s)
+			continue
+		}
+		sets, deliveries = append(sets, set), append(deliveries, d)
+	}
+	if len(sets) == 0 {
+		return
+	}
+	endTurn := t.whole && t.taken >= t.wholeTurn
+	t.setter.Set(ctx, sets, func(i int, err error) {
+		s := t.judge(sets[i], err)
+		s.delivery, s.endTurn = deliveries[i], endTurn
+		settle(s)
+	})
+}
+
+// read returns the set of a message, or how to settle a message without one.
+func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
+	if fromStream(d) {
+		t.s.health.warn(t.role(), []string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
+		return nil, settlement{delivery: d, action: actionLeave}
+	}
+	if _, oversized := d.Headers[headerOversized]; oversized && !t.whole {
+		t.count(resultOversized)
+		return nil, settlement{delivery: d, action: actionLeave, endTurn: true}
+	}
+	set, refused := t.s.cfg.Intake.setOf(d)
+	if refused != nil {
+		return nil, t.refuse(d, refused)
+	}
+	return set, settlement{}
+}
+
+func (t *intakeTurn) count(result string) { t.s.metrics.intake.WithLabelValues(result).Inc() }
+
+// refuse returns the settlement of a message that cannot be an alarm.
+func (t *intakeTurn) refuse(d *incoming, refused *refusedMessage) settlement {
+	t.count(resultRefused)
+	t.s.log.LogAttrs(context.Background(), slog.LevelDebug, "message cannot be an alarm", slog.String("queue", t.queue()),
+		slog.String("code", refused.code), slog.String("detail", refused.detail))
+	return settlement{delivery: d, action: actionDeadLetter, refusal: refused}
+}
+
+// judge returns the settlement of a message whose set has the outcome err, without the delivery. Only a message whose set cannot be stored now is
+// held: any other error would come again.
+func (t *intakeTurn) judge(set *clock.Set, err error) settlement {
+	var e *clock.Error
+	errors.As(err, &e)
+	switch {
+	case err == nil:
+		t.count(resultSet)
+		return settlement{action: actionAck}
+	case errors.Is(err, clock.ErrPrecondition) && e != nil && e.Alarm != nil:
+		if e.Alarm.PayloadKind == set.PayloadKind && bytes.Equal(e.Alarm.Payload, set.Payload) {
+			t.count(resultDuplicate)
+			return settlement{action: actionAck}
+		}
+		return t.refuse(nil, refuseMessage(codeIDTaken, fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
+	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge)):
+		return t.refuse(nil, refuseMessage(e.Code, e.Error()))
+	default:
+		t.count(resultHeld)
+		return settlement{action: actionHold, pause: min(retryAfter(err), t.longest)}
+	}
+}
+
+// codeIDTaken is the code of a message whose business id belongs to an alarm with another content.
+const codeIDTaken = "id_taken"

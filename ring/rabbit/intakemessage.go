@@ -1,0 +1,159 @@
+package rabbit
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// headerRingAtOf names the time of a delayed message: milliseconds since the epoch, or RFC 3339. x-delay is the other way to give it.
+const headerRingAtOf = "x-ring-at"
+
+// refusedMessage says why a message cannot be an alarm.
+type refusedMessage struct{ code, detail string }
+
+func refuseMessage(code, detail string) *refusedMessage {
+	return &refusedMessage{code: code, detail: detail}
+}
+
+// setOf returns the set of a delayed message. A delay counts from the time at which the message was received, so it is shorter when the message
+// is submitted again.
+func (c *IntakeConfig) setOf(d *incoming) (*clock.Set, *refusedMessage) {
+	set := &clock.Set{
+		Key: clock.Key{Application: c.Application, BusinessID: businessIDOf(d)},
+		Content: clock.Content{
+			RingAt: clock.NoInstant, LatestRingAt: clock.NoInstant, PayloadKind: clock.MessagePayload, ContentType: contentTypeOf(d.ContentType),
+			Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings, Priority: min(int(d.Priority), clock.MaxPriority), Delivery: clock.AtLeastOnce,
+		},
+		If:      clock.Condition{Kind: clock.Absent},
+		Omitted: clock.RetryOption | clock.MaxRingsOption,
+	}
+	if value := d.Headers[headerApplication]; value != nil {
+		var isText bool
+		if set.Application, isText = text(value); !isText {
+			return nil, refuseMessage(clock.CodeInvalidApplication, "header x-application is not a string")
+		}
+	}
+	if err := setTime(set, d); err != nil {
+		return nil, refuseMessage(clock.CodeInvalidValue, err.Error())
+	}
+	message, err := c.messageOf(d)
+	if err == nil {
+		set.Payload, err = message.Pack()
+	}
+	if err != nil {
+		return nil, refuseMessage(clock.CodeInvalidValue, err.Error())
+	}
+	return set, nil
+}
+
+// messageOf returns the message as its ring publishes it. Two deliveries of one message give equal messages.
+func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
+	original := d.Delivery
+	original.Headers = make(amqp.Table, len(d.Headers))
+	for name, value := range d.Headers {
+		if keepsHeader(name) {
+			original.Headers[name] = value
+		}
+	}
+	if value, given := original.Headers[headerDelay]; given {
+		original.Headers[headerDelay] = negated(value)
+	}
+	properties, err := encodeProperties(&original)
+	if err != nil {
+		return nil, err
+	}
+	return &clock.Message{Exchange: c.Exchange, RoutingKey: d.RoutingKey, Properties: properties, Body: d.Body}, nil
+}
+
+// keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds headers of its own.
+func keepsHeader(name string) bool {
+	return name != "x-delivery-count" && name != "x-acquired-count" && !strings.HasPrefix(name, ourHeaders)
+}
+
+// negated returns the delay of a message that has waited: as with the plugin for delayed messages, its sign is changed.
+func negated(value any) any {
+	d, err := delay(value)
+	ms := -d.Span.Milliseconds()
+	switch {
+	case err != nil || ms >= 0:
+		return value
+	case ms >= math.MinInt32:
+		return int32(ms)
+	default:
+		return ms
+	}
+}
+
+var errTwoTimes = errors.New("the message has the headers x-delay and x-ring-at: give one of them")
+
+// setTime sets the time of the set. A message without a time, or with a time that has passed, rings at once.
+func setTime(set *clock.Set, d *incoming) error {
+	delayed, at := d.Headers[headerDelay], d.Headers[headerRingAtOf]
+	switch {
+	case delayed != nil && at != nil:
+		return errTwoTimes
+	case at != nil:
+		var err error
+		set.RingAt, err = instantOf(at)
+		return err
+	case delayed != nil:
+		var err error
+		if set.Delay, err = delay(delayed); err != nil {
+			return err
+		}
+	}
+	set.Delay.Given, set.Delay.Span = true, max(set.Delay.Span-time.Since(d.received), 0)
+	return nil
+}
+
+// instantOf reads a time from an integer of any width, from a string, or from a timestamp of AMQP.
+func instantOf(value any) (clock.Instant, error) {
+	if ms, whole := integer(value); whole {
+		return clock.Instant(ms), nil // the set's validation knows the range
+	}
+	if t, is := value.(time.Time); is {
+		return clock.InstantOf(t), nil
+	}
+	s, isText := text(value)
+	if !isText {
+		return 0, errors.New("header x-ring-at is neither milliseconds since 1970 nor a time like 2026-11-21T18:30:00+01:00")
+	}
+	return clock.ParseInstant(s)
+}
+
+// businessIDOf returns the business id of a message: the header x-business-id, else the message id. An id that cannot be a business id is replaced by
+// its hash. A message without any id keeps a random one as long as this node has it in flight.
+func businessIDOf(d *incoming) string {
+	if id, isText := text(d.Headers[headerBusinessID]); isText && id != "" {
+		return id
+	}
+	if d.MessageId == "" {
+		if d.id == "" {
+			d.id = "random:" + rand.Text()
+		}
+		return d.id
+	}
+	if clock.ValidateBusinessID(d.MessageId) == nil {
+		return d.MessageId
+	}
+	hash := sha256.Sum256([]byte(d.MessageId))
+	return "sha256:" + hex.EncodeToString(hash[:])
+}
+
+// contentTypeOf returns the content type of the alarm. The message keeps its own, which may be one that no alarm can have.
+func contentTypeOf(s string) string {
+	printable := func(r rune) bool { return r >= ' ' && r <= '~' }
+	if s == "" || len(s) > clock.MaxContentType || strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {
+		return clock.MessagePayload.DefaultContentType()
+	}
+	return s
+}
