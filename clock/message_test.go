@@ -11,7 +11,7 @@ func TestMessageIsUnpackedAsItWasPacked(t *testing.T) {
 	long := strings.Repeat("n", maxMessageName)
 	for _, m := range []Message{
 		{Exchange: "orders", RoutingKey: "order.cancel", Properties: []byte{0x80, 0, 1, 'x'}, Body: []byte("body")},
-		{Exchange: long, RoutingKey: long, Properties: []byte{}, Body: bytes.Repeat([]byte{0}, 1000)},
+		{Exchange: long, RoutingKey: long, Properties: []byte{}, Body: make([]byte, 1000)},
 		{Properties: []byte{}, Body: []byte{}},
 	} {
 		packed, err := m.Pack()

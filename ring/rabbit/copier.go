@@ -104,7 +104,7 @@ func (c *copier) record(ctx context.Context, err error) {
 	if err == nil {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
-		c.s.log.Log(ctx, level, c.rules.failure, "broker", c.s.turn.addressFor(c.rules.role), "err", err)
+		c.s.log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker", c.s.turn.addressFor(c.rules.role), "err", err)
 	}
 }
 

@@ -26,6 +26,10 @@
 // with the queue, and waits up to a minute for that. All later messages of the channel wait too. On separate channels the messages of
 // other applications are confirmed meanwhile.
 //
+// Messages of the intake are the exception to "a ring goes to the exchange": an alarm may hold a message (clock.Message), which goes to the
+// exchange that it names. Such rings have side channels of their own, one for each of these exchanges, and the lane first finds out whether the
+// exchange exists (exchanges.go).
+//
 // Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
@@ -39,6 +43,16 @@
 // have a limit: a queue from RabbitMQ 3 has a limit of 20 on RabbitMQ 4. Then clockd publishes a copy of the answer and acks the original
 // after the confirm. AMQP does not show the arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth
 // kind of connection (copier.go).
+//
+// The Intake takes delayed messages, in the same way as Answers: both are an inbox of a consumer.
+//
+//	sender ── exchange of the user's ──▶ intake queue ──▶ any node: Setter ──▶ commit ──▶ ack
+//	                                                        │
+//	                                                        └── cannot be an alarm ──▶ exchange for dead letters ──▶ confirm ──▶ ack
+//
+// A message that cannot be stored now stays unacked, and the node submits it again after a pause. It never goes back to its queue, which may have
+// a delivery limit. A message that is larger than any payload loses its content on the way in, so that the memory stays bounded, and ends the
+// connection: the next one takes whole messages, one at a time, until the large one is a dead letter (intakeTurn).
 //
 // An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it unacked meanwhile.
 //
@@ -91,6 +105,12 @@
 //     next host does not confirm either, and the lanes go round the hosts. So at most one leave in unconfirmingInterval has this cause.
 //     Such a leave closes no connection: the lane opens another link after such a delivery in any case, and all other links stay where they
 //     are.
+//  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or after the confirm of its
+//     dead letter. A message with an id is one alarm, however often the broker delivers it, as long as the alarm's row is kept. A message without
+//     an id may be doubled by a redelivery.
+//  14. The intake has at most intakeMemory (64 MiB) of messages in flight, or one message of any size.
+//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an exchange that was found over
+//     the same connection, and that the broker has not refused since the last probe.
 //
 // # The control connection
 //
@@ -177,5 +197,21 @@
 //	delivery limit                   broker drops an answer over the limit          limit
 //	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
 //	                                 too large headers is no answer: counted, acked
+//	message to a missing exchange    returned, without a try                        a person declares the exchange; the next
+//	                                                                                probe that passes allows a try
+//	exchange of a message deleted,   in doubt, only the rings to this exchange      as above
+//	or forbidden, during a delivery
+//	intake: connection lost          messages without an ack are delivered again,   Run connects again, at most every 5 s
+//	                                 to any node; an id makes them one alarm
+//	intake: database not available   the messages stay unacked on this node, and    the node submits them again, each after at
+//	                                 take its places; the broker keeps the rest     most 3 s
+//	intake: message without a valid  a dead letter, with code and detail            a person reads it
+//	time, id or size
+//	intake: the exchange for dead    the message stays unacked, and takes a place;  a person binds a queue; the node tries
+//	letters returns, nacks, blocks   a warning. A large message stops this node's   again after each second
+//	                                 intake
+//	intake: queue or exchange for    a warning; nothing is taken                    a person declares it
+//	dead letters missing
+//	intake: the queue is a stream    a warning; nothing is taken                    a person chooses another queue
 //	more returns than foreseen       cannot happen: a batch larger than the buffer for returns is unsent
 package rabbit

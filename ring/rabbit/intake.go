@@ -42,24 +42,24 @@ func (s *Session) Intake(setter Setter) *Intake {
 
 // Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the connection and returns nil. It acks
 // a message after the commit of its alarm, or after the confirm of its dead letter.
-func (i *Intake) Run(ctx context.Context) error {
-	i.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
+func (in *Intake) Run(ctx context.Context) error {
+	in.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
 		whole := false
 		for {
-			c := newConsumer(i.s, &intakeTurn{Intake: i, whole: whole})
+			c := newConsumer(in.s, &intakeTurn{Intake: in, whole: whole})
 			err := c.serve(ctx)
 			if !c.turnEnded || ctx.Err() != nil {
 				if ctx.Err() == nil {
-					i.s.health.warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})
+					in.s.health.warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})
 				}
 				return c.established, err
 			}
 			whole = !whole
 		}
 	})
-	i.s.health.warn(roleIntake, nil)
-	i.s.health.warn(roleIntakeWhole, nil)
-	i.s.health.warn(roleDeadLetters, nil)
+	in.s.health.warn(roleIntake, nil)
+	in.s.health.warn(roleIntakeWhole, nil)
+	in.s.health.warn(roleDeadLetters, nil)
 	return nil
 }
 

@@ -60,12 +60,6 @@ func (m *memorySetter) setErr(err func(n int) error) {
 	m.err = err
 }
 
-func (m *memorySetter) submitted() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sets
-}
-
 func (m *memorySetter) all() map[clock.Key]*clock.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
