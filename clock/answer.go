@@ -1,6 +1,9 @@
 package clock
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Bounds of an answer's delay.
 const (
@@ -18,6 +21,30 @@ type Answer struct {
 	Reason string // Release and Bury: part of last_error; cut to 500 bytes
 	By     string // sender of the answer, for reports; cut to 128 bytes
 	Brief  bool   // Op.Brief for the answer's op
+}
+
+// Fields returns the fields besides the ring that a request with this kind of answer may have.
+func (k AnswerKind) Fields() []string {
+	switch k {
+	case Ack:
+		return []string{"by"}
+	case Release:
+		return []string{"by", "delay", "reason"}
+	case Bury:
+		return []string{"by", "reason"}
+	case Touch:
+		return []string{"by", "delay"}
+	case NoAnswer:
+	}
+	return nil
+}
+
+// CheckReason refuses a reason that would be cut.
+func CheckReason(reason string) error {
+	if len(reason) > MaxReason {
+		return invalid(CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", MaxReason, len(reason)))
+	}
+	return nil
 }
 
 // Validate returns an ErrInvalid that names the first offending field, or nil. It checks the application unless that is empty. It

@@ -26,6 +26,9 @@ const instantLayout = "2006-01-02T15:04:05.000Z07:00"
 // InstantOf returns t, cut to the millisecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
+// ParseTime is InstantOf for a time from outside. It refuses a time that is not Valid, with an error for the sender.
+func ParseTime(t time.Time) (Instant, error) { return checkInstant(InstantOf(t)) }
+
 // Time returns i in UTC, the zero time for NoInstant.
 func (i Instant) Time() time.Time {
 	if i == NoInstant {
@@ -114,11 +117,16 @@ func ParseDuration(s string) (time.Duration, error) {
 		return durationOf(ms)
 	}
 	d, err := parseUnits(s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, fmt.Errorf(`duration %q is neither like "30m" or "7d" nor whole milliseconds`, s)
-	case d < 0:
-		return 0, fmt.Errorf("duration %q is negative", s)
+	}
+	return CutDuration(d)
+}
+
+// CutDuration cuts off fractions of a millisecond. It refuses a negative duration, with an error for the sender.
+func CutDuration(d time.Duration) (time.Duration, error) {
+	if d < 0 {
+		return 0, fmt.Errorf("duration %s is negative", d)
 	}
 	return d.Truncate(time.Millisecond), nil
 }

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // ServiceConfig has the limits of the Service.
@@ -130,17 +127,8 @@ func (s *Service) Get(ctx context.Context, key Key) (*Alarm, error) {
 
 // List passes alarms of one application to take, ordered by business id, until take returns false. take must not block.
 func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) bool) error {
-	if err := ValidateApplication(query.Application); err != nil {
+	if err := query.Validate(); err != nil {
 		return err
-	}
-	if query.Limit < 1 || query.Limit > MaxListLimit {
-		return invalid(CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", MaxListLimit))
-	}
-	if len(query.Prefix) > MaxBusinessID || !utf8.ValidString(query.Prefix) || strings.ContainsFunc(query.Prefix, unicode.IsControl) {
-		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
-	}
-	if query.After != "" && ValidateBusinessID(query.After) != nil {
-		return invalid(CodeInvalidValue, "cursor", "cursor must be the unchanged cursor of a response")
 	}
 	return s.store.List(ctx, query, take)
 }

@@ -2,7 +2,11 @@ package clock
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // WriteRequest is a group of ops that one transaction applies.
@@ -48,6 +52,23 @@ type ListQuery struct {
 	Prefix      string  // prefix of business_id, compared bytewise; may be empty
 	After       string  // only business_id > After: the end of the page before; may be empty
 	Limit       int     // 1 to MaxListLimit
+}
+
+// Validate returns an ErrInvalid that names the first offending field, or nil.
+func (q *ListQuery) Validate() error {
+	if err := ValidateApplication(q.Application); err != nil {
+		return err
+	}
+	if q.Limit < 1 || q.Limit > MaxListLimit {
+		return invalid(CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", MaxListLimit))
+	}
+	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) || strings.ContainsFunc(q.Prefix, unicode.IsControl) {
+		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
+	}
+	if q.After != "" && ValidateBusinessID(q.After) != nil {
+		return invalid(CodeInvalidValue, "cursor", "cursor must be the unchanged cursor of a response")
+	}
+	return nil
 }
 
 // Limits of a list.

@@ -1,7 +1,6 @@
 package clockhttp
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"unicode/utf8"
@@ -13,11 +12,6 @@ import (
 
 // smallBytes caps the body of an answer to a ring, a kick or a discard. A reason and a name fit, even with six bytes a character.
 const smallBytes = 16 << 10
-
-// answerFields holds, for each kind of answer, the fields that its body may have.
-var answerFields = map[clock.AnswerKind][]string{
-	clock.Ack: {"by"}, clock.Release: {"by", "delay", "reason"}, clock.Bury: {"by", "reason"}, clock.Touch: {"by", "delay"},
-}
 
 // answerRing returns the handler of one kind of answer.
 func (s *Server) answerRing(kind clock.AnswerKind) echo.HandlerFunc {
@@ -72,7 +66,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 // decodeAnswer reads an answer's body, which may be empty. The domain checks ranges.
 func decodeAnswer(body []byte, kind clock.AnswerKind) (*clock.Answer, error) {
 	a := &clock.Answer{Kind: kind}
-	err := decodeOptional(body, answerFields[kind], func(name string, raw []byte) error {
+	err := decodeOptional(body, kind.Fields(), func(name string, raw []byte) error {
 		switch name {
 		case "delay":
 			a.Delay.Given = !isNull(raw)
@@ -90,10 +84,7 @@ func decodeReason(raw []byte, into *string) error {
 	if err := decodeString(raw, "reason", into); err != nil {
 		return err
 	}
-	if len(*into) > clock.MaxReason {
-		return clock.Invalid(clock.CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", clock.MaxReason, len(*into)))
-	}
-	return nil
+	return clock.CheckReason(*into)
 }
 
 // decodeOptional reads a body that is empty or an object with some of these fields. It calls decode for each field. It returns

@@ -30,6 +30,10 @@
 //  10. A ring of a stream counts as begun before its flush hands it to net/http, which may still write buffered bytes after an error. So no
 //     byte is ever written of a ring that is reported as not begun, and such a ring may ring again even if it rings at most once. A stream
 //     that breaks leaves at most the rings of one flush in doubt.
+//  11. The port also speaks HTTP/2 without TLS, for gRPC clients. Requests share such a connection, so no request sets its options or closes it,
+//     and no deadline outlives a write, because a passed deadline resets its stream. At most Config.Connections requests of HTTP/2 run at once.
+//     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget.
+//  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics.
 //
 // # Failures, effects and remedies
 //
@@ -47,7 +51,8 @@
 //	client leaves during a write    a write that waits long in the queue of writes is dropped              no action needed
 //	response to an answer is lost   a repeated answer gets 409 stale_ring with the alarm and its answer    the client compares
 //	subscriber breaks               the rings of the last flush are in doubt, later ones are unsent        the same ring again
-//	subscriber's host vanishes      within 20 s the kernel ends the connection (findVanished)              the client reconnects
+//	subscriber's host vanishes      within 20 s the kernel ends the connection (findVanished), or on       the client reconnects
+//	                                HTTP/2 the server, whose ping gets no response
 //	node stops                      requests get their responses; streams finish the items they hold       the client reconnects
 //	handler panics                  500, logged with its stack; a stream is cut                            a person
 package clockhttp

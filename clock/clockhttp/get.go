@@ -48,7 +48,7 @@ func refuseBody(c echo.Context) error {
 	if c.Request().ContentLength == 0 {
 		return nil
 	}
-	c.Response().Header().Set(echo.HeaderConnection, "close")
+	closeAfter(c)
 	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody, Detail: "this request must not have a body"}
 }
 

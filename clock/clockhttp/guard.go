@@ -35,12 +35,12 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// admit asks the guard. A refused request with a body closes its connection. Otherwise net/http reads the body before it sends
+// admit asks the guard. A refused request with a body closes its HTTP/1.1 connection. Otherwise net/http reads the body before it sends
 // the response.
 func (s *Server) admit(access access, c echo.Context) error {
 	err := s.guard.admit(access, c.Request())
 	if err != nil && c.Request().ContentLength != 0 {
-		c.Response().Header().Set(echo.HeaderConnection, "close")
+		closeAfter(c)
 	}
 	return err
 }

@@ -89,6 +89,7 @@ func (st *lineStream) begin(c echo.Context) error {
 	if err := st.conn.Flush(); err != nil {
 		return errCut
 	}
+	endWriteDeadline(st.conn, st.request)
 	return nil
 }
 
@@ -306,6 +307,7 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 		resetOnClose(st.request)
 		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the results could not be written: " + err.Error()}
 	}
+	endWriteDeadline(st.conn, st.request)
 	if st.window.empty() {
 		return nil, nil // an idle stream holds no buffer
 	}

@@ -14,6 +14,12 @@ import (
 // could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote them, and pathParam
 // decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor > 1 {
+		if !s.enterHTTP2(w, r) {
+			return
+		}
+		defer s.http2Requests.Add(-1)
+	}
 	r.URL.RawPath = r.URL.EscapedPath()
 	s.echo.ServeHTTP(w, r)
 }

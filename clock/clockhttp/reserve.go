@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -46,10 +45,8 @@ func (s *Server) reserve(c echo.Context) error {
 		return err
 	}
 	client := c.Request().Context()
-	if conn, ok := client.Value(connKey{}).(*net.TCPConn); ok {
-		if err := findVanished(conn); err != nil {
-			return fmt.Errorf("set the connection's limits: %w", err)
-		}
+	if err := s.findVanished(c.Request()); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(client, wait)
 	defer cancel()
@@ -106,7 +103,7 @@ func (s *Server) pulledElsewhere(app string) error {
 // respondRings writes the rings in one response, and reports the result to Delivery.Done. When the client has left, or the time limit of the rings has
 // passed, it writes none.
 func (s *Server) respondRings(c echo.Context, d *clock.Delivery) error {
-	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
+	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), request: c.Request(), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
 	var p progress
 	err := errUnwritten // result if the write panics
 	defer func() { d.Done(p.written, p.begun, err) }()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,6 +22,7 @@ type Streams interface {
 // eventStream writes server-sent events.
 type eventStream struct {
 	conn    *http.ResponseController
+	request *http.Request
 	w       http.ResponseWriter
 	timeout time.Duration // longest time of one write
 	memory  *budget       // budget in which buffer counts while it is written
@@ -41,15 +41,13 @@ func (s *Server) rings(c echo.Context) error {
 	if err := s.ringsElsewhere(app); err != nil {
 		return err
 	}
-	if conn, ok := c.Request().Context().Value(connKey{}).(*net.TCPConn); ok {
-		if err := findVanished(conn); err != nil {
-			return fmt.Errorf("set the connection's limits: %w", err)
-		}
+	if err := s.findVanished(c.Request()); err != nil {
+		return err
 	}
 	sub := s.streams.Subscribe(app)
 	defer sub.Close()
 	defer s.metrics.open(c, "streamRings")()
-	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
+	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), request: c.Request(), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
 	e.begin(c.Response())
 	if err := e.run(c.Request().Context(), s.stopping, s.cfg.Heartbeat, sub); err != nil {
 		resetOnClose(c.Request())
@@ -210,6 +208,9 @@ func (e *eventStream) flush() error {
 	_, err := e.w.Write(e.buffer)
 	if err == nil {
 		err = e.conn.Flush()
+	}
+	if err == nil {
+		endWriteDeadline(e.conn, e.request)
 	}
 	e.buffer = e.buffer[:0]
 	return err

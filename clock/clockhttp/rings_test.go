@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +177,7 @@ func TestBrokenWriterLeavesItsFlushInDoubt(t *testing.T) {
 		rings := []clock.Ring{large, large, large}
 		var reason error
 		var got progress
-		e := &eventStream{conn: http.NewResponseController(c.broken), w: c.broken, timeout: time.Second, memory: newBudget(DefaultConfig())}
+		e := &eventStream{conn: http.NewResponseController(c.broken), request: httptest.NewRequest(http.MethodGet, "/", nil), w: c.broken, timeout: time.Second, memory: newBudget(DefaultConfig())}
 		func() {
 			defer func() { _ = recover() }()
 			_ = e.deliver(&clock.Delivery{Rings: rings, TooLateToWrite: c.late, Done: func(written, begun int, err error) {

@@ -65,6 +65,8 @@ type Server struct {
 	readNodes Nodes
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
+	http2Requests atomic.Int64 // running requests of HTTP/2
+
 	bodiesUntil atomic.Pointer[time.Time] // time at which unfinished bodies are cut; nil before the server stops
 
 	stopping context.Context //nolint:containedctx // context that ends when the server begins to drain
@@ -97,6 +99,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
 	}
+	serveHTTP2(s.http, cfg)
 	return s, nil
 }
 
@@ -104,8 +107,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 type connKey struct{}
 
 // resetOnClose makes Close drop the bytes that the client has not taken. Use it for a client that does not read. Without it,
-// the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is closed.
+// the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is closed. It does nothing on HTTP/2,
+// where other requests share the connection.
 func resetOnClose(r *http.Request) {
+	if r.ProtoMajor > 1 {
+		return
+	}
 	if conn, ok := r.Context().Value(connKey{}).(*net.TCPConn); ok {
 		_ = conn.SetLinger(0) // fails only on a broken connection
 	}
@@ -184,6 +191,7 @@ type route struct {
 	action string // action after the business id, for POSTs to alarmPath; empty elsewhere
 	access access
 	handle echo.HandlerFunc
+	refuse func(http.ResponseWriter, *http.Request, int, *clock.Error) // writes failures; nil: as problem+json
 }
 
 const (
@@ -246,7 +254,7 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 // handler wraps the route's handler for all routes alike: it checks the guard, turns a failure or a panic into a response, and
 // measures the request.
 func (s *Server) handler(r *route) echo.HandlerFunc {
-	name, access, handle := r.name, r.access, r.handle
+	name, access, handle, refuse := r.name, r.access, r.handle, r.refuse
 	return func(c echo.Context) error {
 		begun := time.Now()
 		s.limitRead(c)
@@ -254,7 +262,12 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 		if err == nil {
 			err = recovered(handle, c)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case refuse != nil:
+			s.refuse(c, err, refuse)
+			err = nil
+		default:
 			err = s.respondProblem(c, err)
 		}
 		s.metrics.observe(name, c, begun)
