@@ -12,6 +12,7 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockgrpc"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
@@ -188,10 +189,21 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 }
 
 func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
-	return clockhttp.New(cfg.http, clockhttp.Deps{
+	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Pulls: targets.pulls, Nodes: nodes.view, Settings: &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed},
 		Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer,
 	})
+	if err != nil {
+		return nil, err
+	}
+	rpc, err := clockgrpc.New(clockgrpc.Config{WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Host: server})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range rpc.Procedures() {
+		server.Mount(clockhttp.Procedure(p))
+	}
+	return server, nil
 }
 
 func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {

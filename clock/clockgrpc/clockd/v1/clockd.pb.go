@@ -1655,6 +1655,438 @@ func (x *Problem) GetRetryAfter() *durationpb.Duration {
 	return nil
 }
 
+// Ring is one ring of an alarm.
+type Ring struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the ring. All copies of one ring have the same message id.
+	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,2,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,3,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation of the alarm.
+	Generation int64 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Number of the ring in this generation, from 1.
+	RingNo int32 `protobuf:"varint,5,opt,name=ring_no,json=ringNo,proto3" json:"ring_no,omitempty"`
+	// Failed tries before this one.
+	RetryTimes int32 `protobuf:"varint,6,opt,name=retry_times,json=retryTimes,proto3" json:"retry_times,omitempty"`
+	// Time of the ring that the set asked for.
+	RingAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ring_at,json=ringAt,proto3" json:"ring_at,omitempty"`
+	// Time of this try.
+	RungAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=rung_at,json=rungAt,proto3" json:"rung_at,omitempty"`
+	// Claim that made the try.
+	ClaimId string `protobuf:"bytes,9,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
+	// Time for the answer. Absent: none is wanted.
+	AckTimeout *durationpb.Duration `protobuf:"bytes,10,opt,name=ack_timeout,json=ackTimeout,proto3" json:"ack_timeout,omitempty"`
+	// Media type of the payload.
+	ContentType string `protobuf:"bytes,11,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// The payload, in the form in which it was given. Absent: empty.
+	//
+	// Types that are valid to be assigned to Payload:
+	//
+	//	*Ring_Json
+	//	*Ring_Text
+	//	*Ring_Binary
+	Payload       isRing_Payload `protobuf_oneof:"payload"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ring) Reset() {
+	*x = Ring{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ring) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ring) ProtoMessage() {}
+
+func (x *Ring) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ring.ProtoReflect.Descriptor instead.
+func (*Ring) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Ring) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *Ring) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Ring) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *Ring) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Ring) GetRingNo() int32 {
+	if x != nil {
+		return x.RingNo
+	}
+	return 0
+}
+
+func (x *Ring) GetRetryTimes() int32 {
+	if x != nil {
+		return x.RetryTimes
+	}
+	return 0
+}
+
+func (x *Ring) GetRingAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RingAt
+	}
+	return nil
+}
+
+func (x *Ring) GetRungAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RungAt
+	}
+	return nil
+}
+
+func (x *Ring) GetClaimId() string {
+	if x != nil {
+		return x.ClaimId
+	}
+	return ""
+}
+
+func (x *Ring) GetAckTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.AckTimeout
+	}
+	return nil
+}
+
+func (x *Ring) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Ring) GetPayload() isRing_Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Ring) GetJson() string {
+	if x != nil {
+		if x, ok := x.Payload.(*Ring_Json); ok {
+			return x.Json
+		}
+	}
+	return ""
+}
+
+func (x *Ring) GetText() string {
+	if x != nil {
+		if x, ok := x.Payload.(*Ring_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+func (x *Ring) GetBinary() []byte {
+	if x != nil {
+		if x, ok := x.Payload.(*Ring_Binary); ok {
+			return x.Binary
+		}
+	}
+	return nil
+}
+
+type isRing_Payload interface {
+	isRing_Payload()
+}
+
+type Ring_Json struct {
+	// Text of a JSON value.
+	Json string `protobuf:"bytes,12,opt,name=json,proto3,oneof"`
+}
+
+type Ring_Text struct {
+	// Plain text.
+	Text string `protobuf:"bytes,13,opt,name=text,proto3,oneof"`
+}
+
+type Ring_Binary struct {
+	// Bytes.
+	Binary []byte `protobuf:"bytes,14,opt,name=binary,proto3,oneof"`
+}
+
+func (*Ring_Json) isRing_Payload() {}
+
+func (*Ring_Text) isRing_Payload() {}
+
+func (*Ring_Binary) isRing_Payload() {}
+
+// RingsRequest asks for the rings of an application.
+type RingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application whose rings are wanted.
+	Application   string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RingsRequest) Reset() {
+	*x = RingsRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RingsRequest) ProtoMessage() {}
+
+func (x *RingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RingsRequest.ProtoReflect.Descriptor instead.
+func (*RingsRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RingsRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+// RingsResponse has rings, or none: then it shows that the connection still works. The first response comes at once.
+type RingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Rings that are written together.
+	Rings         []*Ring `protobuf:"bytes,1,rep,name=rings,proto3" json:"rings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RingsResponse) Reset() {
+	*x = RingsResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RingsResponse) ProtoMessage() {}
+
+func (x *RingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RingsResponse.ProtoReflect.Descriptor instead.
+func (*RingsResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RingsResponse) GetRings() []*Ring {
+	if x != nil {
+		return x.Rings
+	}
+	return nil
+}
+
+// AnswerRequest answers a ring.
+type AnswerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application of the ring.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// Name of the ring.
+	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Kind of the answer.
+	Answer AnswerKind `protobuf:"varint,3,opt,name=answer,proto3,enum=clockd.v1.AnswerKind" json:"answer,omitempty"`
+	// For a release: time until the next ring, 0 if not given. For a touch: more time, the alarm's ack_timeout if not given.
+	Delay *durationpb.Duration `protobuf:"bytes,4,opt,name=delay,proto3" json:"delay,omitempty"`
+	// For a release and a bury: the reason, at most 500 bytes.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Sender of the answer, for reports. Empty: the client's address.
+	By            string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerRequest) Reset() {
+	*x = AnswerRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerRequest) ProtoMessage() {}
+
+func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
+func (*AnswerRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AnswerRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetAnswer() AnswerKind {
+	if x != nil {
+		return x.Answer
+	}
+	return AnswerKind_ANSWER_KIND_UNSPECIFIED
+}
+
+func (x *AnswerRequest) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// AnswerResponse has the alarm after the answer.
+type AnswerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The alarm after the answer.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerResponse) Reset() {
+	*x = AnswerResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerResponse) ProtoMessage() {}
+
+func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
+func (*AnswerResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AnswerResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
 var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
@@ -1794,7 +2226,44 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12&\n" +
 	"\x05alarm\x18\x03 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\x12:\n" +
 	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter*\xa0\x01\n" +
+	"retryAfter\"\xf7\x03\n" +
+	"\x04Ring\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x03 \x01(\tR\n" +
+	"businessId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x04 \x01(\x03R\n" +
+	"generation\x12\x17\n" +
+	"\aring_no\x18\x05 \x01(\x05R\x06ringNo\x12\x1f\n" +
+	"\vretry_times\x18\x06 \x01(\x05R\n" +
+	"retryTimes\x123\n" +
+	"\aring_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x06ringAt\x123\n" +
+	"\arung_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x06rungAt\x12\x19\n" +
+	"\bclaim_id\x18\t \x01(\tR\aclaimId\x12:\n" +
+	"\vack_timeout\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"ackTimeout\x12!\n" +
+	"\fcontent_type\x18\v \x01(\tR\vcontentType\x12\x14\n" +
+	"\x04json\x18\f \x01(\tH\x00R\x04json\x12\x14\n" +
+	"\x04text\x18\r \x01(\tH\x00R\x04text\x12\x18\n" +
+	"\x06binary\x18\x0e \x01(\fH\x00R\x06binaryB\t\n" +
+	"\apayload\"0\n" +
+	"\fRingsRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\"6\n" +
+	"\rRingsResponse\x12%\n" +
+	"\x05rings\x18\x01 \x03(\v2\x0f.clockd.v1.RingR\x05rings\"\xd8\x01\n" +
+	"\rAnswerRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\x12-\n" +
+	"\x06answer\x18\x03 \x01(\x0e2\x15.clockd.v1.AnswerKindR\x06answer\x12/\n" +
+	"\x05delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"8\n" +
+	"\x0eAnswerResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm*\xa0\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_SCHEDULED\x10\x01\x12\x11\n" +
@@ -1821,12 +2290,14 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x0fANSWER_KIND_ACK\x10\x01\x12\x17\n" +
 	"\x13ANSWER_KIND_RELEASE\x10\x02\x12\x14\n" +
 	"\x10ANSWER_KIND_BURY\x10\x03\x12\x15\n" +
-	"\x11ANSWER_KIND_TOUCH\x10\x042\xf2\x01\n" +
+	"\x11ANSWER_KIND_TOUCH\x10\x042\xef\x02\n" +
 	"\fAlarmService\x124\n" +
 	"\x03Set\x12\x15.clockd.v1.SetRequest\x1a\x16.clockd.v1.SetResponse\x12=\n" +
 	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x124\n" +
 	"\x03Get\x12\x15.clockd.v1.GetRequest\x1a\x16.clockd.v1.GetResponse\x127\n" +
-	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
+	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12<\n" +
+	"\x05Rings\x12\x17.clockd.v1.RingsRequest\x1a\x18.clockd.v1.RingsResponse0\x01\x12=\n" +
+	"\x06Answer\x12\x18.clockd.v1.AnswerRequest\x1a\x19.clockd.v1.AnswerResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
 
 var (
 	file_clockd_v1_clockd_proto_rawDescOnce sync.Once
@@ -1841,7 +2312,7 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
@@ -1861,58 +2332,74 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(*ListRequest)(nil),           // 15: clockd.v1.ListRequest
 	(*ListResponse)(nil),          // 16: clockd.v1.ListResponse
 	(*Problem)(nil),               // 17: clockd.v1.Problem
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Ring)(nil),                  // 18: clockd.v1.Ring
+	(*RingsRequest)(nil),          // 19: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),         // 20: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),         // 21: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),        // 22: clockd.v1.AnswerResponse
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	18, // 0: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	18, // 1: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	19, // 2: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	18, // 3: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	19, // 4: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	23, // 0: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	23, // 1: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	24, // 2: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	23, // 3: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	24, // 4: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
 	1,  // 5: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
 	4,  // 6: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	18, // 7: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	23, // 7: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 8: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
 	0,  // 9: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	19, // 10: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	19, // 11: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	19, // 12: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	24, // 10: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	24, // 11: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	24, // 12: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
 	6,  // 13: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
 	4,  // 14: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	18, // 15: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	23, // 15: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 16: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	19, // 17: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	24, // 17: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
 	3,  // 18: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	19, // 19: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	19, // 20: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	19, // 21: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	19, // 22: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	19, // 23: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	24, // 19: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	24, // 20: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	24, // 21: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	24, // 22: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	24, // 23: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
 	5,  // 24: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
 	7,  // 25: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
 	7,  // 26: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
 	7,  // 27: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
 	8,  // 28: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
 	0,  // 29: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	19, // 30: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	19, // 31: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	24, // 30: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	24, // 31: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
 	7,  // 32: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
 	7,  // 33: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	18, // 34: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	9,  // 35: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	11, // 36: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	13, // 37: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	15, // 38: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	10, // 39: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	12, // 40: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	14, // 41: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	16, // 42: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	39, // [39:43] is the sub-list for method output_type
-	35, // [35:39] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	23, // 34: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	24, // 35: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	24, // 36: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	23, // 37: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	18, // 38: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 39: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	23, // 40: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	7,  // 41: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	9,  // 42: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	11, // 43: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	13, // 44: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	15, // 45: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	19, // 46: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	21, // 47: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	10, // 48: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	12, // 49: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	14, // 50: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	16, // 51: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	20, // 52: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	22, // 53: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	48, // [48:54] is the sub-list for method output_type
+	42, // [42:48] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -1935,13 +2422,18 @@ func file_clockd_v1_clockd_proto_init() {
 		(*Alarm_Message)(nil),
 	}
 	file_clockd_v1_clockd_proto_msgTypes[7].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[14].OneofWrappers = []any{
+		(*Ring_Json)(nil),
+		(*Ring_Text)(nil),
+		(*Ring_Binary)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -43,6 +43,10 @@ const (
 	AlarmServiceGetProcedure = "/clockd.v1.AlarmService/Get"
 	// AlarmServiceListProcedure is the fully-qualified name of the AlarmService's List RPC.
 	AlarmServiceListProcedure = "/clockd.v1.AlarmService/List"
+	// AlarmServiceRingsProcedure is the fully-qualified name of the AlarmService's Rings RPC.
+	AlarmServiceRingsProcedure = "/clockd.v1.AlarmService/Rings"
+	// AlarmServiceAnswerProcedure is the fully-qualified name of the AlarmService's Answer RPC.
+	AlarmServiceAnswerProcedure = "/clockd.v1.AlarmService/Answer"
 )
 
 // AlarmServiceClient is a client for the clockd.v1.AlarmService service.
@@ -55,6 +59,10 @@ type AlarmServiceClient interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
+	// Rings streams the rings of an application. All its subscribers, also those of the HTTP interface, share its rings.
+	Rings(context.Context, *v1.RingsRequest) (*connect.ServerStreamForClient[v1.RingsResponse], error)
+	// Answer answers a ring of an alarm with ack_timeout.
+	Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error)
 }
 
 // NewAlarmServiceClient constructs a client for the clockd.v1.AlarmService service. By default, it
@@ -92,6 +100,18 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(alarmServiceMethods.ByName("List")),
 			connect.WithClientOptions(opts...),
 		),
+		rings: connect.NewClient[v1.RingsRequest, v1.RingsResponse](
+			httpClient,
+			baseURL+AlarmServiceRingsProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Rings")),
+			connect.WithClientOptions(opts...),
+		),
+		answer: connect.NewClient[v1.AnswerRequest, v1.AnswerResponse](
+			httpClient,
+			baseURL+AlarmServiceAnswerProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Answer")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -101,6 +121,8 @@ type alarmServiceClient struct {
 	cancel *connect.Client[v1.CancelRequest, v1.CancelResponse]
 	get    *connect.Client[v1.GetRequest, v1.GetResponse]
 	list   *connect.Client[v1.ListRequest, v1.ListResponse]
+	rings  *connect.Client[v1.RingsRequest, v1.RingsResponse]
+	answer *connect.Client[v1.AnswerRequest, v1.AnswerResponse]
 }
 
 // Set calls clockd.v1.AlarmService.Set.
@@ -139,6 +161,20 @@ func (c *alarmServiceClient) List(ctx context.Context, req *v1.ListRequest) (*v1
 	return nil, err
 }
 
+// Rings calls clockd.v1.AlarmService.Rings.
+func (c *alarmServiceClient) Rings(ctx context.Context, req *v1.RingsRequest) (*connect.ServerStreamForClient[v1.RingsResponse], error) {
+	return c.rings.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Answer calls clockd.v1.AlarmService.Answer.
+func (c *alarmServiceClient) Answer(ctx context.Context, req *v1.AnswerRequest) (*v1.AnswerResponse, error) {
+	response, err := c.answer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // AlarmServiceHandler is an implementation of the clockd.v1.AlarmService service.
 type AlarmServiceHandler interface {
 	// Set creates, keeps or changes an alarm. It may be repeated.
@@ -149,6 +185,10 @@ type AlarmServiceHandler interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
+	// Rings streams the rings of an application. All its subscribers, also those of the HTTP interface, share its rings.
+	Rings(context.Context, *v1.RingsRequest, *connect.ServerStream[v1.RingsResponse]) error
+	// Answer answers a ring of an alarm with ack_timeout.
+	Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error)
 }
 
 // NewAlarmServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -182,6 +222,18 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(alarmServiceMethods.ByName("List")),
 		connect.WithHandlerOptions(opts...),
 	)
+	alarmServiceRingsHandler := connect.NewServerStreamHandlerSimple(
+		AlarmServiceRingsProcedure,
+		svc.Rings,
+		connect.WithSchema(alarmServiceMethods.ByName("Rings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	alarmServiceAnswerHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceAnswerProcedure,
+		svc.Answer,
+		connect.WithSchema(alarmServiceMethods.ByName("Answer")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/clockd.v1.AlarmService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AlarmServiceSetProcedure:
@@ -192,6 +244,10 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 			alarmServiceGetHandler.ServeHTTP(w, r)
 		case AlarmServiceListProcedure:
 			alarmServiceListHandler.ServeHTTP(w, r)
+		case AlarmServiceRingsProcedure:
+			alarmServiceRingsHandler.ServeHTTP(w, r)
+		case AlarmServiceAnswerProcedure:
+			alarmServiceAnswerHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -215,4 +271,12 @@ func (UnimplementedAlarmServiceHandler) Get(context.Context, *v1.GetRequest) (*v
 
 func (UnimplementedAlarmServiceHandler) List(context.Context, *v1.ListRequest) (*v1.ListResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.List is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Rings(context.Context, *v1.RingsRequest, *connect.ServerStream[v1.RingsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Rings is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Answer is not implemented"))
 }

@@ -1,0 +1,36 @@
+package clockgrpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+)
+
+// Get serves the procedure Get.
+func (s *Service) Get(ctx context.Context, request *clockdv1.GetRequest) (*clockdv1.GetResponse, error) {
+	key := clock.Key{Application: request.Application, BusinessID: request.BusinessId}
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	read, cancel := context.WithTimeout(ctx, clock.RequestTimeout)
+	defer cancel()
+	a, err := s.alarms.Get(read, key)
+	switch {
+	case errors.Is(err, clock.ErrNotFound):
+		return nil, clock.UnknownAlarm(key)
+	case err != nil:
+		return nil, clock.UnavailableIfLate(read, err)
+	case !callOf(ctx).take(int64(len(a.Payload))):
+		return nil, errTooManyResponses
+	}
+	return &clockdv1.GetResponse{Alarm: alarmOf(a), Attempts: attemptsOf(a.Attempts)}, nil
+}
+
+// errTooManyResponses is the error of a read that finds no memory, because unread responses hold all response memory.
+var errTooManyResponses = &clock.Error{
+	Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+	Detail: "too many large responses wait for their clients; repeat later",
+}

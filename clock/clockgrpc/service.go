@@ -1,0 +1,168 @@
+package clockgrpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockgrpc/clockd/v1/clockdv1connect"
+)
+
+// Alarms is the part of the domain that this package uses. *clock.Service implements it.
+type Alarms interface {
+	Submit(ctx context.Context, op clock.Op) *clock.Pending
+	Get(ctx context.Context, k clock.Key) (*clock.Alarm, error)
+	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error
+	Answer(ctx context.Context, a clock.Answer) *clock.Pending
+	MaxPayload() int
+}
+
+var _ Alarms = (*clock.Service)(nil)
+
+// Streams distributes the rings of applications to their subscribers.
+type Streams interface {
+	// Subscribe returns a new subscriber's share of the application's rings.
+	Subscribe(application string) clock.Subscription
+}
+
+// Host is the server that serves the procedures. *clockhttp.Server implements it.
+type Host interface {
+	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is unexpected.
+	Refusal(r *http.Request, err error) (status int, e *clock.Error)
+	// TakeMemory takes memory for a response, or returns false. GiveMemory gives it back. ForceMemory takes it without a limit.
+	TakeMemory(bytes int64) bool
+	ForceMemory(bytes int64)
+	GiveMemory(bytes int64)
+	// ResetOnClose makes the close of the request's HTTP/1.1 connection drop the bytes that the client has not taken.
+	ResetOnClose(r *http.Request)
+	// RingsElsewhere returns an error if the application's rings do not go to subscribers.
+	RingsElsewhere(application string) error
+	// Cut counts a stream that ends because a write has failed.
+	Cut(r *http.Request, err error)
+	// Stopping is closed when streams must end, because the server stops.
+	Stopping() <-chan struct{}
+}
+
+// Config holds the limits of the service.
+type Config struct {
+	WriteTimeout time.Duration // longest time of one write of a response
+	Heartbeat    time.Duration // time between two responses without rings on a silent stream of rings
+}
+
+// Validate returns all errors of the configuration, joined, or nil.
+func (c Config) Validate() error {
+	if c.WriteTimeout <= 0 || c.Heartbeat <= 0 {
+		return errors.New("write timeout and heartbeat must be positive: without them, a client can hold a stream for ever")
+	}
+	return nil
+}
+
+// Deps holds the parts that the service calls.
+type Deps struct {
+	Alarms  Alarms
+	Streams Streams // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
+	Host    Host
+}
+
+// Service serves clockd.v1.AlarmService.
+type Service struct {
+	cfg     Config
+	alarms  Alarms
+	streams Streams
+	host    Host
+	handler http.Handler
+	errors  *connect.ErrorWriter
+}
+
+// New returns a Service. It starts nothing.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Alarms == nil || deps.Host == nil {
+		return nil, errors.New("alarms and host must not be nil")
+	}
+	s := &Service{cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, host: deps.Host, errors: connect.NewErrorWriter()}
+	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
+	return s, nil
+}
+
+// options returns the options of all procedures.
+func options() []connect.HandlerOption {
+	return []connect.HandlerOption{
+		connect.WithInterceptors(failures{}),
+		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{name: "json"}), connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
+		connect.WithCompression("gzip", nil, nil), // a small message could become a large one, past the host's memory
+	}
+}
+
+// Procedure is a procedure for the host, which serves it below its path.
+type Procedure struct {
+	Name      string // name in metrics
+	Path      string
+	BodyBytes int  // most bytes of a request's body; 0: the procedure reads a stream
+	Lasting   bool // a call may last
+	Handler   http.Handler
+	Refuse    func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)
+}
+
+// smallBytes caps the body of a request that names an alarm.
+const smallBytes = 16 << 10
+
+// setBytes caps the body of a set: in JSON, each byte of its payload may take six bytes.
+func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }
+
+// Procedures returns all procedures of the service.
+func (s *Service) Procedures() []Procedure {
+	all := []Procedure{
+		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, BodyBytes: s.setBytes()},
+		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, BodyBytes: smallBytes},
+		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, BodyBytes: smallBytes},
+		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, BodyBytes: smallBytes},
+		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, BodyBytes: smallBytes, Lasting: true},
+		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, BodyBytes: smallBytes},
+	}
+	for i := range all {
+		all[i].Handler, all[i].Refuse = s, s.refuse
+	}
+	return all
+}
+
+// ServeHTTP serves a call of any procedure.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{s: s, request: r}
+	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w)}
+	defer c.release()
+	s.handler.ServeHTTP(&c.writer, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+}
+
+// call is one call of a procedure.
+type call struct {
+	s       *Service
+	request *http.Request
+	writer  responseWriter
+	taken   int64 // bytes of the host's memory that the call holds
+}
+
+type callKey struct{}
+
+// callOf returns the call of a handler's context.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// take takes memory until the call ends, or returns false.
+func (c *call) take(bytes int64) bool {
+	if !c.s.host.TakeMemory(bytes) {
+		return false
+	}
+	c.taken += bytes
+	return true
+}
+
+func (c *call) release() { c.s.host.GiveMemory(c.taken) }
