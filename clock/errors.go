@@ -46,6 +46,7 @@ const (
 	CodeUnknownField       = "unknown_field"
 	CodePayloadTooLarge    = "payload_too_large"
 	CodeInvalidCursor      = "invalid_cursor"
+	CodeBatchTooLarge      = "batch_too_large"
 )
 
 // Error is a failure with its details. It unwraps to its kind and its cause.

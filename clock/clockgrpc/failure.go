@@ -63,13 +63,16 @@ var statusCodes = map[int]connect.Code{
 	http.StatusServiceUnavailable:    connect.CodeUnavailable,
 }
 
+func codeOf(status int) connect.Code {
+	if code, known := statusCodes[status]; known {
+		return code
+	}
+	return connect.CodeInternal
+}
+
 // newFailure returns the error of connect for a failure of the host or the domain.
 func newFailure(status int, e *clock.Error) *connect.Error {
-	code, known := statusCodes[status]
-	if !known {
-		code = connect.CodeInternal
-	}
-	failure := connect.NewError(code, errors.New(e.Detail))
+	failure := connect.NewError(codeOf(status), errors.New(e.Detail))
 	if status == http.StatusServiceUnavailable {
 		e.RetryAfter = max(e.RetryAfter, time.Second) // as over HTTP
 		failure.Meta().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))

@@ -61,6 +61,22 @@ type component struct {
 type setup struct {
 	web     clockhttp.Config
 	streams clockgrpc.Streams // nil: none
+	failing bool              // see failingAlarms
+}
+
+// failingAlarms fails requests for some business ids, and passes the others on.
+type failingAlarms struct{ clockgrpc.Alarms }
+
+func (f failingAlarms) Submit(ctx context.Context, op clock.Op) *clock.Pending {
+	switch op.Key().BusinessID {
+	case "unavailable":
+		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: clock.Unavailable(errors.New("no database"))})
+	case "unexpected":
+		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: errors.New("a bug")})
+	case "panic":
+		panic("a bug")
+	}
+	return f.Alarms.Submit(ctx, op)
 }
 
 // start starts a service on a new SQLite file. change may change its setup.
@@ -147,7 +163,13 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 	if err != nil {
 		return err
 	}
-	rpc, err := clockgrpc.New(clockgrpc.Config{WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat}, clockgrpc.Deps{Alarms: alarms, Streams: su.streams, Host: s.server})
+	rpcAlarms := clockgrpc.Alarms(alarms)
+	if su.failing {
+		rpcAlarms = failingAlarms{alarms}
+	}
+	rpc, err := clockgrpc.New(clockgrpc.Config{
+		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Host: s.server})
 	if err != nil {
 		return err
 	}

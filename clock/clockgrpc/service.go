@@ -33,6 +33,11 @@ type Streams interface {
 type Host interface {
 	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is unexpected.
 	Refusal(r *http.Request, err error) (status int, e *clock.Error)
+	// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the errors of all items, nil
+	// for applied ones.
+	BatchFailure(errs []error) error
+	// ItemRefusal is Refusal for an item of a batch. A nil err counts an applied item.
+	ItemRefusal(r *http.Request, err error) (status int, e *clock.Error)
 	// TakeMemory takes memory for a response, or returns false. GiveMemory gives it back. ForceMemory takes it without a limit.
 	TakeMemory(bytes int64) bool
 	ForceMemory(bytes int64)
@@ -51,12 +56,17 @@ type Host interface {
 type Config struct {
 	WriteTimeout time.Duration // longest time of one write of a response
 	Heartbeat    time.Duration // time between two responses without rings on a silent stream of rings
+	BatchBytes   int           // bytes of a batch's body, at most
+	BatchItems   int           // items of a batch, at most
 }
 
 // Validate returns all errors of the configuration, joined, or nil.
 func (c Config) Validate() error {
 	if c.WriteTimeout <= 0 || c.Heartbeat <= 0 {
 		return errors.New("write timeout and heartbeat must be positive: without them, a client can hold a stream for ever")
+	}
+	if c.BatchBytes < 1 || c.BatchItems < 1 {
+		return errors.New("bytes and items of a batch must be at least 1")
 	}
 	return nil
 }
@@ -105,6 +115,7 @@ type Procedure struct {
 	Name      string // name in metrics
 	Path      string
 	BodyBytes int  // most bytes of a request's body; 0: the procedure reads a stream
+	Batch     bool // the body's memory counts as that of a batch
 	Lasting   bool // a call may last
 	Handler   http.Handler
 	Refuse    func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)
@@ -123,6 +134,7 @@ func (s *Service) Procedures() []Procedure {
 		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, BodyBytes: smallBytes},
 		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, BodyBytes: smallBytes},
 		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, BodyBytes: smallBytes},
+		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, BodyBytes: s.cfg.BatchBytes, Batch: true},
 		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, BodyBytes: smallBytes, Lasting: true},
 		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, BodyBytes: smallBytes},
 	}

@@ -70,12 +70,21 @@ func awaitResults(ctx context.Context, items []item, results []result) *problem 
 		pending[i] = items[i].pending
 	}
 	clock.AwaitAll(ctx, pending)
-	var whole *problem
-	applied := false
+	problems := make([]*problem, len(items))
 	for i := range items {
 		d, err := items[i].decided()
 		results[i] = resultOf(&items[i], d, err)
-		if p := results[i].problem; p != nil && p.serverFault() {
+		problems[i] = results[i].problem
+	}
+	return wholeProblem(problems)
+}
+
+// wholeProblem returns the problem of a whole batch, as awaitResults does. The problem of an applied item is nil.
+func wholeProblem(problems []*problem) *problem {
+	var whole *problem
+	applied := false
+	for _, p := range problems {
+		if p != nil && p.serverFault() {
 			whole = joinProblems(whole, p)
 		} else if p == nil {
 			applied = true
@@ -201,7 +210,7 @@ func (l *batchLists) take(name string, value []byte) error {
 	for raw, more := es.next(); more; raw, more = es.next() {
 		if len(l.sets)+len(l.cancels) == BatchItems {
 			return &problem{
-				Status: http.StatusRequestEntityTooLarge, Code: codeBatchTooLarge, Field: name,
+				Status: http.StatusRequestEntityTooLarge, Code: clock.CodeBatchTooLarge, Field: name,
 				Detail: fmt.Sprintf("a batch has at most %d items; send several, or stream them as application/x-ndjson", BatchItems),
 			}
 		}

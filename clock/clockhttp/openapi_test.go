@@ -104,7 +104,7 @@ func TestAlarmsMatchTheContractInOpenAPI30(t *testing.T) {
 // TestContractNamesEveryCode makes sure that a new code is also documented.
 func TestContractNamesEveryCode(t *testing.T) {
 	for _, code := range []string{
-		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, codeBatchTooLarge,
+		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, clock.CodeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, clock.CodeInvalidCursor,
 		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost,
 		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,

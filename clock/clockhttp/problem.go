@@ -20,7 +20,6 @@ const (
 	codeMethodNotAllowed     = "method_not_allowed"
 	codeUnsupportedMediaType = "unsupported_media_type"
 	codeBodyTooLarge         = "body_too_large"
-	codeBatchTooLarge        = "batch_too_large"
 	codeLineTooLong          = "line_too_long"
 	codeIncompleteBody       = "incomplete_body"
 	codeRequestTimeout       = "request_timeout"

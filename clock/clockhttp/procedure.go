@@ -19,6 +19,7 @@ type Procedure struct {
 	Name      string // name in metrics
 	Path      string // path of its POST requests
 	BodyBytes int    // most bytes of a request's body, which is read before Handler is called; 0: Handler reads a stream
+	Batch     bool   // the body's memory counts as that of a batch
 	Lasting   bool   // a call may last, so its duration is not measured
 	Handler   http.Handler
 	// Refuse writes the response to a request that Handler does not see, or whose Handler has panicked.
@@ -46,7 +47,11 @@ func (s *Server) call(p *Procedure) echo.HandlerFunc {
 			p.Handler.ServeHTTP(errorFlusher{c.Response()}, r)
 			return nil
 		}
-		b, err := s.readBody(c, p.BodyBytes, largeBodies)
+		large := largeBodies
+		if p.Batch {
+			large = batchBodies
+		}
+		b, err := s.readBody(c, p.BodyBytes, large)
 		if err != nil {
 			return err
 		}
@@ -99,6 +104,31 @@ func (s *Server) Refusal(r *http.Request, err error) (status int, e *clock.Error
 
 // RingsElsewhere returns an error that says where the application's rings go, if they do not go to subscribers.
 func (s *Server) RingsElsewhere(application string) error { return s.ringsElsewhere(application) }
+
+// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the errors of all items, nil for
+// applied ones.
+func (s *Server) BatchFailure(errs []error) error {
+	problems := make([]*problem, len(errs))
+	for i, err := range errs {
+		if err != nil {
+			problems[i] = problemOf(err)
+		}
+	}
+	if whole := wholeProblem(problems); whole != nil {
+		return whole
+	}
+	return nil
+}
+
+// ItemRefusal is Refusal for an item of a batch. A nil err counts an applied item.
+func (s *Server) ItemRefusal(r *http.Request, err error) (status int, e *clock.Error) {
+	status = http.StatusOK
+	if err != nil {
+		status, e = s.Refusal(r, err)
+	}
+	s.metrics.countItem("rpc", status)
+	return status, e
+}
 
 // Cut counts a stream that ends because a write has failed.
 func (s *Server) Cut(r *http.Request, err error) {

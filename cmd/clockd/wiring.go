@@ -196,7 +196,9 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 	if err != nil {
 		return nil, err
 	}
-	rpc, err := clockgrpc.New(clockgrpc.Config{WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Host: server})
+	rpc, err := clockgrpc.New(clockgrpc.Config{
+		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
+	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Host: server})
 	if err != nil {
 		return nil, err
 	}

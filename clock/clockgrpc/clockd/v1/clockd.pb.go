@@ -2087,6 +2087,262 @@ func (x *AnswerResponse) GetAlarm() *Alarm {
 	return nil
 }
 
+// BatchRequest has at most 1,000 items and 8 MiB.
+type BatchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarms belong to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// Contents of the alarms to set. A business id may occur twice.
+	Set []*AlarmSpec `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty"`
+	// Business ids of the alarms to cancel, after the sets.
+	Cancel        []string `protobuf:"bytes,3,rep,name=cancel,proto3" json:"cancel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchRequest) Reset() {
+	*x = BatchRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchRequest) ProtoMessage() {}
+
+func (x *BatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
+func (*BatchRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BatchRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *BatchRequest) GetSet() []*AlarmSpec {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *BatchRequest) GetCancel() []string {
+	if x != nil {
+		return x.Cancel
+	}
+	return nil
+}
+
+// BatchResponse has a result for each item, in order, the sets first.
+type BatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Results of the items.
+	Results       []*BatchResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchResponse) Reset() {
+	*x = BatchResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchResponse) ProtoMessage() {}
+
+func (x *BatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
+func (*BatchResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BatchResponse) GetResults() []*BatchResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// BatchResult is the result of one item of a batch.
+type BatchResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The application's own name for the alarm. Empty: unknown or too long.
+	BusinessId string `protobuf:"bytes,1,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// True: the item has created the alarm.
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// Generation of the alarm after the item. 0: unknown.
+	Generation int64 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	// State of the alarm after the item. Unspecified: unknown.
+	State State `protobuf:"varint,4,opt,name=state,proto3,enum=clockd.v1.State" json:"state,omitempty"`
+	// Why the item failed. Absent: it did not.
+	Failure       *Failure `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchResult) Reset() {
+	*x = BatchResult{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchResult) ProtoMessage() {}
+
+func (x *BatchResult) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
+func (*BatchResult) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *BatchResult) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *BatchResult) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *BatchResult) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *BatchResult) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_UNSPECIFIED
+}
+
+func (x *BatchResult) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// Failure is the failure of one item, as the error of a single call would be.
+type Failure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Status code of gRPC, as in google.rpc.Code.
+	Code int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	// The fault and the remedy, for a person.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// Its details. They have no alarm.
+	Problem       *Problem `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Failure) Reset() {
+	*x = Failure{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Failure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Failure) ProtoMessage() {}
+
+func (x *Failure) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Failure.ProtoReflect.Descriptor instead.
+func (*Failure) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Failure) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Failure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Failure) GetProblem() *Problem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
 var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
@@ -2263,7 +2519,26 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\"8\n" +
 	"\x0eAnswerResponse\x12&\n" +
-	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm*\xa0\x01\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"p\n" +
+	"\fBatchRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12&\n" +
+	"\x03set\x18\x02 \x03(\v2\x14.clockd.v1.AlarmSpecR\x03set\x12\x16\n" +
+	"\x06cancel\x18\x03 \x03(\tR\x06cancel\"A\n" +
+	"\rBatchResponse\x120\n" +
+	"\aresults\x18\x01 \x03(\v2\x16.clockd.v1.BatchResultR\aresults\"\xbe\x01\n" +
+	"\vBatchResult\x12\x1f\n" +
+	"\vbusiness_id\x18\x01 \x01(\tR\n" +
+	"businessId\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03R\n" +
+	"generation\x12&\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x10.clockd.v1.StateR\x05state\x12,\n" +
+	"\afailure\x18\x05 \x01(\v2\x12.clockd.v1.FailureR\afailure\"e\n" +
+	"\aFailure\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12,\n" +
+	"\aproblem\x18\x03 \x01(\v2\x12.clockd.v1.ProblemR\aproblem*\xa0\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_SCHEDULED\x10\x01\x12\x11\n" +
@@ -2290,12 +2565,13 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x0fANSWER_KIND_ACK\x10\x01\x12\x17\n" +
 	"\x13ANSWER_KIND_RELEASE\x10\x02\x12\x14\n" +
 	"\x10ANSWER_KIND_BURY\x10\x03\x12\x15\n" +
-	"\x11ANSWER_KIND_TOUCH\x10\x042\xef\x02\n" +
+	"\x11ANSWER_KIND_TOUCH\x10\x042\xab\x03\n" +
 	"\fAlarmService\x124\n" +
 	"\x03Set\x12\x15.clockd.v1.SetRequest\x1a\x16.clockd.v1.SetResponse\x12=\n" +
 	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x124\n" +
 	"\x03Get\x12\x15.clockd.v1.GetRequest\x1a\x16.clockd.v1.GetResponse\x127\n" +
-	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12<\n" +
+	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12:\n" +
+	"\x05Batch\x12\x17.clockd.v1.BatchRequest\x1a\x18.clockd.v1.BatchResponse\x12<\n" +
 	"\x05Rings\x12\x17.clockd.v1.RingsRequest\x1a\x18.clockd.v1.RingsResponse0\x01\x12=\n" +
 	"\x06Answer\x12\x18.clockd.v1.AnswerRequest\x1a\x19.clockd.v1.AnswerResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
 
@@ -2312,7 +2588,7 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
@@ -2337,69 +2613,80 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(*RingsResponse)(nil),         // 20: clockd.v1.RingsResponse
 	(*AnswerRequest)(nil),         // 21: clockd.v1.AnswerRequest
 	(*AnswerResponse)(nil),        // 22: clockd.v1.AnswerResponse
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*BatchRequest)(nil),          // 23: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),         // 24: clockd.v1.BatchResponse
+	(*BatchResult)(nil),           // 25: clockd.v1.BatchResult
+	(*Failure)(nil),               // 26: clockd.v1.Failure
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	23, // 0: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	23, // 1: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	24, // 2: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	23, // 3: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	24, // 4: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	27, // 0: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	27, // 1: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	28, // 2: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	27, // 3: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	28, // 4: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
 	1,  // 5: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
 	4,  // 6: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	23, // 7: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	27, // 7: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 8: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
 	0,  // 9: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	24, // 10: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	24, // 11: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	24, // 12: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	28, // 10: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	28, // 11: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	28, // 12: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
 	6,  // 13: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
 	4,  // 14: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	23, // 15: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	27, // 15: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 16: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	24, // 17: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	28, // 17: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
 	3,  // 18: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	24, // 19: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	24, // 20: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	24, // 21: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	24, // 22: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	24, // 23: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	28, // 19: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	28, // 20: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	28, // 21: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	28, // 22: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	28, // 23: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
 	5,  // 24: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
 	7,  // 25: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
 	7,  // 26: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
 	7,  // 27: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
 	8,  // 28: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
 	0,  // 29: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	24, // 30: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	24, // 31: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	28, // 30: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	28, // 31: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
 	7,  // 32: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
 	7,  // 33: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	23, // 34: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	24, // 35: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	24, // 36: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	23, // 37: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	27, // 34: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	28, // 35: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	28, // 36: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	27, // 37: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
 	18, // 38: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
 	3,  // 39: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	23, // 40: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	27, // 40: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
 	7,  // 41: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	9,  // 42: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	11, // 43: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	13, // 44: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	15, // 45: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	19, // 46: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	21, // 47: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	10, // 48: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	12, // 49: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	14, // 50: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	16, // 51: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	20, // 52: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	22, // 53: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	48, // [48:54] is the sub-list for method output_type
-	42, // [42:48] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	5,  // 42: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	25, // 43: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 44: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	26, // 45: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	17, // 46: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	9,  // 47: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	11, // 48: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	13, // 49: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	15, // 50: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	23, // 51: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	19, // 52: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	21, // 53: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	10, // 54: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	12, // 55: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	14, // 56: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	16, // 57: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	24, // 58: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	20, // 59: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	22, // 60: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	54, // [54:61] is the sub-list for method output_type
+	47, // [47:54] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -2433,7 +2720,7 @@ func file_clockd_v1_clockd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   19,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

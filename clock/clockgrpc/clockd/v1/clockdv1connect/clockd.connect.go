@@ -43,6 +43,8 @@ const (
 	AlarmServiceGetProcedure = "/clockd.v1.AlarmService/Get"
 	// AlarmServiceListProcedure is the fully-qualified name of the AlarmService's List RPC.
 	AlarmServiceListProcedure = "/clockd.v1.AlarmService/List"
+	// AlarmServiceBatchProcedure is the fully-qualified name of the AlarmService's Batch RPC.
+	AlarmServiceBatchProcedure = "/clockd.v1.AlarmService/Batch"
 	// AlarmServiceRingsProcedure is the fully-qualified name of the AlarmService's Rings RPC.
 	AlarmServiceRingsProcedure = "/clockd.v1.AlarmService/Rings"
 	// AlarmServiceAnswerProcedure is the fully-qualified name of the AlarmService's Answer RPC.
@@ -59,6 +61,9 @@ type AlarmServiceClient interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
+	// Batch sets and cancels many alarms, one after the other: the sets first. It is not atomic. If an item fails for the server's reasons, the
+	// whole call fails, and may be repeated.
+	Batch(context.Context, *v1.BatchRequest) (*v1.BatchResponse, error)
 	// Rings streams the rings of an application. All its subscribers, also those of the HTTP interface, share its rings.
 	Rings(context.Context, *v1.RingsRequest) (*connect.ServerStreamForClient[v1.RingsResponse], error)
 	// Answer answers a ring of an alarm with ack_timeout.
@@ -100,6 +105,12 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(alarmServiceMethods.ByName("List")),
 			connect.WithClientOptions(opts...),
 		),
+		batch: connect.NewClient[v1.BatchRequest, v1.BatchResponse](
+			httpClient,
+			baseURL+AlarmServiceBatchProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Batch")),
+			connect.WithClientOptions(opts...),
+		),
 		rings: connect.NewClient[v1.RingsRequest, v1.RingsResponse](
 			httpClient,
 			baseURL+AlarmServiceRingsProcedure,
@@ -121,6 +132,7 @@ type alarmServiceClient struct {
 	cancel *connect.Client[v1.CancelRequest, v1.CancelResponse]
 	get    *connect.Client[v1.GetRequest, v1.GetResponse]
 	list   *connect.Client[v1.ListRequest, v1.ListResponse]
+	batch  *connect.Client[v1.BatchRequest, v1.BatchResponse]
 	rings  *connect.Client[v1.RingsRequest, v1.RingsResponse]
 	answer *connect.Client[v1.AnswerRequest, v1.AnswerResponse]
 }
@@ -161,6 +173,15 @@ func (c *alarmServiceClient) List(ctx context.Context, req *v1.ListRequest) (*v1
 	return nil, err
 }
 
+// Batch calls clockd.v1.AlarmService.Batch.
+func (c *alarmServiceClient) Batch(ctx context.Context, req *v1.BatchRequest) (*v1.BatchResponse, error) {
+	response, err := c.batch.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Rings calls clockd.v1.AlarmService.Rings.
 func (c *alarmServiceClient) Rings(ctx context.Context, req *v1.RingsRequest) (*connect.ServerStreamForClient[v1.RingsResponse], error) {
 	return c.rings.CallServerStream(ctx, connect.NewRequest(req))
@@ -185,6 +206,9 @@ type AlarmServiceHandler interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
+	// Batch sets and cancels many alarms, one after the other: the sets first. It is not atomic. If an item fails for the server's reasons, the
+	// whole call fails, and may be repeated.
+	Batch(context.Context, *v1.BatchRequest) (*v1.BatchResponse, error)
 	// Rings streams the rings of an application. All its subscribers, also those of the HTTP interface, share its rings.
 	Rings(context.Context, *v1.RingsRequest, *connect.ServerStream[v1.RingsResponse]) error
 	// Answer answers a ring of an alarm with ack_timeout.
@@ -222,6 +246,12 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(alarmServiceMethods.ByName("List")),
 		connect.WithHandlerOptions(opts...),
 	)
+	alarmServiceBatchHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceBatchProcedure,
+		svc.Batch,
+		connect.WithSchema(alarmServiceMethods.ByName("Batch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	alarmServiceRingsHandler := connect.NewServerStreamHandlerSimple(
 		AlarmServiceRingsProcedure,
 		svc.Rings,
@@ -244,6 +274,8 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 			alarmServiceGetHandler.ServeHTTP(w, r)
 		case AlarmServiceListProcedure:
 			alarmServiceListHandler.ServeHTTP(w, r)
+		case AlarmServiceBatchProcedure:
+			alarmServiceBatchHandler.ServeHTTP(w, r)
 		case AlarmServiceRingsProcedure:
 			alarmServiceRingsHandler.ServeHTTP(w, r)
 		case AlarmServiceAnswerProcedure:
@@ -271,6 +303,10 @@ func (UnimplementedAlarmServiceHandler) Get(context.Context, *v1.GetRequest) (*v
 
 func (UnimplementedAlarmServiceHandler) List(context.Context, *v1.ListRequest) (*v1.ListResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.List is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Batch(context.Context, *v1.BatchRequest) (*v1.BatchResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Batch is not implemented"))
 }
 
 func (UnimplementedAlarmServiceHandler) Rings(context.Context, *v1.RingsRequest, *connect.ServerStream[v1.RingsResponse]) error {
