@@ -149,6 +149,42 @@ func testClaimTexts(t *testing.T, f *fixture) {
 	}
 }
 
+// testClaimMessages demands that the rings of stored messages have the message and its body, of all lengths, and that a message which cannot be unpacked
+// keeps its kind.
+func testClaimMessages(t *testing.T, f *fixture) {
+	stored := func(p []byte) func(*clock.Set) {
+		return func(s *clock.Set) { s.Payload, s.PayloadKind = p, clock.MessagePayload }
+	}
+	var ops []clock.Op
+	want := map[string]*clock.Message{"cut": nil}
+	for id, n := range map[string]int{"empty": 0, "short": 10, "long": 20 << 10} {
+		m := &clock.Message{Exchange: "orders", RoutingKey: "order." + id, Properties: []byte{0, 0}, Body: bytes.Repeat([]byte{0xff}, n)}
+		packed, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[id], ops = m, append(ops, set(id, t0, stored(packed)))
+	}
+	cut := []byte{1, 200, 'o'}
+	ops = append(ops, set("cut", t0, stored(cut)))
+	c := f.claim(t0, f.set(t0-1000, ops...)...)
+	same(t, "rings", len(c.Rings), len(ops))
+	for i := range c.Rings {
+		r := &c.Rings[i]
+		m := want[r.BusinessID]
+		if m == nil {
+			same(t, "payload of the cut message", r.Payload, cut)
+			same(t, "kind of the cut message", r.PayloadKind, clock.MessagePayload)
+			continue
+		}
+		same(t, "message "+r.BusinessID, r.Message, m)
+		same(t, "payload of "+r.BusinessID, r.Payload, m.Body)
+		same(t, "kind of "+r.BusinessID, r.PayloadKind, clock.Binary)
+	}
+	c.settle(t0, everyRing(clock.Confirmed))
+	same(t, "kind of a read message", f.get("short").PayloadKind, clock.MessagePayload)
+}
+
 // testExpiryAtLatestRingAt demands that an alarm rings in the millisecond of its latest_ring_at, and expires one millisecond later.
 func testExpiryAtLatestRingAt(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("on time", t0, latestRingAt(t0+100)), set("too late", t0, latestRingAt(t0+99)), set("failed before", t0, latestRingAt(t0+99)))

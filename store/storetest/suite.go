@@ -22,6 +22,7 @@ func cases() []testCase {
 		{name: "claim takes the payloads that fit, by whatever statement", claims: testClaimBytesMixed},
 		{name: "claim returns payloads of all lengths", claims: testClaimPayloads},
 		{name: "claim returns texts as set", claims: testClaimTexts},
+		{name: "claim unpacks messages", claims: testClaimMessages},
 		{name: "claim allocates little", alone: true, claims: testClaimAllocations},
 		{name: "claim expires alarms after latest_ring_at", claims: testExpiryAtLatestRingAt},
 		{name: "claim checks the server clock", claims: testServerClock},
