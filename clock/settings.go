@@ -11,6 +11,7 @@ import (
 // options that it was set with.
 type Settings struct {
 	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
+	AMQP       *AMQP          // destination of rings to TargetAMQP; nil: the exchange of the process, with the application as routing key
 	Webhook    *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
 	Kafka      *Kafka         // topic of rings to TargetKafka; nil: none, which that target needs
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
@@ -20,6 +21,11 @@ type Settings struct {
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.
 func (s *Settings) Validate() error {
+	if s.AMQP != nil {
+		if err := s.AMQP.Validate(); err != nil {
+			return within("amqp", err)
+		}
+	}
 	if s.Webhook != nil {
 		if err := s.Webhook.Validate(); err != nil {
 			return within("webhook", err)

@@ -27,6 +27,10 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		s.Target = kind
 		return nil
 	},
+	"amqp": func(s *Settings, raw []byte) (err error) {
+		s.AMQP, err = parseAMQP(raw)
+		return err
+	},
 	"webhook": func(s *Settings, raw []byte) (err error) {
 		s.Webhook, err = parseWebhook(raw)
 		return err
@@ -51,7 +55,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "amqp", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -174,13 +178,15 @@ func parseIntField(raw []byte, field string, into *int) error {
 func (s *Settings) Encode() string {
 	var document struct {
 		Target     string         `json:"target,omitempty"`
+		AMQP       *amqpFormat    `json:"amqp,omitempty"`
 		Webhook    *webhookFormat `json:"webhook,omitempty"`
 		Kafka      *kafkaFormat   `json:"kafka,omitempty"`
 		Retry      *retryFormat   `json:"retry,omitempty"`
 		AckTimeout string         `json:"ack_timeout,omitempty"`
 		MaxRings   *int           `json:"max_rings,omitempty"`
 	}
-	document.Target, document.Webhook, document.Kafka, document.MaxRings = s.Target.String(), s.Webhook.format(), s.Kafka.format(), s.MaxRings
+	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
+	document.AMQP, document.Webhook, document.Kafka = s.AMQP.format(), s.Webhook.format(), s.Kafka.format()
 	if s.Retry != nil {
 		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
 		if s.Retry.Limit != NoLimit {

@@ -108,6 +108,14 @@ func (w *SettingsWatch) Webhook(application string) (*Webhook, bool) {
 	return nil, false
 }
 
+// AMQP returns the destination of an application, nil if its settings name none. Safe for concurrent use.
+func (w *SettingsWatch) AMQP(application string) *AMQP {
+	if s := w.Settings(application); s != nil {
+		return s.AMQP
+	}
+	return nil
+}
+
 // Kafka returns the topic of an application, and false if it has none. Safe for concurrent use.
 func (w *SettingsWatch) Kafka(application string) (*Kafka, bool) {
 	if s := w.Settings(application); s != nil && s.Kafka != nil {

@@ -131,6 +131,7 @@ func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
 // appendEffective appends the settings with all defaults.
 func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
 	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
+	b = append(append(b, `,"amqp":`...), s.AMQP.JSON()...)
 	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
 	b = append(append(b, `,"kafka":`...), s.Kafka.JSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())

@@ -45,7 +45,7 @@ func TestSettingsAreShown(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", r.body, want)
 		}
 	}
-	const defaults = `"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
+	const defaults = `"amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
 	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
 		`"effective":{"target":"amqp",`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
@@ -67,7 +67,7 @@ func TestSettingsAreShown(t *testing.T) {
 	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
-	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 		`"ack_timeout":"1m30s","max_rings":3},"applied_version":2,"applied_target":"stream"}`)
 }
 

@@ -152,6 +152,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		ack = s.AckTime().String()
 	}
 	line("target", target, s.Target != clock.NoTarget)
+	line("amqp", describeDestination(s.AMQP), s.AMQP != nil)
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
 	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
@@ -171,12 +172,13 @@ type applicationSetCommand struct {
 	changeFlags
 	webhookFlags
 	topicFlags
+	destinationFlags
 
 	Target     string            `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka or pull."`
 	Retry      map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings   int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, webhook, kafka, retry, ack_timeout, max_rings."`
+	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, amqp, webhook, kafka, retry, ack_timeout, max_rings."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
@@ -269,7 +271,7 @@ func (c *changeFlags) by() string {
 }
 
 // errNothingNamed says that the command names no setting.
-var errNothingNamed = errors.New("name a setting to change: --target, --webhook-url or another flag of the webhook, --kafka-topic, --kafka, --retry, --ack-timeout, --max-rings or --unset")
+var errNothingNamed = errors.New("name a setting to change: --target, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --retry, --ack-timeout, --max-rings or --unset")
 
 // next returns the document after the change, and keeps a signing secret that was made for it in s.made.
 func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
@@ -282,7 +284,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() {
+	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() {
 		return "", errNothingNamed
 	}
 	for _, name := range s.Unset {
@@ -310,6 +312,10 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 		if fields["webhook"], s.made, err = s.apply(endpoint); err != nil {
 			return "", err
 		}
+	}
+	if s.destinationFlags.named() {
+		destination, _ := fields["amqp"].(map[string]any)
+		fields["amqp"] = s.applyDestination(destination)
 	}
 	if s.topicFlags.named() {
 		topic, _ := fields["kafka"].(map[string]any)

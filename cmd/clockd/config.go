@@ -59,6 +59,7 @@ type serveFlags struct {
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
+	AMQPExchanges     []string `name:"amqp-exchanges" env:"CLOCKD_AMQP_EXCHANGES" placeholder:"NAME,..." help:"Further exchanges that the settings of applications may name. They must exist."`
 	AMQPHeaders       string   `name:"amqp-headers" env:"CLOCKD_AMQP_HEADERS" default:"full" enum:"full,lean" help:"full or lean: headers of a ring. Lean rings have no header whose content is also in a property or in the routing key."`
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
 	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API. clockd asks it whether the bound queues are durable."`
@@ -141,6 +142,7 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.preload.Window = flags.PreloadAhead
 	cfg.retention.Keep = flags.Retention
 	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues
+	cfg.rabbit.Exchanges = flags.AMQPExchanges
 	cfg.rabbit.ManagementURL, cfg.rabbit.Headers = flags.AMQPManagementURL, rabbit.Headers(flags.AMQPHeaders)
 	cfg.rabbit.ConnectionName, cfg.rabbit.Intake = "clockd "+cfg.Node, flags.intakeConfig(flags.MaxPayload)
 	cfg.webhook.Allow, cfg.webhook.InFlight, cfg.webhook.HostConcurrency = flags.WebhookAllow, flags.WebhookInFlight, flags.WebhookHostConcurrency
@@ -173,6 +175,8 @@ func (c *config) check() error {
 	switch {
 	case c.usesBroker():
 		errs = append(errs, c.rabbit.Validate())
+	case len(c.AMQPExchanges) > 0:
+		errs = append(errs, errors.New("further exchanges are named, but no AMQP URL is given"))
 	case len(c.AMQPDeclareQueues) > 0:
 		errs = append(errs, errors.New("queues to declare are named, but no AMQP URL is given"))
 	case c.AMQPManagementURL != "":

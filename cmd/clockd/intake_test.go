@@ -150,11 +150,11 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 					}
 				}
 			}
-			q, err := d.ch.QueueDeclarePassive(d.queue, true, false, false, false, nil)
-			d.must(err)
-			if q.Messages != 0 {
-				t.Errorf("%d messages wait in the queue", q.Messages)
-			}
+			eventually(t, "the queue is empty", func() bool {
+				q, err := d.ch.QueueDeclarePassive(d.queue, true, false, false, false, nil)
+				d.must(err)
+				return q.Messages == 0
+			})
 			t.Logf("%d messages, %d copies", messages, copies)
 		})
 	}

@@ -72,6 +72,8 @@ func settingsCheck(settings *clock.SettingsWatch, targets *targets) clockhttp.Ch
 			details = append(details, fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application, s.Unreadable))
 		case targets.routeOf(snapshot, s.Stored.Application) == nil:
 			details = append(details, fmt.Sprintf("the alarms of %s wait: this node has no target %s", s.Stored.Application, s.Target))
+		case targets.refusesDestination(s.Stored.Application):
+			details = append(details, fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", s.Stored.Application, s.AMQP.Exchange))
 		}
 		if len(details) == shown {
 			break

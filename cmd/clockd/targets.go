@@ -49,7 +49,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 	if !cfg.usesBroker() {
 		return t, nil
 	}
-	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Log: log, Registerer: reg})
+	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: settings.AMQP, Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,22 @@ func kafkaRoute(t *kafka.Target) *ring.Route {
 // settingsChanged tells the targets that settings have changed.
 func (t *targets) settingsChanged() {
 	t.webhooks.EndpointsChanged()
+	for _, s := range t.sessions {
+		s.DestinationsChanged()
+	}
 	if t.kafka != nil {
 		t.kafka.TopicsChanged()
 	}
+}
+
+// refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does not allow.
+func (t *targets) refusesDestination(application string) bool {
+	for _, s := range t.sessions {
+		if !s.Accepts(application) {
+			return true
+		}
+	}
+	return false
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

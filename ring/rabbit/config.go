@@ -21,6 +21,8 @@ type Config struct {
 	URL string
 	// Exchange is the name of the exchange for rings. It is declared as durable and direct. Default clock.
 	Exchange string
+	// Exchanges lists further exchanges that rings of applications may go to (Deps.Destination). They must exist. Default none.
+	Exchanges []string
 	// ConnectionName is the name of clockd's connections in the broker's lists. Default clockd.
 	ConnectionName string
 	// DeclareQueues lists applications. For each, clockd declares and binds a durable quorum queue <exchange>.<application>.
@@ -122,6 +124,9 @@ func (c Config) Validate() error {
 	}
 	rule(c.Exchange != "", "the exchange needs a name: an empty one is the broker's default exchange, which routes by queue name")
 	rule(len(c.Exchange) <= maxExchange, "the exchange's name has %d bytes, at most %d are allowed", len(c.Exchange), maxExchange)
+	for _, exchange := range c.Exchanges {
+		rule(exchange != "" && len(exchange) <= maxShortString, "%q is no name of an exchange: names have 1 to %d bytes", exchange, maxShortString)
+	}
 	for _, application := range c.DeclareQueues {
 		rule(clock.ValidateApplication(application) == nil, "%q is no application's name, so no queue can be declared for it", application)
 	}

@@ -3,6 +3,7 @@ package rabbit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,20 +48,44 @@ func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) b
 	return r.reason
 }
 
+// destination returns the exchange and the routing key of a ring.
+func (s *Session) destination(r *clock.Ring) (exchange, routingKey string) {
+	if r.Message != nil {
+		return r.Message.Exchange, r.Message.RoutingKey
+	}
+	return s.destinations(r.Application).Destination(r.Application, s.cfg.Exchange)
+}
+
+// allows reports whether rings of applications may go to the exchange.
+func (s *Session) allows(exchange string) bool {
+	return exchange == s.cfg.Exchange || slices.Contains(s.cfg.Exchanges, exchange)
+}
+
 // otherExchange returns the exchange of a ring that does not go to the session's own exchange, else "".
-func (s *Session) otherExchange(r *clock.Ring) string {
-	if r.Message == nil || r.Message.Exchange == s.cfg.Exchange {
+func (d *delivery) otherExchange(i int) string {
+	if d.states[i].exchange == d.s.cfg.Exchange {
 		return ""
 	}
-	return r.Message.Exchange
+	return d.states[i].exchange
+}
+
+// address notes where each ring goes. The settings may change during a delivery.
+func (d *delivery) address() {
+	for i := range d.rings {
+		t := &d.states[i]
+		t.exchange, t.routingKey = d.s.destination(&d.rings[i])
+		if d.rings[i].Message == nil && !d.s.allows(t.exchange) {
+			t.outcome = clock.Outcome{Kind: clock.Untaken, Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.exchange)}
+		}
+	}
 }
 
 // findOthers finds out which other exchanges of the rings exist, over the lane's connection. Rings to the others are returned. An exchange is
 // looked for once in a connection, until writeCtx ends.
 func (l *lane) findOthers(writeCtx context.Context) {
 	for i := range l.current.rings {
-		exchange := l.s.otherExchange(&l.current.rings[i])
-		if exchange == "" {
+		exchange := l.current.otherExchange(i)
+		if exchange == "" || l.current.states[i].outcome.Kind != 0 {
 			continue
 		}
 		reason := l.s.exchanges.refusedSince(exchange, l.s.health.passedSince)
@@ -84,7 +109,7 @@ func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
 	})
 	switch replyCode(err) {
 	case amqp.NotFound, amqp.AccessRefused:
-		reason = fmt.Sprintf("the exchange of the message cannot be used: %s", describe(err))
+		reason = fmt.Sprintf("the exchange of the ring cannot be used: %s", describe(err))
 		l.s.exchanges.refused(exchange, reason)
 		l.s.requestProbe()
 	}

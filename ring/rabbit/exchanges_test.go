@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,4 +232,46 @@ func TestHeadersWithoutEndAreRefused(t *testing.T) {
 	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"struct": struct{}{}}}); err == nil {
 		t.Error("a header of an unknown type was encoded")
 	}
+}
+
+// Rings of an application go where its settings say, also while the settings change, and never to an exchange that is not allowed.
+func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
+	b := shared(t)
+	exchange, queue := b.otherExchange("due")
+	var settings atomic.Pointer[clock.AMQP]
+	cfg := b.config()
+	cfg.Exchanges, cfg.Headers = []string{exchange}, LeanHeaders
+	s := runWith(t, cfg, Deps{Destination: func(application string) *clock.AMQP {
+		if application == "shop" {
+			return settings.Load()
+		}
+		return nil
+	}})
+	waitUsable(t, s, time.Minute)
+	own, l := b.queue("shop", nil), laneOf(t, s)
+	deliver := func() []clock.Outcome { return openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()) }
+
+	wantAll(t, deliver(), clock.Confirmed)
+	b.take(own, 3)
+	settings.Store(&clock.AMQP{Exchange: exchange, RoutingKey: "due"})
+	s.DestinationsChanged()
+	wantAll(t, deliver(), clock.Confirmed)
+	for _, d := range b.take(queue, 3) {
+		if d.RoutingKey != "due" || d.Headers[headerApplication] != "shop" || d.Headers[headerBusinessID] != nil {
+			t.Errorf("ring %q has the headers %v", d.RoutingKey, d.Headers)
+		}
+	}
+	settings.Store(&clock.AMQP{RoutingKey: "nobody"})
+	outcomes := deliver()
+	wantAll(t, outcomes, clock.Returned)
+	if !strings.Contains(outcomes[0].Reason, `"nobody"`) {
+		t.Errorf("reason: %s", outcomes[0].Reason)
+	}
+	settings.Store(&clock.AMQP{Exchange: "amq.topic", RoutingKey: "due"})
+	if s.Accepts("shop") || !s.Accepts("other") {
+		t.Error("the exchange amq.topic is allowed")
+	}
+	wantAll(t, deliver(), clock.Untaken)
+	b.empty(own)
+	b.empty(queue)
 }

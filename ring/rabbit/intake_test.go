@@ -140,7 +140,7 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 
 	alarms := setter.all()
 	first := alarms[clock.Key{Application: "intake", BusinessID: "m1"}]
-	if first == nil || first.Delay.Span > time.Hour || first.Delay.Span < 59*time.Minute || first.Priority != 7 || first.ContentType != "application/json" {
+	if first == nil || first.Delay.Span > time.Hour+time.Millisecond || first.Delay.Span < 59*time.Minute || first.Priority != 7 || first.ContentType != "application/json" {
 		t.Fatalf("the first alarm is %+v", first)
 	}
 	m, err := clock.UnpackMessage(first.Payload)
@@ -246,7 +246,7 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 				t.Errorf("%d messages are not acked", left)
 			}
 			for _, s := range setter.all() {
-				if s.Delay.Span >= time.Second {
+				if s.Delay.Span > time.Second {
 					t.Fatalf("the delay of %s does not count from the receipt", s.Delay.Span)
 				}
 			}
@@ -280,6 +280,17 @@ func (l *lossySetter) Set(_ context.Context, sets []*clock.Set, done func(i int,
 			err = clock.Unconfirmed(context.DeadlineExceeded)
 		}
 		done(i, err)
+	}
+}
+
+func TestDelayIsNeverShortened(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ delay, passed, want time.Duration }{
+		{500 * ms, 0, 501 * ms}, {500 * ms, 1, 501 * ms}, {500 * ms, ms, 500 * ms}, {500 * ms, ms + 1, 500 * ms}, {ms, ms, 0}, {0, 0, 0}, {-ms, 0, 0},
+	} {
+		if got := remaining(c.delay, c.passed); got != c.want {
+			t.Errorf("%s of %s are left after %s, want %s", got, c.delay, c.passed, c.want)
+		}
 	}
 }
 

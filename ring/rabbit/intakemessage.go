@@ -111,8 +111,18 @@ func setTime(set *clock.Set, d *incoming) error {
 			return err
 		}
 	}
-	set.Delay.Given, set.Delay.Span = true, max(set.Delay.Span-time.Since(d.received), 0)
+	set.Delay.Given, set.Delay.Span = true, remaining(set.Delay.Span, time.Since(d.received))
 	return nil
+}
+
+// remaining returns the part of a delay that is left. Instants are whole milliseconds, and the time of the set is cut to one. So the rest is rounded
+// up, and gets one more: otherwise a message could ring a part of a millisecond before its delay is over.
+func remaining(delay, passed time.Duration) time.Duration {
+	if delay <= passed {
+		return 0
+	}
+	const unit = time.Millisecond
+	return (delay - passed + unit - 1).Truncate(unit) + unit
 }
 
 // instantOf reads a time from an integer of any width, from a string, or from a timestamp of AMQP.

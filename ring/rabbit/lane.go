@@ -124,6 +124,7 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	// a stuck write of the library may hold the library's locks: only kill ends it
 	stop := context.AfterFunc(writeCtx, l.link.kill)
 	defer stop()
+	l.current.address()
 	l.findOthers(writeCtx)
 	if err := l.assignChannels(limits.OnConfirmed != nil, time.Now().Add(time.Until(limits.WriteBy)/sideTimeShare)); err != nil {
 		l.abandon()
@@ -248,13 +249,13 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 }
 
 // noSideChannel is the reason of a ring to another exchange for which no channel could be opened.
-const noSideChannel = "not sent: there was no time to open a channel for the exchange of the message"
+const noSideChannel = "not sent: there was no time to open a channel for the exchange of the ring"
 
 // channelUses returns the use of the channel of each ring.
 func (l *lane) channelUses(separate bool) []channelUse {
 	uses := make([]channelUse, len(l.current.rings))
 	for i := range l.current.rings {
-		uses[i].exchange = l.s.otherExchange(&l.current.rings[i])
+		uses[i].exchange = l.current.otherExchange(i)
 		if separate {
 			uses[i].application = l.current.rings[i].Application
 		}
@@ -312,7 +313,7 @@ func (l *lane) publishRings() {
 		if t.outcome.Kind != 0 {
 			continue
 		}
-		head, err := l.encoder.encode(&l.current.rings[i], t.ch.id)
+		head, err := l.encoder.encode(&l.current.rings[i], t.exchange, t.routingKey, t.ch.id)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue

@@ -233,7 +233,14 @@ func (b *broker) config() Config {
 // run starts a session that ends with the test.
 func run(tb testing.TB, cfg Config) *Session {
 	tb.Helper()
-	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	return runWith(tb, cfg, Deps{})
+}
+
+// runWith is run with dependencies besides the log.
+func runWith(tb testing.TB, cfg Config, deps Deps) *Session {
+	tb.Helper()
+	deps.Log = slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s, err := New(cfg, deps)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -17,9 +17,9 @@ const (
 	appID       = "clockd"
 )
 
-// Names of the headers of a ring. Rings with LeanHeaders lack the first four.
+// Names of the headers of a ring. Rings with LeanHeaders lack the first four; if the routing key is not the application, they have the first.
 const (
-	headerApplication  = "x-application" // also the routing key
+	headerApplication  = "x-application" // usually also the routing key
 	headerBusinessID   = "x-business-id" // also the correlation id
 	headerGeneration   = "x-generation"  // also in the message id
 	headerRingNo       = "x-ring-no"     // also in the message id
@@ -42,13 +42,13 @@ const maxShortString = 255
 
 // messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine uses it.
 type messageEncoder struct {
-	exchange, replyTo string
-	headers           Headers
-	buf               []byte // the frames of the last message
+	replyTo string
+	headers Headers
+	buf     []byte // the frames of the last message
 }
 
 func newMessageEncoder(exchange string, headers Headers) *messageEncoder {
-	return &messageEncoder{exchange: exchange, replyTo: answerQueue(exchange), headers: headers}
+	return &messageEncoder{replyTo: answerQueue(exchange), headers: headers}
 }
 
 // answerQueue returns the name of the queue for applications' answers.
@@ -56,7 +56,8 @@ func answerQueue(exchange string) string { return exchange + ".answers" }
 
 // encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after them. The frames are
 // valid until the next call. The error says why r cannot be a message.
-func (e *messageEncoder) encode(r *clock.Ring, channel uint16) ([]byte, error) {
+func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, channel uint16) ([]byte, error) {
+	e.buf = appendPublish(e.buf[:0], channel, exchange, routingKey)
 	if r.Message != nil {
 		return e.encodeMessage(r, channel)
 	}
@@ -70,22 +71,20 @@ func (e *messageEncoder) encode(r *clock.Ring, channel uint16) ([]byte, error) {
 			return nil, fmt.Errorf("%s has %d bytes, AMQP allows %d", p.name, len(p.value), maxShortString)
 		}
 	}
-	e.buf = appendPublish(e.buf[:0], channel, e.exchange, r.Application)
-	e.buf = e.appendHeader(e.buf, r, channel)
+	e.buf = e.appendHeader(e.buf, r, routingKey, channel)
 	return e.buf, nil
 }
 
 // errNoMessage is the error of a message that could not be unpacked.
 var errNoMessage = errors.New("the stored message cannot be read")
 
-// encodeMessage returns the frames of a message that waited for its time. It keeps its properties and gets two headers of ours.
+// encodeMessage adds the header frame of a message that waited for its time. It keeps its properties and gets two headers of ours.
 func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, error) {
 	p, err := divideProperties(r.Message.Properties)
 	if err != nil {
 		return nil, err
 	}
-	b := appendPublish(e.buf[:0], channel, r.Message.Exchange, r.Message.RoutingKey)
-	start := len(b)
+	b, start := e.buf, len(e.buf)
 	b = appendContentHead(b, channel, len(r.Payload))
 	b = binary.BigEndian.AppendUint16(b, p.flags|flagHeaders)
 	b = append(b, p.before...)
@@ -119,21 +118,21 @@ func appendContentHead(b []byte, channel uint16, bodySize int) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(bodySize))
 }
 
-func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, channel uint16) []byte {
+func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, routingKey string, channel uint16) []byte {
 	start := len(b)
-	b = e.appendProperties(appendContentHead(b, channel, len(r.Payload)), r)
+	b = e.appendProperties(appendContentHead(b, channel, len(r.Payload)), r, routingKey)
 	return endFrame(b, start)
 }
 
 // appendProperties appends the properties of the message: first the flags that name them, then their values.
-func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring) []byte {
+func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, routingKey string) []byte {
 	flags, at := uint16(flagHeaders|flagDeliveryMode|flagCorrelationID|flagMessageID|flagTimestamp|flagType|flagAppID), len(b)
 	b = append(b, 0, 0)
 	if r.ContentType != "" {
 		flags |= flagContentType
 		b = appendShort(b, r.ContentType)
 	}
-	b = e.appendHeaders(b, r)
+	b = e.appendHeaders(b, r, routingKey)
 	b = append(b, amqp.Persistent)
 	if r.Priority > 0 {
 		flags |= flagPriority
@@ -152,11 +151,13 @@ func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring) []byte {
 	return b
 }
 
-func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring) []byte {
+func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey string) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0) // the size of the table, written at the end
-	if e.headers == FullHeaders {
+	if e.headers == FullHeaders || routingKey != r.Application {
 		b = appendText(b, headerApplication, r.Application)
+	}
+	if e.headers == FullHeaders {
 		b = appendText(b, headerBusinessID, r.BusinessID)
 		b = appendInt64(b, headerGeneration, r.Generation)
 		b = appendInt32(b, headerRingNo, int32(r.RingNo))

@@ -113,7 +113,7 @@ func published(t *rapid.T, e *messageEncoder, r *clock.Ring, frameMax int) []fra
 	written := &recorder{}
 	m := newMux(written)
 	m.setMaxFrame(frameMax)
-	head, err := e.encode(r, 1)
+	head, err := e.encode(r, "clock.test", r.Application, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,10 @@ import (
 
 // Deps holds the dependencies of a Session. With a nil Log nothing is logged, with a nil Registerer metrics are not registered.
 type Deps struct {
+	// Destination returns where the rings of an application go, nil for the exchange of the session with the application as routing key. It must
+	// not block. Nil: all go there.
+	Destination func(application string) *clock.AMQP
+
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -21,9 +25,10 @@ type Deps struct {
 // Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
 type Session struct {
 	cfg          Config
-	address      string      // URL of the broker with all its hosts, without user and password
-	turn         *hostTurn   // the hosts of the URL
-	management   *management // nil without a ManagementURL
+	destinations func(application string) *clock.AMQP // see Deps
+	address      string                               // URL of the broker with all its hosts, without user and password
+	turn         *hostTurn                            // the hosts of the URL
+	management   *management                          // nil without a ManagementURL
 	log          *slog.Logger
 	metrics      *metrics
 	health       *health
@@ -54,12 +59,15 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if deps.Destination == nil {
+		deps.Destination = func(string) *clock.AMQP { return nil }
+	}
 	log := deps.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Session{
-		cfg: cfg, address: address(hosts), turn: newHostTurn(hosts), management: api, log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, destinations: deps.Destination, address: address(hosts), turn: newHostTurn(hosts), management: api, log: log, metrics: m, health: newHealth(m),
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil
@@ -69,10 +77,16 @@ func New(cfg Config, deps Deps) (*Session, error) {
 // no connection is blocked. Otherwise the error is the reason. It contains no secret.
 func (s *Session) Usable() error { return s.health.usableErr() }
 
-// Accepts reports true for every application. Only a ring shows whether a queue is bound.
-func (s *Session) Accepts(string) bool { return true }
+// Accepts reports whether the application's rings go to an exchange that is allowed. Only a ring shows whether a queue is bound.
+func (s *Session) Accepts(application string) bool {
+	exchange, _ := s.destinations(application).Destination(application, s.cfg.Exchange)
+	return s.allows(exchange)
+}
 
-// Changed returns a channel of capacity 1. It is signalled whenever Usable changes between nil and an error.
+// DestinationsChanged must be called when the results of Deps.Destination have changed.
+func (s *Session) DestinationsChanged() { clock.Signal(s.health.changed) }
+
+// Changed returns a channel of capacity 1. It is signalled whenever Usable changes between nil and an error, and when destinations have changed.
 func (s *Session) Changed() <-chan struct{} { return s.health.changed }
 
 // Warnings returns problems that a person should look at although rings can be handed over. It returns nil without a problem.
