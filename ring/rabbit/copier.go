@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -173,11 +174,12 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 			c.doubtful = true
 			return errNoCopy
 		}
-		for i := range confirmed {
-			if c.rules.isReturned(&r, batch[i].delivery) {
-				confirmed[i], err = false, errUnbound
-			}
+		i := slices.IndexFunc(batch[:len(confirmed)], func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
+		if i < 0 { // a dead letter without headers of ours
+			clear(confirmed)
+			return errNoCopy
 		}
+		confirmed[i], err = false, errUnbound
 	}
 	return err
 }

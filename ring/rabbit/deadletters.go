@@ -2,6 +2,7 @@ package rabbit
 
 import (
 	"maps"
+	"math"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -41,16 +42,35 @@ func (t *intakeTurn) deadLetterRules() *copyRules {
 }
 
 // deadLetter returns the message with its reason. It has no user_id, because the broker accepts only clockd's own user. It is persistent and has no
-// expiration, so that it waits until a person reads it.
+// expiration, so that it waits until a person reads it. If the message's own headers leave no room in a frame, the reason is left out, in the log
+// alone: the message matters more.
 func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	d := &s.delivery.Delivery
 	headers := make(amqp.Table, len(d.Headers)+4)
 	maps.Copy(headers, d.Headers)
-	headers[headerRefusalCode], headers[headerRefusalDetail] = s.refusal.code, s.refusal.detail
-	headers[headerRefusedBy], headers[headerDeliveryTag] = t.queue(), int64(d.DeliveryTag)
+	if size := sizeOfProperties(d); t.maxProperties > 0 && size > t.maxProperties {
+		t.s.log.Warn("dead letter without its reason: its headers fill a frame", "queue", t.queue(), "properties", size,
+			"code", s.refusal.code, "detail", s.refusal.detail)
+	} else {
+		detail := s.refusal.detail
+		headers[headerRefusalCode], headers[headerRefusalDetail] = s.refusal.code, detail[:min(len(detail), maxRefusalDetail)]
+		headers[headerRefusedBy], headers[headerDeliveryTag] = t.queue(), int64(d.DeliveryTag)
+	}
 	return amqp.Publishing{
 		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
 		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId, Timestamp: d.Timestamp,
 		Type: d.Type, AppId: d.AppId, Body: d.Body,
 	}
 }
+
+// sizeOfProperties returns the size of the properties of a message, in bytes; math.MaxInt if they cannot be encoded.
+func sizeOfProperties(d *amqp.Delivery) int {
+	encoded, err := encodeProperties(d)
+	if err != nil {
+		return math.MaxInt
+	}
+	return len(encoded)
+}
+
+// maxRefusalDetail is the longest detail in the header of a dead letter, in bytes.
+const maxRefusalDetail = 512

@@ -164,6 +164,7 @@ func (d *delivery) channelFault(ch *channel, fault *amqp.Error) clock.Outcome {
 			d.s.requestReconnect(reason)
 		} else {
 			d.s.exchanges.refused(ch.exchange, reason)
+			delete(d.link.exchanges, ch.exchange) // it is looked for before the next try
 		}
 	default:
 		d.s.requestProbe()

@@ -70,6 +70,8 @@ type intakeTurn struct {
 	*Intake
 	whole bool
 	taken int // messages that were submitted; owned by the submitting goroutine
+
+	maxProperties int // most bytes of properties of a message and of a dead letter, so that our headers fit too; 0: no limit
 }
 
 func (t *intakeTurn) role() string {
@@ -91,6 +93,9 @@ func (t *intakeTurn) prefetch() int {
 // prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a message is due.
 func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
 	cfg := &t.s.cfg.Intake
+	if frame := l.conn.Config.FrameSize; frame > 0 {
+		t.maxProperties = frame - frameOverhead - contentHeaderSize - roomForOurHeaders
+	}
 	err := onChannel(l, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(cfg.Queue, true, false, false, false, nil)
 		return err
@@ -112,6 +117,9 @@ func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
 	}
 	return t.deadLetterRules(), warnings, nil
 }
+
+// roomForOurHeaders is the largest size of all headers that clockd adds to a message or to a dead letter.
+const roomForOurHeaders = 512 + maxRefusalDetail
 
 // submit sets an alarm for each message of the batch.
 func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(settlement)) {
@@ -146,7 +154,7 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 		t.count(resultOversized)
 		return nil, settlement{delivery: d, action: actionLeave, endTurn: true}
 	}
-	set, refused := t.s.cfg.Intake.setOf(d)
+	set, refused := t.s.cfg.Intake.setOf(d, t.maxProperties)
 	if refused != nil {
 		return nil, t.refuse(d, refused)
 	}

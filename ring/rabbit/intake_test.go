@@ -189,11 +189,14 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"packed":      {Body: bytes.Repeat([]byte("b"), clock.DefaultMaxPayload)},
 		"large":       {Body: bytes.Repeat([]byte("b"), 10*clock.DefaultMaxPayload)},
 		"headers":     {Headers: amqp.Table{"long": strings.Repeat("h", 70_000)}},
+		"full frame":  {Headers: amqp.Table{"long": strings.Repeat("h", 131_072-60)}}, // no byte is left in the frame for a header of ours
+		"number":      {Headers: amqp.Table{"x-business-id": int32(4711)}},
 	}
 	codes := map[string]string{
 		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeInvalidValue,
 		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication, "bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
+		"number": clock.CodeInvalidBusinessID,
 	}
 	i.publish(amqp.Publishing{Headers: amqp.Table{"x-business-id": "taken"}, Body: []byte("one")})
 	for name, p := range refused {
@@ -204,6 +207,12 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	in, stop := i.run(setter)
 	for _, d := range i.take(i.deadQueue, len(refused)) {
 		want := refused[d.MessageId]
+		if d.MessageId == "full frame" {
+			if len(d.Headers) != 1 || !reflect.DeepEqual(d.Headers, want.Headers) {
+				t.Errorf("the dead letter with a full frame has %d headers", len(d.Headers))
+			}
+			continue
+		}
 		if d.Headers[headerRefusalCode] != codes[d.MessageId] || d.Headers[headerRefusalDetail] == "" || d.Headers[headerRefusedBy] != i.sourceQueue {
 			t.Errorf("dead letter %q has the headers %.300v", d.MessageId, d.Headers)
 		}
@@ -421,14 +430,14 @@ func FuzzSetOf(f *testing.F) {
 		if len(messageID) > maxShortString || len(contentType) > maxShortString {
 			return // no message of AMQP
 		}
-		set, refused := cfg.setOf(d)
+		set, refused := cfg.setOf(d, 0)
 		if (set == nil) == (refused == nil) {
 			t.Fatalf("%+v and %+v", set, refused)
 		}
 		if set == nil {
 			return
 		}
-		again, refused := cfg.setOf(d)
+		again, refused := cfg.setOf(d, 0)
 		if refused != nil || again.Key != set.Key || !bytes.Equal(again.Payload, set.Payload) {
 			t.Fatalf("a second delivery gives %+v, %+v", again, refused)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -26,7 +27,9 @@ func refuseMessage(code, detail string) *refusedMessage {
 
 // setOf returns the set of a delayed message. A delay counts from the time at which the message was received, so it is shorter when the message
 // is submitted again.
-func (c *IntakeConfig) setOf(d *incoming) (*clock.Set, *refusedMessage) {
+//
+// maxProperties is the most bytes of properties, 0 for no limit.
+func (c *IntakeConfig) setOf(d *incoming, maxProperties int) (*clock.Set, *refusedMessage) {
 	set := &clock.Set{
 		Key: clock.Key{Application: c.Application, BusinessID: businessIDOf(d)},
 		Content: clock.Content{
@@ -42,10 +45,18 @@ func (c *IntakeConfig) setOf(d *incoming) (*clock.Set, *refusedMessage) {
 			return nil, refuseMessage(clock.CodeInvalidApplication, "header x-application is not a string")
 		}
 	}
+	if value := d.Headers[headerBusinessID]; value != nil {
+		if _, isText := text(value); !isText {
+			return nil, refuseMessage(clock.CodeInvalidBusinessID, "header x-business-id is not a string")
+		}
+	}
 	if err := setTime(set, d); err != nil {
 		return nil, refuseMessage(clock.CodeInvalidValue, err.Error())
 	}
 	message, err := c.messageOf(d)
+	if err == nil && maxProperties > 0 && len(message.Properties) > maxProperties {
+		return nil, refuseMessage(clock.CodePayloadTooLarge, fmt.Sprintf("the properties have %d bytes, at most %d are kept", len(message.Properties), maxProperties))
+	}
 	if err == nil {
 		set.Payload, err = message.Pack()
 	}

@@ -308,6 +308,7 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 
 // publishRings publishes the rings, one after the other, until a channel or the connection ends.
 func (l *lane) publishRings() {
+	l.encoder.maxHeader = l.link.mux.maxPayload
 	for i := range l.current.rings {
 		t := &l.current.states[i]
 		if t.outcome.Kind != 0 {

@@ -42,9 +42,10 @@ const maxShortString = 255
 
 // messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine uses it.
 type messageEncoder struct {
-	replyTo string
-	headers Headers
-	buf     []byte // the frames of the last message
+	replyTo   string
+	headers   Headers
+	maxHeader int    // largest payload of a content header frame, in bytes; 0: no limit
+	buf       []byte // the frames of the last message
 }
 
 func newMessageEncoder(exchange string, headers Headers) *messageEncoder {
@@ -95,6 +96,9 @@ func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, e
 	b = appendInt64(b, headerOurRingAt, int64(r.RingAt))
 	binary.BigEndian.PutUint32(b[table:], uint32(len(b)-table-4))
 	e.buf = endFrame(append(b, p.after...), start)
+	if size := len(e.buf) - start - frameOverhead; e.maxHeader > 0 && size > e.maxHeader {
+		return nil, fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size, e.maxHeader)
+	}
 	return e.buf, nil
 }
 
