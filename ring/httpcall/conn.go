@@ -17,21 +17,25 @@ var ErrTooLate = errors.New("the time to write the ring was over")
 
 // ringConn is a connection that writes no byte of a ring after the write limit of its batch. A connection of HTTP/1 has one request at a time. A
 // connection of HTTP/2 may write several rings at once: it fails as a whole if a single ring is too late. That happens only to a process that was
-// stopped, and if the receiver reads nothing, because each call cancels its request some time before the limit.
+// stopped, and if the receiver reads nothing, because each call cancels its request some time before the limit. A write that the receiver does not
+// read ends at the limit too, and the connection with it. Connections to other hosts go on.
 type ringConn struct {
 	net.Conn
 
-	mu      sync.Mutex
-	writing map[*Write]struct{} // rings whose requests are being written
+	mu       sync.Mutex
+	writing  map[*Write]struct{} // rings whose requests are being written
+	deadline time.Time           // write deadline that the HTTP client has set; zero: none
+	limit    time.Time           // earliest write limit of the rings in the present write; zero: none
 }
 
-// Write writes p if no ring that is being written is too late.
+// Write writes p if no ring that is being written is too late. It ends at the first write limit of these rings.
 func (c *ringConn) Write(p []byte) (int, error) {
 	writes, err := c.begin()
 	if err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(p)
+	c.setLimit(time.Time{})
 	if n == 0 {
 		for _, w := range writes {
 			w.begun.Add(-1)
@@ -40,17 +44,51 @@ func (c *ringConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// begin notes for each ring that is being written that its first byte may leave now.
+// SetWriteDeadline sets the deadline of the HTTP client. The write limit of a ring that is being written comes first if it is earlier.
+func (c *ringConn) SetWriteDeadline(deadline time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = deadline
+	return c.Conn.SetWriteDeadline(earlier(c.deadline, c.limit))
+}
+
+// setLimit sets the write limit of the present write.
+func (c *ringConn) setLimit(limit time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applyLimit(limit)
+}
+
+// applyLimit does the work of setLimit. The caller holds mu.
+func (c *ringConn) applyLimit(limit time.Time) {
+	if c.limit.Equal(limit) {
+		return
+	}
+	c.limit = limit
+	_ = c.Conn.SetWriteDeadline(earlier(c.deadline, c.limit)) // an error comes again with the write
+}
+
+// earlier returns the earlier of two deadlines. Zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// begin notes for each ring that is being written that its first byte may leave now. The write gets the earliest limit of these rings.
 func (c *ringConn) begin() ([]*Write, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var writes []*Write
+	var limit time.Time
 	for w := range c.writing {
 		if w.limits.TooLateToWrite() {
 			return nil, ErrTooLate
 		}
-		writes = append(writes, w)
+		writes, limit = append(writes, w), earlier(limit, w.limits.WriteBy)
 	}
+	c.applyLimit(limit)
 	for _, w := range writes {
 		w.begun.Add(1)
 	}
@@ -105,9 +143,6 @@ func (w *Write) start() {
 		w.conn.writing = map[*Write]struct{}{}
 	}
 	w.conn.writing[w] = struct{}{}
-	if !w.http2 {
-		_ = w.conn.SetWriteDeadline(w.limits.WriteBy) // an error comes again with the write
-	}
 }
 
 // finish is called when the HTTP client has handed over the request, or when its write failed.
@@ -137,9 +172,6 @@ func (w *Write) end() {
 		return
 	}
 	delete(w.conn.writing, w)
-	if !w.http2 {
-		_ = w.conn.SetWriteDeadline(time.Time{})
-	}
 }
 
 // WasWritten reports whether the HTTP client has handed over the whole request.

@@ -414,6 +414,90 @@ func TestUnreadRequestEndsAtTheWriteLimit(t *testing.T) {
 	})
 }
 
+// A receiver that stops to read the connection of HTTP/2, and reads again after the write limit, does not get the rest of the ring. Later rings go
+// over another connection.
+func TestBlockedWriteEndsAtTheWriteLimit(t *testing.T) {
+	whole := make(chan struct{}, 10)
+	server, trust := secureServer(t, func(_ http.ResponseWriter, r *http.Request) {
+		if n, err := io.Copy(io.Discard, r.Body); err == nil && n > 1000 {
+			whole <- struct{}{}
+		}
+	}, true)
+	dialed, ended := make(chan *gatedConn, 10), make(chan struct{})
+	b := openTarget(t, trust, func(_ *Config, d *Deps) {
+		d.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			there, err := (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+			if err != nil {
+				return nil, err
+			}
+			here, proxied := tcpPair(t)
+			gate := &gatedConn{Conn: proxied, open: make(chan struct{})}
+			dialed <- gate
+			go func() {
+				defer close(ended)
+				_, _ = io.Copy(there, gate) // ends with the connection
+				_ = there.Close()
+			}()
+			go func() { _, _ = io.Copy(proxied, there) }() // ends with the server's end
+			return here, nil
+		}
+	})
+	b.point("shop", "https://example.com")
+	wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
+	gate := <-dialed
+	gate.shut.Store(true)
+	large := rings("shop", 1)[0]
+	large.Payload = make([]byte, 900<<10) // within the window of the stream
+	limits := ring.Limits{WriteBy: time.Now().Add(time.Second), ReplyBy: time.Now().Add(20 * time.Second)}
+	if got := b.deliverWith(limits, large)[0]; got.Kind != clock.Doubtful || !got.Counted {
+		t.Errorf("got %+v", got)
+	}
+	<-time.After(time.Until(limits.WriteBy) + 50*time.Millisecond)
+	close(gate.open)
+	select {
+	case <-whole:
+		t.Error("the receiver got the whole ring after the limit")
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the connection does not end")
+	}
+}
+
+// gatedConn is a connection whose reads wait while it is shut.
+type gatedConn struct {
+	net.Conn
+
+	shut atomic.Bool
+	open chan struct{} // closed when reads go on
+}
+
+func (c *gatedConn) Read(p []byte) (int, error) {
+	if c.shut.Load() {
+		<-c.open
+	}
+	return c.Conn.Read(p)
+}
+
+// tcpPair returns both ends of a connection with small buffers.
+func tcpPair(t *testing.T) (client, server net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	_ = client.(*net.TCPConn).SetWriteBuffer(16 << 10)
+	_ = server.(*net.TCPConn).SetReadBuffer(16 << 10)
+	return client, server
+}
+
 // A host that does not finish the handshake makes the first tries untaken: they had no time. Once its connections have failed, each try counts.
 func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
 	b := openTarget(t, func(c *Config, _ *Deps) { c.ConnectTimeout = 600 * time.Millisecond })
