@@ -38,6 +38,7 @@ type Alarm struct {
 	MaxRings    int           // rings without an answer until the alarm is dead
 	Priority    int
 	Delivery    Delivery
+	Target      string // target that the set named; empty: none
 	Traceparent string
 
 	RetryTimes int    // failed tries
@@ -97,6 +98,7 @@ type alarmFields struct {
 	MaxRings    int      `json:"max_rings"`
 	Priority    int      `json:"priority"`
 	Delivery    Delivery `json:"delivery"`
+	Target      string   `json:"target"`
 	Traceparent string   `json:"traceparent"`
 
 	RetryTimes int       `json:"retry_times"`
@@ -132,7 +134,7 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 	*a = Alarm{
 		Application: f.Application, BusinessID: f.BusinessID, State: f.State, Generation: f.Generation,
 		RingAt: f.RingAt, LatestRingAt: f.LatestRingAt, NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
-		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority, Delivery: f.Delivery,
+		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority, Delivery: f.Delivery, Target: f.Target,
 		Traceparent: f.Traceparent, RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
 		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,

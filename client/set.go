@@ -20,6 +20,7 @@ type Set struct {
 	MaxRings    int           // rings without an answer until the alarm is dead; default 10
 	Priority    int           // 0 to 9; among alarms due at the same instant the higher rings first
 	Delivery    Delivery      // default AtLeastOnce
+	Target      string        // amqp, stream, webhook, kafka or pull, if the application's settings allow it; default: the application's target
 	Traceparent string        // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
 }
 
@@ -36,6 +37,7 @@ type setFields struct {
 	MaxRings     int       `json:"max_rings,omitempty"`
 	Priority     int       `json:"priority,omitempty"`
 	Delivery     Delivery  `json:"delivery,omitempty"`
+	Target       string    `json:"target,omitempty"`
 }
 
 // Set creates the alarm, keeps it if it is the same already, or changes it. It returns the alarm as it is now.
@@ -66,7 +68,7 @@ func (s *Set) encode(businessID string) ([]byte, *Error) {
 	}
 	f := setFields{
 		BusinessID: businessID, RingAt: s.When.at, Delay: s.When.after, ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
-		MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery,
+		MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery, Target: s.Target,
 	}
 	if !s.LatestRingAt.IsZero() {
 		f.LatestRingAt = new(instant(s.LatestRingAt))

@@ -43,11 +43,13 @@ type Content struct {
 	MaxRings     int           // with AckTimeout: rings until the alarm is dead, if none is acknowledged
 	Priority     int           // 0 to 9; among alarms due at the same time the higher priority rings first
 	Delivery     DeliveryMode
+	Target       TargetKind // where the rings go; NoTarget: to the target of the application
 }
 
 // Same reports whether two sets with these contents are the same set.
 func (c *Content) Same(other *Content) bool {
 	return c.RingAt == other.RingAt && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
 		c.ContentType == other.ContentType && c.Retry == other.Retry && c.AckTimeout == other.AckTimeout &&
-		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery && bytes.Equal(c.Payload, other.Payload)
+		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery && c.Target == other.Target &&
+		bytes.Equal(c.Payload, other.Payload)
 }

@@ -47,6 +47,7 @@ const (
 	CodePayloadTooLarge    = "payload_too_large"
 	CodeInvalidCursor      = "invalid_cursor"
 	CodeBatchTooLarge      = "batch_too_large"
+	CodeTargetNotAllowed   = "target_not_allowed" // the settings of the application do not let its alarms name the target
 )
 
 // Error is a failure with its details. It unwraps to its kind and its cause.

@@ -23,6 +23,7 @@ type Ring struct {
 	Priority     int
 	Delivery     DeliveryMode
 	Traceparent  string
+	NamedTarget  TargetKind // target that the alarm names; NoTarget: it names none
 	Target       TargetKind // where this try goes; NoTarget: not known
 	Before       RingRow    // the row as the claim found it
 }

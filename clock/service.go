@@ -84,10 +84,8 @@ func (s *Service) Writable() error { return s.writer.watch.failing() }
 // as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
 // must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
-	if op.Set != nil && op.Set.Omitted != 0 {
-		if settings := s.settings(op.Set.Application); settings != nil {
-			op.Set = op.Set.withDefaults(settings)
-		}
+	if err := s.applySettings(&op); err != nil {
+		return refused(op, err)
 	}
 	if err := s.validate(op); err != nil {
 		return refused(op, err)
@@ -105,6 +103,23 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	p := newPending(ctx, op)
 	s.writer.submit(p)
 	return p
+}
+
+// applySettings gives a set the defaults of its application's settings. It refuses a set that names a target which the settings do not allow.
+func (s *Service) applySettings(op *Op) error {
+	if op.Set == nil || op.Set.Omitted == 0 && op.Set.Target == NoTarget {
+		return nil
+	}
+	settings := s.settings(op.Set.Application)
+	if op.Set.Target != NoTarget && !settings.Allows(op.Set.Target) {
+		return invalid(CodeTargetNotAllowed, "target", fmt.Sprintf(
+			"the settings of application %.64q do not let its alarms name the target %s. To allow it: clockd application set %[1]s --alarm-targets %[2]s",
+			op.Set.Application, op.Set.Target))
+	}
+	if settings != nil {
+		op.Set = op.Set.withDefaults(settings)
+	}
+	return nil
 }
 
 func (s *Service) validate(op Op) error {

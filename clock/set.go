@@ -61,7 +61,7 @@ func (s *Set) withDefaults(settings *Settings) *Set {
 		r.Retry = settings.RetryPolicy()
 	}
 	if s.Omitted.Has(AckTimeoutOption) && s.Delivery != AtMostOnce {
-		r.AckTimeout = settings.AckTime()
+		r.AckTimeout = settings.AckTime(s.Target)
 	}
 	if s.Omitted.Has(MaxRingsOption) {
 		r.MaxRings = settings.Rings()
@@ -150,6 +150,8 @@ func (s *Set) validateOptions() error {
 		return invalid(CodeInvalidValue, "delivery", `delivery must be "at_least_once" or "at_most_once"`)
 	case s.Delivery == AtMostOnce && s.AckTimeout != 0:
 		return invalid(CodeAmbiguous, "delivery", "delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
+	case s.Target != NoTarget && s.Target.String() == "":
+		return invalid(CodeInvalidValue, "target", "target must be one of: "+targetList())
 	case s.Priority < 0 || s.Priority > MaxPriority:
 		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
 	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):

@@ -2,6 +2,7 @@ package clock
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -10,13 +11,16 @@ import (
 // Retry, AckTimeout and MaxRings apply when an alarm is set, to a set that does not name the option (Set.Omitted). A stored alarm keeps the
 // options that it was set with.
 type Settings struct {
-	Target     TargetKind     // where the application's rings go; NoTarget: the node's default
-	AMQP       *AMQP          // destination of rings to TargetAMQP; nil: the exchange of the process, with the application as routing key
-	Webhook    *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
-	Kafka      *Kafka         // topic of rings to TargetKafka; nil: none, which that target needs
-	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
-	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
-	MaxRings   *int           // nil: DefaultMaxRings
+	Target TargetKind // where the application's rings go; NoTarget: the node's default
+	// AlarmTargets are the targets that alarms of the application may name, beside Target. Alarms that name a target without being allowed to any
+	// more ring as if they named none.
+	AlarmTargets []TargetKind
+	AMQP         *AMQP          // destination of rings to TargetAMQP; nil: the exchange of the process, with the application as routing key
+	Webhook      *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
+	Kafka        *Kafka         // topic of rings to TargetKafka; nil: none, which that target needs
+	Retry        *RetryPolicy   // nil: DefaultRetryPolicy
+	AckTimeout   *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
+	MaxRings     *int           // nil: DefaultMaxRings
 }
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.
@@ -31,7 +35,7 @@ func (s *Settings) Validate() error {
 			return within("webhook", err)
 		}
 	}
-	if s.Target == TargetWebhook && s.Webhook == nil {
+	if s.Allows(TargetWebhook) && s.Webhook == nil {
 		return invalid(CodeRequired, "webhook", "the target webhook needs an endpoint")
 	}
 	if s.Kafka != nil {
@@ -39,7 +43,7 @@ func (s *Settings) Validate() error {
 			return within("kafka", err)
 		}
 	}
-	if s.Target == TargetKafka && s.Kafka == nil {
+	if s.Allows(TargetKafka) && s.Kafka == nil {
 		return invalid(CodeRequired, "kafka", "the target kafka needs a topic")
 	}
 	if s.Retry != nil {
@@ -78,12 +82,12 @@ func (s *Settings) RetryPolicy() RetryPolicy {
 // DefaultTimeToRun is the ack_timeout of applications whose target is pull, if their settings name none.
 const DefaultTimeToRun = time.Minute
 
-// AckTime returns the ack_timeout of alarms whose set names none; 0: none.
-func (s *Settings) AckTime() time.Duration {
+// AckTime returns the ack_timeout of alarms whose set names none; 0: none. named is the target that the alarm names.
+func (s *Settings) AckTime(named TargetKind) time.Duration {
 	switch {
 	case s.AckTimeout != nil:
 		return *s.AckTimeout
-	case s.Target == TargetPull:
+	case cmp.Or(named, s.Target) == TargetPull:
 		return DefaultTimeToRun
 	}
 	return 0
@@ -95,6 +99,11 @@ func (s *Settings) Rings() int {
 		return *s.MaxRings
 	}
 	return DefaultMaxRings
+}
+
+// Allows reports whether alarms of the application may name the target. Without settings (nil) they may name none.
+func (s *Settings) Allows(target TargetKind) bool {
+	return s != nil && target != NoTarget && (s.Target == target || slices.Contains(s.AlarmTargets, target))
 }
 
 // TargetOr returns Target, or the given default if the settings name none.

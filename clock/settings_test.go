@@ -23,6 +23,7 @@ func TestSettingsAreReadAsDocumented(t *testing.T) {
 		},
 		`{"target":"kafka","kafka":{"topic":"shop.rings"}}`:     {Target: TargetKafka, Kafka: NewKafka("shop.rings")},
 		`{"kafka":{"topic":"a","key":"none","headers":"lean"}}`: {Kafka: &Kafka{Topic: "a", Key: KafkaKeyNone, Headers: KafkaHeadersLean}},
+		`{"alarm_targets":["pull","stream","pull"]}`:            {AlarmTargets: []TargetKind{TargetStream, TargetPull}},
 		`{"target":"amqp","retry":{"limit":0}}`:                 {Target: TargetAMQP, Retry: &onlyLimit},
 		`{"retry":{},"ack_timeout":1000}`:                       {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
 		`{"retry":{"limit":null},"max_rings":1}`:                {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
@@ -68,6 +69,10 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"kafka":{"topic":"a","headers":"none"}}`, CodeInvalidValue, "kafka.headers"},
 		{`{"kafka":{"topic":"a","acks":"all"}}`, CodeUnknownField, "kafka.acks"},
 		{`{"target":1}`, CodeInvalidValue, "target"},
+		{`{"alarm_targets":"stream"}`, CodeInvalidValue, "alarm_targets"},
+		{`{"alarm_targets":["stream",""]}`, CodeInvalidValue, "alarm_targets"},
+		{`{"alarm_targets":["webhook"]}`, CodeRequired, "webhook"},
+		{`{"alarm_targets":["kafka"]}`, CodeRequired, "kafka"},
 		{`{"retry":3}`, CodeInvalidValue, "retry"},
 		{`{"retry":{"initial":"soon"}}`, CodeInvalidValue, "retry.initial"},
 		{`{"retry":{"initial":"1m"}}`, CodeOutOfRange, "retry.cap"},
@@ -109,7 +114,7 @@ func TestEveryTargetKindHasAName(t *testing.T) {
 func FuzzParseSettings(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"target":"stream","retry":{"initial":"2s","factor":1.5,"cap":"1m","limit":3},"ack_timeout":"1m30s","max_rings":4}`,
-		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`, `{"target":null}`, `[{`, `{"a":{}}`,
+		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`, `{"target":null}`, `[{`, `{"a":{}}`, `{"alarm_targets":["pull"]}`,
 	} {
 		f.Add(seed)
 	}

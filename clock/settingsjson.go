@@ -27,6 +27,10 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		s.Target = kind
 		return nil
 	},
+	"alarm_targets": func(s *Settings, raw []byte) (err error) {
+		s.AlarmTargets, err = parseTargets(raw)
+		return err
+	},
 	"amqp": func(s *Settings, raw []byte) (err error) {
 		s.AMQP, err = parseAMQP(raw)
 		return err
@@ -55,7 +59,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "amqp", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -71,6 +75,23 @@ func ParseSettings(document string) (Settings, error) {
 		return Settings{}, err
 	}
 	return s, nil
+}
+
+// parseTargets reads the names of targets, without repeats. The result is sorted.
+func parseTargets(raw []byte) (targets []TargetKind, err error) {
+	var names []string
+	if raw[0] != '[' || json.Unmarshal(raw, &names) != nil {
+		return nil, invalid(CodeInvalidValue, "alarm_targets", "alarm_targets must be a list of strings")
+	}
+	for _, name := range names {
+		kind, err := ParseTargetKind(name)
+		if err != nil {
+			return nil, invalid(CodeInvalidValue, "alarm_targets", "alarm_targets: "+err.Error())
+		}
+		targets = append(targets, kind)
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets), nil
 }
 
 // retryFields are the fields of a retry policy.
@@ -177,13 +198,17 @@ func parseIntField(raw []byte, field string, into *int) error {
 // has the secrets of the endpoint: show people the document of Redacted.
 func (s *Settings) Encode() string {
 	var document struct {
-		Target     string         `json:"target,omitempty"`
-		AMQP       *amqpFormat    `json:"amqp,omitempty"`
-		Webhook    *webhookFormat `json:"webhook,omitempty"`
-		Kafka      *kafkaFormat   `json:"kafka,omitempty"`
-		Retry      *retryFormat   `json:"retry,omitempty"`
-		AckTimeout string         `json:"ack_timeout,omitempty"`
-		MaxRings   *int           `json:"max_rings,omitempty"`
+		Target       string         `json:"target,omitempty"`
+		AlarmTargets []string       `json:"alarm_targets,omitempty"`
+		AMQP         *amqpFormat    `json:"amqp,omitempty"`
+		Webhook      *webhookFormat `json:"webhook,omitempty"`
+		Kafka        *kafkaFormat   `json:"kafka,omitempty"`
+		Retry        *retryFormat   `json:"retry,omitempty"`
+		AckTimeout   string         `json:"ack_timeout,omitempty"`
+		MaxRings     *int           `json:"max_rings,omitempty"`
+	}
+	for _, target := range s.AlarmTargets {
+		document.AlarmTargets = append(document.AlarmTargets, target.String())
 	}
 	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
 	document.AMQP, document.Webhook, document.Kafka = s.AMQP.format(), s.Webhook.format(), s.Kafka.format()

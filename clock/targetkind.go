@@ -28,14 +28,21 @@ func TargetKinds() []TargetKind {
 
 // ParseTargetKind returns the kind with this name.
 func ParseTargetKind(name string) (TargetKind, error) {
-	var known []string
 	for _, k := range TargetKinds() {
 		if k.String() == name {
 			return k, nil
 		}
-		known = append(known, k.String())
 	}
-	return NoTarget, fmt.Errorf("target is %.64q; it must be one of: %s", name, strings.Join(known, ", "))
+	return NoTarget, fmt.Errorf("target is %.64q; it must be one of: %s", name, targetList())
+}
+
+// targetList returns the names of all kinds, for messages.
+func targetList() string {
+	var names []string
+	for _, k := range TargetKinds() {
+		names = append(names, k.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // String returns the kind's name, as ParseTargetKind reads it; "" for NoTarget.

@@ -20,7 +20,7 @@ func (r *rig) commit(application string, first int64, count int, due clock.Insta
 	defer r.table.mu.Unlock()
 	for i := range int64(count) {
 		id := first + i
-		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(0), Shard: int(id % 3), Application: application}
+		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(clock.NoTarget, 0), Shard: int(id % 3), Application: application}
 	}
 }
 
@@ -182,7 +182,13 @@ func TestGainedApplicationsReachLoadersOnceASecond(t *testing.T) {
 		a := assigner{lastGiven: time.Now().Add(-time.Hour)}
 		r.assign(assignment{shards: o.shards})
 		r.load(t)
-		gains := func() int { return len(r.loaders[0].progress.behind.gainedApplications) }
+		gains := func() int {
+			applications := map[string]bool{}
+			for to := range r.loaders[0].progress.behind.gainedAddressees {
+				applications[to.Application] = true
+			}
+			return len(applications)
+		}
 		gain := func(application string) {
 			o.change(func() { o.gainedApplications = append(o.gainedApplications, application) })
 			a.step(r.Preloader)

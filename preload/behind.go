@@ -6,151 +6,155 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// behind holds the applications that are behind. The heap left out rows of such an application, so its rows between a position and the
+// behind holds the addressees that are behind. The heap left out rows of such an addressee, so its rows between a position and the
 // watermark may be missing in the heap.
 type behind struct {
-	skippedFrom map[string]*skipped // by application; at most maxBehind
-	// frequent has applications to exclude in queries, at most store.MaxDueNames. Some may not be behind any more.
-	frequent []string
-	// rechecks has the applications for whose missing rows the heap may have room now. The heap names each further such application.
-	rechecks map[string]struct{}
-	// gainedApplications has the applications that are read from the beginning, because the node rings them in more shards than before.
-	gainedApplications map[string]struct{}
+	skippedFrom map[store.Addressee]*skipped // by addressee; at most maxBehind
+	// frequent has addressees to exclude in queries, at most store.MaxDueNames. Some may not be behind any more.
+	frequent []store.Addressee
+	// rechecks has the addressees for whose missing rows the heap may have room now. The heap names each further such addressee.
+	rechecks map[store.Addressee]struct{}
+	// gainedAddressees has the addressees that are read from the beginning, because the node rings them in more shards than before.
+	gainedAddressees map[store.Addressee]struct{}
 }
 
-// skipped is one application that is behind. Reads drop its rows at or after from.
+// skipped is one addressee that is behind. Reads drop its rows at or after from.
 type skipped struct {
 	from    store.Position
 	dropped int // rows that reads dropped
 }
 
 const (
-	// maxBehind bounds the applications in behind. The sweep finds the missing rows of further applications.
+	// maxBehind bounds the addressees in behind. The sweep finds the missing rows of further addressees.
 	maxBehind = 1 << 16
-	// frequentRows is the number of dropped rows that makes an application frequent.
+	// frequentRows is the number of dropped rows that makes an addressee frequent.
 	frequentRows = 16
 )
 
-// behindRead is a read for applications that are behind.
+// behindRead is a read for addressees that are behind.
 type behindRead struct {
-	applications map[string]store.Position // by application, where its missing rows begin
-	from, until  store.Position            // range of the read; from is inclusive, until exclusive
-	epoch        int                       // progress.epoch when the read began
+	addressees  map[store.Addressee]store.Position // by addressee, where its missing rows begin
+	from, until store.Position                     // range of the read; from is inclusive, until exclusive
+	epoch       int                                // progress.epoch when the read began
 }
 
-// names returns the applications to read.
-func (b *behindRead) names() []string {
-	names := make([]string, 0, len(b.applications))
-	for name := range b.applications {
+// names returns the addressees to read.
+func (b *behindRead) names() []store.Addressee {
+	names := make([]store.Addressee, 0, len(b.addressees))
+	for name := range b.addressees {
 		names = append(names, name)
 	}
 	return names
 }
 
-// readFromStart lets the next reads bring all rows of the applications.
+// readFromStart lets the next reads bring all rows of the applications, whatever targets they name.
 func (b *behind) readFromStart(applications []string) {
-	b.noteRechecks(applications)
-	if b.gainedApplications == nil {
-		b.gainedApplications = map[string]struct{}{}
-	}
+	var addressees []store.Addressee
 	for _, application := range applications {
-		b.markBehind(application, store.Position{})
-		b.gainedApplications[application] = struct{}{}
+		addressees = append(addressees, store.AddresseesOf(application)...)
+	}
+	b.noteRechecks(addressees)
+	if b.gainedAddressees == nil {
+		b.gainedAddressees = map[store.Addressee]struct{}{}
+	}
+	for _, addressee := range addressees {
+		b.markBehind(addressee, store.Position{})
+		b.gainedAddressees[addressee] = struct{}{}
 	}
 }
 
-// noteRechecks notes applications for whose missing rows the heap may have room now.
-func (b *behind) noteRechecks(applications []string) {
+// noteRechecks notes addressees for whose missing rows the heap may have room now.
+func (b *behind) noteRechecks(addressees []store.Addressee) {
 	if b.rechecks == nil {
-		b.rechecks = map[string]struct{}{}
+		b.rechecks = map[store.Addressee]struct{}{}
 	}
-	for _, application := range applications {
-		b.rechecks[application] = struct{}{}
+	for _, addressee := range addressees {
+		b.rechecks[addressee] = struct{}{}
 	}
 }
 
-// positionsWithRoom returns the applications for whose missing rows the heap has room, with the positions where these rows begin. With all
-// it asks the heap about every application that is behind, else about the applications that noteRechecks noted.
-func (b *behind) positionsWithRoom(all bool, watermark store.Position, hasRoom hasRoomFunc) map[string]store.Position {
-	positions := map[string]store.Position{}
+// positionsWithRoom returns the addressees for whose missing rows the heap has room, with the positions where these rows begin. With all
+// it asks the heap about every addressee that is behind, else about the addressees that noteRechecks noted.
+func (b *behind) positionsWithRoom(all bool, watermark store.Position, hasRoom hasRoomFunc) map[store.Addressee]store.Position {
+	positions := map[store.Addressee]store.Position{}
 	if all {
-		for application, s := range b.skippedFrom {
-			b.selectIfRoom(positions, application, s.from, watermark, hasRoom)
+		for addressee, s := range b.skippedFrom {
+			b.selectIfRoom(positions, addressee, s.from, watermark, hasRoom)
 		}
 		return positions
 	}
-	for application := range b.rechecks {
-		s := b.skippedFrom[application]
+	for addressee := range b.rechecks {
+		s := b.skippedFrom[addressee]
 		if s == nil {
-			delete(b.gainedApplications, application)
+			delete(b.gainedAddressees, addressee)
 		}
-		if s == nil || !b.selectIfRoom(positions, application, s.from, watermark, hasRoom) {
-			delete(b.rechecks, application) // the heap names it again when it may have room
+		if s == nil || !b.selectIfRoom(positions, addressee, s.from, watermark, hasRoom) {
+			delete(b.rechecks, addressee) // the heap names it again when it may have room
 		}
 	}
 	return positions
 }
 
-// selectIfRoom adds the application to positions if the heap has room for its missing rows, and reports whether it did.
-func (b *behind) selectIfRoom(positions map[string]store.Position, application string, from, watermark store.Position, hasRoom hasRoomFunc) bool {
+// selectIfRoom adds the addressee to positions if the heap has room for its missing rows, and reports whether it did.
+func (b *behind) selectIfRoom(positions map[store.Addressee]store.Position, addressee store.Addressee, from, watermark store.Position, hasRoom hasRoomFunc) bool {
 	if !from.Before(watermark) { // the watermark was lowered since: the reads ahead bring the rows
-		delete(b.gainedApplications, application)
-		b.forget(application)
+		delete(b.gainedAddressees, addressee)
+		b.forget(addressee)
 		return false
 	}
-	if !hasRoom(application, from) {
-		delete(b.gainedApplications, application)
+	if !hasRoom(addressee, from) {
+		delete(b.gainedAddressees, addressee)
 		return false
 	}
-	positions[application] = from
+	positions[addressee] = from
 	return true
 }
 
-// forget notes that the application is not behind any more.
-func (b *behind) forget(application string) { delete(b.skippedFrom, application) }
+// forget notes that the addressee is not behind any more.
+func (b *behind) forget(addressee store.Addressee) { delete(b.skippedFrom, addressee) }
 
-// markBehind notes that the heap left out the application's rows from a position on.
-func (b *behind) markBehind(application string, from store.Position) {
-	if s := b.skippedFrom[application]; s != nil {
+// markBehind notes that the heap left out the addressee's rows from a position on.
+func (b *behind) markBehind(addressee store.Addressee, from store.Position) {
+	if s := b.skippedFrom[addressee]; s != nil {
 		s.from = earlier(s.from, from)
 		return
 	}
 	if b.skippedFrom == nil {
-		b.skippedFrom = map[string]*skipped{}
+		b.skippedFrom = map[store.Addressee]*skipped{}
 	}
 	if len(b.skippedFrom) < maxBehind {
-		b.skippedFrom[application] = &skipped{from: from}
+		b.skippedFrom[addressee] = &skipped{from: from}
 	}
 }
 
-// markAllBehind notes the rows that the heap left out: for each application the first such row.
+// markAllBehind notes the rows that the heap left out: for each addressee the first such row.
 func (b *behind) markAllBehind(missing []store.Due) {
 	for i := range missing {
-		b.markBehind(missing[i].Application, missing[i].Position())
+		b.markBehind(missing[i].Addressee(), missing[i].Position())
 	}
 }
 
-// skips reports whether the row waits for a later read because its application is behind, and counts the row.
+// skips reports whether the row waits for a later read because its addressee is behind, and counts the row.
 func (b *behind) skips(d *store.Due) bool {
-	s := b.skippedFrom[d.Application]
+	s := b.skippedFrom[d.Addressee()]
 	if s == nil || d.Position().Before(s.from) {
 		return false
 	}
 	if s.dropped++; s.dropped%frequentRows == 0 {
-		b.makeFrequent(d.Application, s.dropped)
+		b.makeFrequent(d.Addressee(), s.dropped)
 	}
 	return true
 }
 
-// makeFrequent notes an application as frequent. If the list is full, it replaces the application with the fewest dropped rows, unless
-// that application has as many.
-func (b *behind) makeFrequent(application string, dropped int) {
-	if slices.Contains(b.frequent, application) {
+// makeFrequent notes an addressee as frequent. If the list is full, it replaces the addressee with the fewest dropped rows, unless
+// that addressee has as many.
+func (b *behind) makeFrequent(addressee store.Addressee, dropped int) {
+	if slices.Contains(b.frequent, addressee) {
 		return
 	}
-	b.frequent = slices.DeleteFunc(b.frequent, func(name string) bool { return b.skippedFrom[name] == nil })
+	b.frequent = slices.DeleteFunc(b.frequent, func(name store.Addressee) bool { return b.skippedFrom[name] == nil })
 	if len(b.frequent) < store.MaxDueNames {
-		b.frequent = append(b.frequent, application)
+		b.frequent = append(b.frequent, addressee)
 		return
 	}
 	rarest := 0
@@ -160,14 +164,14 @@ func (b *behind) makeFrequent(application string, dropped int) {
 		}
 	}
 	if b.skippedFrom[b.frequent[rarest]].dropped < dropped {
-		b.frequent[rarest] = application
+		b.frequent[rarest] = addressee
 	}
 }
 
-// frequentFrom returns the frequent applications for which reads drop all rows at or after from. There are at most
+// frequentFrom returns the frequent addressees for which reads drop all rows at or after from. There are at most
 // store.MaxDueNames, unordered.
-func (b *behind) frequentFrom(from store.Position) []string {
-	var names []string
+func (b *behind) frequentFrom(from store.Position) []store.Addressee {
+	var names []store.Addressee
 	for _, name := range b.frequent {
 		if s := b.skippedFrom[name]; s != nil && !from.Before(s.from) {
 			names = append(names, name)

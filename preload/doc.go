@@ -12,15 +12,17 @@
 //	offered to the    │ here                         │ to be read
 //	heap              │                              │
 //
-// The heap leaves out an application's rows from some position on when it has no room for them, or while the application is restricted.
-// Then the application is behind. The loader remembers the position, and reads on from there when the heap has room for the
-// application's rows. Meanwhile the watermark advances, so one application's backlog does not delay the rows of other applications.
+// The due index tells the addressee of each row: its application, and the target that it names (store.Addressee).
 //
-// Thousands of applications may be behind at once. The heap names the applications for which it may have room, and the loader asks it only
-// about these. The loader asks about all applications that are behind when the share has room for all applications of a route, and once
-// a sweep. Reads go round the positions of the applications for which there is room. One page serves every such application whose rows
-// it holds. Pages for some applications are rationed: the useful rows of earlier pages pay for them. So a backlog costs a few reads a
-// row, however many applications have one.
+// The heap leaves out an addressee's rows from some position on when it has no room for them, or while the addressee is restricted.
+// Then the addressee is behind. The loader remembers the position, and reads on from there when the heap has room for the
+// addressee's rows. Meanwhile the watermark advances, so one addressee's backlog does not delay the rows of other addressees.
+//
+// Thousands of addressees may be behind at once. The heap names the addressees for which it may have room, and the loader asks it only
+// about these. The loader asks about all addressees that are behind when the share has room for all addressees of a route, and once
+// a sweep. Reads go round the positions of the addressees for which there is room. One page serves every such addressee whose rows
+// it holds. Pages for some addressees are rationed: the useful rows of earlier pages pay for them. So a backlog costs a few reads a
+// row, however many addressees have one.
 //
 // # Order of reads
 //
@@ -29,7 +31,7 @@
 // shards. The loader reads ahead from the watermark, and beside it, page by page, the gaps: the last 10 s first, then the last minutes,
 // then the rest. So a backlog does not delay alarms that come due meanwhile.
 //
-// Where applications that are behind have many rows, the loader names up to 64 of them in its queries. Then the database reads past their
+// Where addressees that are behind have many rows, the loader names up to 64 of them in its queries. Then the database reads past their
 // rows in the due index. The number of index entries that it reads past is bounded for each page.
 //
 // Only gained shards are read from the beginning. The loader's other shards keep their watermark. When a subscriber comes, the loader
@@ -39,8 +41,8 @@
 // # Invariants
 //
 //  1. Each committed row before the watermark is in the heap, was popped from the heap, lies in a gap of its shard, or lies at or after
-//     the position from which its application is behind. A page or the row's own commit offers it to the heap. Before a page is read,
-//     the loader raises the watermark, or forgets the positions of the page's applications. So a commit during the read offers its own
+//     the position from which its addressee is behind. A page or the row's own commit offers it to the heap. Before a page is read,
+//     the loader raises the watermark, or forgets the positions of the page's addressees. So a commit during the read offers its own
 //     rows. After the read, watermark and positions fall back to the end of the page and to the rows that the heap left out.
 //  2. Rows that are committed during a read are newer than the rows that it returns. The loader drops the read's rows with the same ids.
 //  3. Loaders read the due index only. They neither lock nor write rows.
@@ -58,7 +60,7 @@
 //	failure                  effect                                        recovery
 //	database down            the page is lost, the watermark falls back    the loader tries again, 100 ms to 5 s with jitter
 //	heap's share full        the heap cuts the longest queue, its          the loader reads on when the queue or the share has
-//	                         application is behind                         shrunk to half
+//	                         addressee is behind                         shrunk to half
 //	database clock set back  the watermark is lowered to the window's end  loaders read the rows past it when their time comes
 //	wake-up lost             the row is overdue when the sweep comes       the owner's sweep, within a second, beside any backlog
 //	emptyCheck hangs         its loader waits for it                       the other loaders sweep by themselves after 250 ms

@@ -28,7 +28,7 @@ type loader struct {
 	sweepState sweepState
 	lastSweep  time.Time // zero: none yet
 	failures   int       // failed steps since the last successful step
-	credit     int       // rows that pages for some applications may still read; see affords
+	credit     int       // rows that pages for some addressees may still read; see affords
 
 	progress progress
 }
@@ -119,7 +119,7 @@ func (l *loader) read(ctx context.Context) (more bool, err error) {
 	return l.pages(ctx, now, sweep)
 }
 
-// pages reads one page each ahead, for applications that are behind, and from the gaps.
+// pages reads one page each ahead, for addressees that are behind, and from the gaps.
 func (l *loader) pages(ctx context.Context, now clock.Instant, sweep bool) (more bool, err error) {
 	ahead, err := l.ahead(ctx, now)
 	if err != nil {
@@ -149,8 +149,8 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 	return page.CompleteUntil.Before(horizon), nil
 }
 
-// catchUp reads the next page for applications that are behind and for which the heap has room now. After a sweep it asks the heap about
-// all of them, because the room for an application also depends on the other applications' entries.
+// catchUp reads the next page for addressees that are behind and for which the heap has room now. After a sweep it asks the heap about
+// all of them, because the room for an addressee also depends on the other addressees' entries.
 func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error) {
 	rechecks, roomy := l.heap.TakeRechecks(l.number)
 	l.progress.noteRechecks(rechecks)
@@ -158,14 +158,14 @@ func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error)
 	if !roomy && !paid {
 		return false, nil
 	}
-	b, ok := l.progress.beginBehind(roomy || sweep, func(application string, from store.Position) bool {
-		return l.heap.HasRoomFor(l.number, application, from, !paid)
+	b, ok := l.progress.beginBehind(roomy || sweep, func(addressee store.Addressee, from store.Position) bool {
+		return l.heap.HasRoomFor(l.number, addressee, from, !paid)
 	})
 	if !ok {
 		return false, nil
 	}
 	q := store.DueQuery{From: b.from, Until: b.until, Limit: l.cfg.Page}
-	if l.sparse[readBehind] && len(b.applications) <= store.MaxDueNames {
+	if l.sparse[readBehind] && len(b.addressees) <= store.MaxDueNames {
 		q.Only = b.names()
 	}
 	page, err := l.readPage(ctx, readBehind, q)
@@ -175,20 +175,20 @@ func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error)
 	}
 	useful := l.progress.endBehind(b, page.DuePage, l.offer)
 	l.credit += maxRowsPerUseful*useful - len(page.Rows)
-	if page.filtered { // the database also read past other applications' rows
+	if page.filtered { // the database also read past other addressees' rows
 		l.credit -= page.maxRows / 2
 	}
 	l.learn(readBehind, page, useful)
 	return true, nil
 }
 
-// maxRowsPerUseful is the number of rows that pages for some applications may bring for each useful row, on average.
+// maxRowsPerUseful is the number of rows that pages for some addressees may bring for each useful row, on average.
 const maxRowsPerUseful = 3
 
-// affords reports whether catchUp may read a page for some applications now. Such pages use up credit, and their useful rows earn
-// credit. Without this bound thousands of applications would cost one page each for a few rows, because each of them runs low at another
-// moment. Each sweep allows one page. Pages for gained applications have no bound: such applications are few, and their subscribers wait.
-// Nor have pages for all applications of a route that are behind.
+// affords reports whether catchUp may read a page for some addressees now. Such pages use up credit, and their useful rows earn
+// credit. Without this bound thousands of addressees would cost one page each for a few rows, because each of them runs low at another
+// moment. Each sweep allows one page. Pages for gained addressees have no bound: such addressees are few, and their subscribers wait.
+// Nor have pages for all addressees of a route that are behind.
 func (l *loader) affords(sweep bool) bool {
 	page := l.cfg.Page * len(l.progress.assigned())
 	l.credit = max(-page, min(l.credit, page))
@@ -214,9 +214,9 @@ func (l *loader) backlog(ctx context.Context, now clock.Instant) (more bool, err
 	return true, nil
 }
 
-// exclude adds the applications whose rows the database is to skip: others, and the frequent applications that are behind. It adds none
+// exclude adds the addressees whose rows the database is to skip: others, and the frequent addressees that are behind. It adds none
 // if there are no others and most rows of the kind's last read were useful.
-func (l *loader) exclude(kind string, q store.DueQuery, others ...string) store.DueQuery {
+func (l *loader) exclude(kind string, q store.DueQuery, others ...store.Addressee) store.DueQuery {
 	if l.sparse[kind] || len(others) > 0 {
 		names := append(l.progress.frequentFrom(q.From), others...)
 		q.Except = names[:min(len(names), store.MaxDueNames)]
@@ -227,7 +227,7 @@ func (l *loader) exclude(kind string, q store.DueQuery, others ...string) store.
 // duePage is a page of due rows, and the query's limits.
 type duePage struct {
 	store.DuePage
-	filtered bool // the query named applications, so the database read past other rows
+	filtered bool // the query named addressees, so the database read past other rows
 	maxRows  int  // the largest number of rows that the page may have
 }
 
@@ -271,7 +271,7 @@ func (l *loader) takeCommitted(rows []store.Due, gone []int64) {
 	})
 }
 
-// offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each application the first such
+// offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each addressee the first such
 // row.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.rings(d.Shard, d.Application) })

@@ -16,21 +16,21 @@ import (
 
 // Heap holds alarms that are due soon. Each loader has one share of it. shareIndex counts from 0.
 type Heap interface {
-	// Offer adds rows to the share. It returns the first missing row of each application: the first row that found no room or lost its
+	// Offer adds rows to the share. It returns the first missing row of each addressee: the first row that found no room or lost its
 	// room, in this call or since the last one.
 	Offer(shareIndex int, rows []store.Due) (missing []store.Due)
 	// Remove drops the entries with these ids from the share.
 	Remove(shareIndex int, ids []int64)
 	// KeepShards drops the share's entries of shards for which wanted is false.
 	KeepShards(shareIndex int, wanted func(shard int) bool)
-	// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call. roomy means that a route has
-	// room for all its applications, so HasRoomFor may be true for any application.
-	TakeRechecks(shareIndex int) (applications []string, roomy bool)
-	// HasRoomFor reports whether the share has room for an application's missing rows, which begin at a position. With forAll it reports
-	// true only if there is room for all applications of the same route. After false, TakeRechecks returns the application once the
+	// TakeRechecks returns the addressees for which HasRoomFor may have become true since the last call. roomy means that a route has
+	// room for all its addressees, so HasRoomFor may be true for any of them.
+	TakeRechecks(shareIndex int) (addressees []store.Addressee, roomy bool)
+	// HasRoomFor reports whether the share has room for an addressee's missing rows, which begin at a position. With forAll it reports
+	// true only if there is room for all addressees of the same route. After false, TakeRechecks returns the addressee once the
 	// result may have changed.
-	HasRoomFor(shareIndex int, application string, from store.Position, forAll bool) bool
-	// LoaderWake returns a channel that is signalled when TakeRechecks has applications to return, or Offer has missing rows to return.
+	HasRoomFor(shareIndex int, addressee store.Addressee, from store.Position, forAll bool) bool
+	// LoaderWake returns a channel that is signalled when TakeRechecks has addressees to return, or Offer has missing rows to return.
 	LoaderWake(shareIndex int) <-chan struct{}
 }
 
@@ -197,7 +197,7 @@ func (p *Preloader) Committed(written []clock.Decision) {
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
 			due = append(due, store.Due{
-				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Priority), Shard: d.Alarm.Shard,
+				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Target, d.Alarm.Priority), Shard: d.Alarm.Shard,
 				Application: d.Alarm.Application,
 			})
 		}

@@ -90,7 +90,7 @@ func scanned(q *store.DueQuery, rows []store.Due) []store.Due {
 			q.EndBefore([]store.Due{d})
 		}
 	}
-	return slices.DeleteFunc(rows, func(d store.Due) bool { return !q.Admits(d.Application) || !d.Position().Before(q.Until) })
+	return slices.DeleteFunc(rows, func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
 }
 
 // sortDue sorts rows in the order of the due index.
@@ -118,13 +118,13 @@ func newFakeHeap(capacity int) *fakeHeap {
 func (h *fakeHeap) Offer(_ int, rows []store.Due) []store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	missing := map[string]store.Due{}
+	missing := map[store.Addressee]store.Due{}
 	for _, d := range rows {
 		_, known := h.rows[d.ID]
 		if known || len(h.rows) < h.capacity && !h.restricted[d.Application] {
 			h.rows[d.ID] = d
-		} else if m, ok := missing[d.Application]; !ok || d.Position().Before(m.Position()) {
-			missing[d.Application] = d
+		} else if m, ok := missing[d.Addressee()]; !ok || d.Position().Before(m.Position()) {
+			missing[d.Addressee()] = d
 		}
 	}
 	var out []store.Due
@@ -152,12 +152,12 @@ func (h *fakeHeap) KeepShards(shareIndex int, wanted func(int) bool) {
 	}
 }
 
-func (*fakeHeap) TakeRechecks(int) (applications []string, roomy bool) { return nil, true }
+func (*fakeHeap) TakeRechecks(int) (addressees []store.Addressee, roomy bool) { return nil, true }
 
-func (h *fakeHeap) HasRoomFor(_ int, application string, _ store.Position, _ bool) bool {
+func (h *fakeHeap) HasRoomFor(_ int, to store.Addressee, _ store.Position, _ bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.restricted[application] && len(h.rows) <= h.capacity/2
+	return !h.restricted[to.Application] && len(h.rows) <= h.capacity/2
 }
 
 func (h *fakeHeap) LoaderWake(int) <-chan struct{} { return h.loaderWake }
@@ -209,6 +209,9 @@ type rig struct {
 // rigApplications are the applications of the rig's alarms, by id modulo 4.
 var rigApplications = []string{"a", "a", "b", "c"}
 
+// rigTargets are the targets that the rig's alarms name, by id modulo 5.
+var rigTargets = []clock.TargetKind{clock.NoTarget, clock.NoTarget, clock.NoTarget, clock.TargetStream, clock.TargetPull}
+
 func newRig(t interface {
 	Fatalf(format string, args ...any)
 }, cfg Config, capacity int, owner Ownership) *rig {
@@ -227,9 +230,9 @@ func newRig(t interface {
 }
 
 // write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that is NoInstant. The
-// id determines shard, application and priority.
+// id determines shard, application, target and priority.
 func (r *rig) write(id int64, due clock.Instant) {
-	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(int(id % 10)), Shard: int(id % 3), Application: rigApplications[id%4]}
+	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(rigTargets[id%5], int(id%10)), Shard: int(id % 3), Application: rigApplications[id%4]}
 	verdict := clock.Replace
 	r.table.mu.Lock()
 	if _, known := r.table.rows[id]; !known {
@@ -241,7 +244,7 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}
 	r.table.mu.Unlock()
 	r.Committed([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
-		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10)},
+		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10), Target: rigTargets[id%5]},
 		RingRow: clock.RingRow{NextTryTime: due},
 	}}})
 }
@@ -260,7 +263,7 @@ func (r *rig) checkHeap() error {
 		}
 		p := &r.loaders[d.Shard%len(r.loaders)].progress
 		p.mu.Lock()
-		skipped := p.behind.skippedFrom[d.Application]
+		skipped := p.behind.skippedFrom[d.Addressee()]
 		watermark, unread := p.watermark, slices.ContainsFunc(p.gaps, func(g gap) bool {
 			return slices.Contains(g.shards, d.Shard) && !d.Position().Before(g.from) && d.Position().Before(g.until)
 		})

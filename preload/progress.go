@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// progress records how far a loader has read: the watermark, the gaps below it, and the applications that are behind. Its methods lock it
+// progress records how far a loader has read: the watermark, the gaps below it, and the addressees that are behind. Its methods lock it
 // while they offer rows to the heap, so the record always matches the offers.
 //
 // Only the loader's goroutine begins and ends reads, one at a time. Any goroutine may call the other methods at any time.
@@ -18,7 +18,7 @@ type progress struct {
 	watermark store.Position // zero: nothing was read yet
 	gaps      []gap          // ranges below the watermark that were not read yet
 	behind    behind
-	cursor    store.Position // end of the last read for applications that are behind; the next such read goes on there
+	cursor    store.Position // end of the last read for addressees that are behind; the next such read goes on there
 	epoch     int            // counts resets; a read that began in an earlier epoch puts no unread rest back
 	// committed has the ids that were committed since the current read began. The read's rows with these ids are outdated. Nil while no
 	// read runs.
@@ -31,11 +31,11 @@ type progress struct {
 // maxCommitted bounds the ids that are noted during a read.
 const maxCommitted = 1 << 16
 
-// offerFunc offers rows to the heap. It returns the rows that the heap left out: for each application the first such row.
+// offerFunc offers rows to the heap. It returns the rows that the heap left out: for each addressee the first such row.
 type offerFunc = func(rows []store.Due) (missing []store.Due)
 
-// hasRoomFunc reports whether the heap has room for an application's missing rows, which begin at a position.
-type hasRoomFunc = func(application string, from store.Position) bool
+// hasRoomFunc reports whether the heap has room for an addressee's missing rows, which begin at a position.
+type hasRoomFunc = func(addressee store.Addressee, from store.Position) bool
 
 // assignment is the shards of a loader, and the shards and applications that it has to read from the beginning.
 type assignment struct {
@@ -81,7 +81,7 @@ func (p *progress) rewind() {
 	p.reset()
 }
 
-// reset forgets the watermark, the gaps and the applications that are behind.
+// reset forgets the watermark, the gaps and the addressees that are behind.
 func (p *progress) reset() {
 	p.watermark, p.gaps, p.behind = store.Position{}, nil, behind{}
 	p.epoch++
@@ -132,9 +132,9 @@ func (p *progress) shardsWithGaps() int {
 	return len(slices.Compact(shards))
 }
 
-// frequentFrom returns the frequent applications for which reads drop all rows at or after from. There are at most
+// frequentFrom returns the frequent addressees for which reads drop all rows at or after from. There are at most
 // store.MaxDueNames, unordered.
-func (p *progress) frequentFrom(from store.Position) []string {
+func (p *progress) frequentFrom(from store.Position) []store.Addressee {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.behind.frequentFrom(from)
@@ -221,23 +221,23 @@ func (p *progress) putBack(r gapRead) {
 	}
 }
 
-// hasGained reports whether gained applications are still to be read.
+// hasGained reports whether gained addressees are still to be read.
 func (p *progress) hasGained() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.behind.gainedApplications) > 0
+	return len(p.behind.gainedAddressees) > 0
 }
 
-// noteRechecks notes applications for whose missing rows the heap may have room now. The next beginBehind asks the heap about them.
-func (p *progress) noteRechecks(applications []string) {
+// noteRechecks notes addressees for whose missing rows the heap may have room now. The next beginBehind asks the heap about them.
+func (p *progress) noteRechecks(addressees []store.Addressee) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.behind.noteRechecks(applications)
+	p.behind.noteRechecks(addressees)
 }
 
-// beginBehind begins a read for applications that are behind and for which the heap has room. With all it asks the heap about every
-// application that is behind, else about the applications that noteRechecks noted. Reads go round from the first position to the last.
-// So one page serves applications whose rows lie close together, and no application waits for another one's backlog. ok is false when
+// beginBehind begins a read for addressees that are behind and for which the heap has room. With all it asks the heap about every
+// addressee that is behind, else about the addressees that noteRechecks noted. Reads go round from the first position to the last.
+// So one page serves addressees whose rows lie close together, and no addressee waits for another one's backlog. ok is false when
 // there is nothing to read.
 func (p *progress) beginBehind(all bool, hasRoom hasRoomFunc) (b behindRead, ok bool) {
 	p.mu.Lock()
@@ -246,20 +246,20 @@ func (p *progress) beginBehind(all bool, hasRoom hasRoomFunc) (b behindRead, ok 
 	if len(positions) == 0 {
 		return b, false
 	}
-	b = behindRead{applications: positions, from: firstFrom(positions, p.cursor), until: p.watermark, epoch: p.epoch}
-	for application, from := range positions {
-		if from.Before(b.from) { // the next round reads this application
-			delete(positions, application)
+	b = behindRead{addressees: positions, from: firstFrom(positions, p.cursor), until: p.watermark, epoch: p.epoch}
+	for addressee, from := range positions {
+		if from.Before(b.from) { // the next round reads this addressee
+			delete(positions, addressee)
 			continue
 		}
-		p.behind.forget(application) // so that rows committed from now on are offered by the commit itself
+		p.behind.forget(addressee) // so that rows committed from now on are offered by the commit itself
 	}
 	p.beginRead()
 	return b, true
 }
 
 // firstFrom returns the earliest position at or after cursor. If there is none, it returns the earliest position of all.
-func firstFrom(positions map[string]store.Position, cursor store.Position) store.Position {
+func firstFrom(positions map[store.Addressee]store.Position, cursor store.Position) store.Position {
 	var earliest, next store.Position
 	hasEarliest, hasNext := false, false
 	for _, position := range positions {
@@ -276,7 +276,7 @@ func firstFrom(positions map[string]store.Position, cursor store.Position) store
 	return earliest
 }
 
-// endBehind offers the rows of the applications that were read for, and notes from where on these applications are still behind. It
+// endBehind offers the rows of the addressees that were read for, and notes from where on these addressees are still behind. It
 // returns the number of rows that it offered.
 func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
@@ -285,17 +285,17 @@ func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) 
 		page.CompleteUntil = b.from
 	}
 	p.cursor = page.CompleteUntil
-	for application, from := range b.applications {
+	for addressee, from := range b.addressees {
 		switch {
 		case b.epoch != p.epoch:
 		case page.CompleteUntil.Before(b.until):
-			p.behind.markBehind(application, later(from, page.CompleteUntil))
+			p.behind.markBehind(addressee, later(from, page.CompleteUntil))
 		default:
-			delete(p.behind.gainedApplications, application)
+			delete(p.behind.gainedAddressees, addressee)
 		}
 	}
 	rows := slices.DeleteFunc(p.endRead(page.Rows), func(d store.Due) bool {
-		from, isRead := b.applications[d.Application]
+		from, isRead := b.addressees[d.Addressee()]
 		return !isRead || d.Position().Before(from)
 	})
 	useful = len(rows)
@@ -303,12 +303,12 @@ func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) 
 	return useful
 }
 
-// failBehind ends a read that failed: its applications are behind as before.
+// failBehind ends a read that failed: its addressees are behind as before.
 func (p *progress) failBehind(b behindRead) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for application, from := range b.applications {
-		p.behind.markBehind(application, from)
+	for addressee, from := range b.addressees {
+		p.behind.markBehind(addressee, from)
 	}
 	p.endRead(nil)
 }
@@ -347,14 +347,14 @@ func (p *progress) takeCommitted(rows []store.Due, gone []int64, offer offerFunc
 	p.offerRows(slices.DeleteFunc(rows, func(d store.Due) bool { return !d.Position().Before(p.watermark) || !p.hasShard(d.Shard) }), offer)
 }
 
-// markAllBehind notes the rows that the heap left out: for each application the first such row.
+// markAllBehind notes the rows that the heap left out: for each addressee the first such row.
 func (p *progress) markAllBehind(missing []store.Due) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.behind.markAllBehind(missing)
 }
 
-// offerRows offers rows, except rows that wait for a later read because their application is behind. It returns the number of offered
+// offerRows offers rows, except rows that wait for a later read because their addressee is behind. It returns the number of offered
 // rows. It takes ownership of rows and changes them in place.
 func (p *progress) offerRows(rows []store.Due, offer offerFunc) int {
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return p.behind.skips(&d) })

@@ -72,7 +72,7 @@ func (l *loader) sweepRecent(ctx context.Context, now clock.Instant, until store
 	if from = later(from, begin); !from.Before(until) {
 		from = begin
 	}
-	var busy []string
+	var busy []store.Addressee
 	for range sweepPages {
 		page, err := l.sweepPage(ctx, readRecent, from, until, busy...)
 		if err != nil {
@@ -93,12 +93,12 @@ func (l *loader) sweepRecent(ctx context.Context, now clock.Instant, until store
 	return nil
 }
 
-// busiest returns the applications with the most useful rows in the page. They ring from the heap, thousands at a time. The sweep skips
+// busiest returns the addressees with the most useful rows in the page. They ring from the heap, thousands at a time. The sweep skips
 // the rest of their rows.
-func (l *loader) busiest(page duePage) (names []string) {
-	counts := map[string]int{}
+func (l *loader) busiest(page duePage) (names []store.Addressee) {
+	counts := map[store.Addressee]int{}
 	for i := range page.Rows {
-		counts[page.Rows[i].Application]++
+		counts[page.Rows[i].Addressee()]++
 	}
 	skipped := l.progress.frequentFrom(page.CompleteUntil)
 	for name, n := range counts {
@@ -109,9 +109,9 @@ func (l *loader) busiest(page duePage) (names []string) {
 	return names
 }
 
-// sweepPage reads a page without the rows of the applications that exclude names, and offers its rows. It returns the page with all its
+// sweepPage reads a page without the rows of the addressees that exclude names, and offers its rows. It returns the page with all its
 // rows.
-func (l *loader) sweepPage(ctx context.Context, kind string, from, until store.Position, others ...string) (duePage, error) {
+func (l *loader) sweepPage(ctx context.Context, kind string, from, until store.Position, others ...store.Addressee) (duePage, error) {
 	if !from.Before(until) {
 		return duePage{DuePage: store.DuePage{CompleteUntil: until}}, nil
 	}

@@ -3,7 +3,6 @@ package ring
 import (
 	"math"
 	"time"
-	"unique"
 )
 
 // health is the state of an application's deliveries. The quarantine remembers only applications that are not healthy.
@@ -40,7 +39,7 @@ const (
 
 // application is the state of an application in quarantine.
 type application struct {
-	name              unique.Handle[string]
+	name              addressee
 	crew              *crew // crew of the application's route; of leftovers: of the route where their tries are in doubt
 	leftover          bool  // the parked entries are leftovers (leftover.go); the application itself rings by another route
 	health            health
@@ -114,7 +113,7 @@ func (a *application) ready(now time.Time) bool {
 // ration returns how many of the application's rings its target takes now.
 func (a *application) ration() int {
 	if t := a.ringsBy().rationed; t != nil {
-		return max(0, t.Ration(a.name.Value()))
+		return max(0, t.Ration(a.name.Value().Application))
 	}
 	return math.MaxInt
 }

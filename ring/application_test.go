@@ -30,12 +30,17 @@ func newQuarantine(target Target) *quarantine {
 	h, cs := NewHeap(1, 10_000), &crews{all: []*crew{{Route: &Route{Target: target}, usable: true}}}
 	return &quarantine{
 		cfg: DefaultConfig(), heap: h, crews: cs, log: slog.New(slog.DiscardHandler),
-		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[unique.Handle[string]]*application{},
+		metrics: newMetrics(prometheus.NewRegistry(), h), applications: map[addressee]*application{},
 		leftovers: map[leftoverKey]*application{},
 	}
 }
 
-var testApplication = unique.Make("orders")
+// withoutTarget is the addressee of an application's alarms that name no target.
+func withoutTarget(application string) addressee {
+	return unique.Make(store.Addressee{Application: application})
+}
+
+var testApplication = withoutTarget("orders")
 
 // applyRound applies a round of testApplication with the given outcomes.
 func (q *quarantine) applyRound(own bool, kinds ...clock.OutcomeKind) {
@@ -45,7 +50,7 @@ func (q *quarantine) applyRound(own bool, kinds ...clock.OutcomeKind) {
 	}
 	rings, outcomes := make([]clock.Ring, len(kinds)), make([]clock.Outcome, len(kinds))
 	for i, k := range kinds {
-		rings[i].Application = testApplication.Value()
+		rings[i].Application = testApplication.Value().Application
 		outcomes[i] = clock.Outcome{Kind: k, Reason: k.String()}
 	}
 	r.countOutcomes(rings, outcomes)
@@ -176,10 +181,10 @@ func TestRoundDividesRowsAmongApplications(t *testing.T) {
 	q := newQuarantine(absentees{})
 	now := time.Now()
 	for _, name := range []string{"a", "b", "c"} {
-		q.add(unique.Make(name), suspect, now).parked = make([]entry, 150)
+		q.add(withoutTarget(name), suspect, now).parked = make([]entry, 150)
 		q.crews.all[0].parked += 150
 	}
-	q.applications[unique.Make("c")].batchRows = 10
+	q.applications[withoutTarget("c")].batchRows = 10
 	q.review(0, now)
 	b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true)
 	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.crews.all[0].parked != 240 {
@@ -195,7 +200,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	q := newQuarantine(absentees{})
 	now := time.Now()
 	for name, m := range map[string]failureKind{"a": replying, "b": replying, "c": silent, "d": silent, "e": refusing, "f": refusing} {
-		a := q.add(unique.Make(name), suspect, now)
+		a := q.add(withoutTarget(name), suspect, now)
 		a.parked, a.failureKind = make([]entry, 400), m
 	}
 	q.review(0, now)
@@ -207,7 +212,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 		}
 		names := ""
 		for _, a := range b.quarantined {
-			names += a.name.Value()
+			names += a.name.Value().Application
 		}
 		if b.silent != strings.Contains(names, "c") {
 			t.Errorf("round of %s: silent %t", names, b.silent)
@@ -251,7 +256,7 @@ func testQuarantineIsBounded(t *testing.T) {
 		name := fmt.Sprint("application", i)
 		target[name] = i%2 == 0
 		if i%2 == 1 {
-			q.applyTally(unique.Make(name), tally{failed: 1, reason: "no"}, now, false)
+			q.applyTally(withoutTarget(name), tally{failed: 1, reason: "no"}, now, false)
 		}
 		for range 10 {
 			id++
@@ -282,7 +287,7 @@ func testQuarantineIsBounded(t *testing.T) {
 		t.Errorf("an absent application beyond the bound: %d, want deferred", got)
 	}
 	shown := some[0]
-	q.applyTally(unique.Make(some[1].Application), tally{failed: 1, reason: "other"}, now, false)
+	q.applyTally(withoutTarget(some[1].Application), tally{failed: 1, reason: "other"}, now, false)
 	q.publish()
 	if some, _ = q.Quarantined(); some[0] != shown {
 		t.Errorf("%+v is shown instead of %+v", some[0], shown)
@@ -294,15 +299,15 @@ func TestRoutesHaveTheirOwnPlacesInQuarantine(t *testing.T) {
 	q := newQuarantine(absentees{})
 	second := &Route{Target: absentees{}}
 	q.crews.all = append(q.crews.all, &crew{Route: second, index: 1, usable: true})
-	q.crews.router = func(application string) *Route {
-		if strings.HasPrefix(application, "second") {
+	q.crews.router = func(to store.Addressee) *Route {
+		if strings.HasPrefix(to.Application, "second") {
 			return second
 		}
 		return q.crews.all[0].Route
 	}
 	now, id := time.Now(), int64(0)
 	fail := func(name string, entries int) (decision admission) {
-		q.applyTally(unique.Make(name), tally{failed: 1, reason: "no"}, now, false)
+		q.applyTally(withoutTarget(name), tally{failed: 1, reason: "no"}, now, false)
 		for range entries {
 			id++
 			decision = q.admit(newEntry(&store.Due{ID: id, Application: name}), now)
@@ -325,8 +330,8 @@ func TestRoutesHaveTheirOwnPlacesInQuarantine(t *testing.T) {
 	if got := fail("second0", 10); got != admitParked || q.crews.all[1].parked != 10 {
 		t.Errorf("second route: %d, want parked; %d are", got, q.crews.all[1].parked)
 	}
-	q.forget(q.applications[unique.Make("first0")])
-	if q.forget(q.applications[unique.Make("second0")]); first.quarantined != places-1 || q.crews.all[1].quarantined+q.crews.all[1].parked != 0 {
+	q.forget(q.applications[withoutTarget("first0")])
+	if q.forget(q.applications[withoutTarget("second0")]); first.quarantined != places-1 || q.crews.all[1].quarantined+q.crews.all[1].parked != 0 {
 		t.Errorf("%d of the first route are left, %d of the second", first.quarantined, q.crews.all[1].quarantined)
 	}
 }
@@ -356,7 +361,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 			"due": func(t *rapid.T) {
 				for range rapid.IntRange(1, 700).Draw(t, "rows") {
 					next++
-					hasMissing = len(q.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value()}})) > 0 || hasMissing
+					hasMissing = len(q.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value().Application}})) > 0 || hasMissing
 				}
 				for _, e := range q.heap.pop(nil, 0, 0, 10_000) {
 					switch q.admit(e, now) {
@@ -387,7 +392,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				}
 			},
 			"target": func(t *rapid.T) {
-				target[testApplication.Value()] = rapid.Bool().Draw(t, "absent")
+				target[testApplication.Value().Application] = rapid.Bool().Draw(t, "absent")
 			},
 			"": func(t *rapid.T) {
 				look()

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // crew is the workers of one route.
@@ -58,20 +59,20 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 	return cs
 }
 
-// of returns the crew of an application's route. It is the first crew for an application without a route, whose rings no crew accepts.
-func (cs *crews) of(application string) *crew {
-	if c := cs.find(application); c != nil {
+// of returns the crew of an addressee's route. It is the first crew for an addressee without a route, whose rings no crew accepts.
+func (cs *crews) of(to store.Addressee) *crew {
+	if c := cs.find(to); c != nil {
 		return c
 	}
 	return cs.all[0]
 }
 
-// find returns the crew of an application's route, nil if the router returns none of Deps.Routes.
-func (cs *crews) find(application string) *crew {
+// find returns the crew of an addressee's route, nil if the router returns none of Deps.Routes.
+func (cs *crews) find(to store.Addressee) *crew {
 	if cs.router == nil {
 		return cs.all[0]
 	}
-	route := cs.router(application)
+	route := cs.router(to)
 	for _, c := range cs.all {
 		if c.Route == route {
 			return c
@@ -80,10 +81,10 @@ func (cs *crews) find(application string) *crew {
 	return nil
 }
 
-// accepts reports whether the application has a route, and the route's target accepts it.
-func (cs *crews) accepts(application string) bool {
-	c := cs.find(application)
-	return c != nil && c.Target.Accepts(application)
+// accepts reports whether the addressee has a route, and the route's target accepts its application.
+func (cs *crews) accepts(to store.Addressee) bool {
+	c := cs.find(to)
+	return c != nil && c.Target.Accepts(to.Application)
 }
 
 // part returns the part that each route has of a limit for all routes.

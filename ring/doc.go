@@ -12,6 +12,10 @@
 // The loop sleeps until the head of the heap is due. On Linux it uses a kernel timer, because the runtime's timer is up to a
 // millisecond late in an idle process.
 //
+// Alarms may name a target of their own. An addressee is an application together with the target that some of its alarms name, or with none
+// (store.Addressee). Each addressee has its own queue, route and health, so a target that is away holds up no other alarms of the same
+// application. Below, and in the comments of this package, application means addressee.
+//
 // In this package a reply is the target's word about one ring: a confirm, a return, a nack or a refusal. An application is
 // silent when its rings have no reply.
 //

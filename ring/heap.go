@@ -26,11 +26,11 @@ type Heap struct {
 	mu         sync.Mutex
 	shares     []share
 	orders     orders
-	now        clock.Instant           // time of the last pop
-	heads      []headTime              // scratch of Offer
-	inFlight   map[int64]inFlightEntry // ids that were popped and not yet completed or dropped
-	restricted map[string]*allowance   // applications whose rows are left out, and the exceptions
-	awaited    awaitedRows             // rows of awaited rings, which are left out
+	now        clock.Instant            // time of the last pop
+	heads      []headTime               // scratch of Offer
+	inFlight   map[int64]inFlightEntry  // ids that were popped and not yet completed or dropped
+	restricted map[addressee]*allowance // addressees whose rows are left out, and the exceptions
+	awaited    awaitedRows              // rows of awaited rings, which are left out
 }
 
 // entry is one alarm in memory.
@@ -38,8 +38,8 @@ type entry struct {
 	id           int64
 	due          clock.Instant // next_try_time of the row
 	popAt        clock.Instant // time at which the entry may be popped: due, or later after a claim that passed it over
-	application  unique.Handle[string]
-	slot         int32 // index into share.slots; valid only while the entry is in the heap
+	addressee    addressee     // agrees with rank
+	slot         int32         // index into share.slots; valid only while the entry is in the heap
 	shard        int16
 	rank         int8 // order among the application's entries that are due at one instant
 	missedClaims int8 // consecutive claims that passed the entry over
@@ -51,7 +51,7 @@ func (e *entry) position() store.Position {
 
 // row returns the entry as a due row of the database.
 func (e *entry) row() store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.addressee.Value().Application}
 }
 
 // before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower rank.
@@ -59,7 +59,7 @@ func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), application: unique.Make(d.Application),
+		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), addressee: unique.Make(d.Addressee()),
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *allowance) admits(due clock.Instant) bool {
 func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
-		inFlight: map[int64]inFlightEntry{}, restricted: map[string]*allowance{}, awaited: awaitedRows{}, orders: newOrders(1, nil),
+		inFlight: map[int64]inFlightEntry{}, restricted: map[addressee]*allowance{}, awaited: awaitedRows{}, orders: newOrders(1, nil),
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.orders, max(1, capacity/shares))
@@ -144,7 +144,7 @@ func (h *Heap) offer(s *share, e entry) {
 		h.inFlight[e.id] = f.offer(e)
 		return
 	}
-	if !h.allowance(e.application).admits(e.due) {
+	if !h.allowance(e.addressee).admits(e.due) {
 		s.leaveOut(&e)
 		return
 	}
@@ -166,7 +166,7 @@ func (h *Heap) Remove(shareIndex int, ids []int64) {
 // splitByRoute gives each of that many routes an order of its own, and a room in each share. The results of routeIndex are below
 // routes, and never change.
 // The heap must be empty.
-func (h *Heap) splitByRoute(routes int, routeIndex func(application string) int) {
+func (h *Heap) splitByRoute(routes int, routeIndex func(to store.Addressee) int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.orders = newOrders(routes, routeIndex)
@@ -273,26 +273,26 @@ func (h *Heap) head(route int) (due clock.Instant, ok bool) {
 
 // Restrict leaves an application's rows out until Unrestrict, except for the next allowedRows rows with a due time up to
 // dueUntil.
-func (h *Heap) Restrict(application unique.Handle[string], allowedRows int, dueUntil clock.Instant) {
+func (h *Heap) Restrict(to addressee, allowedRows int, dueUntil clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.restricted[application.Value()] = &allowance{rows: allowedRows, dueUntil: dueUntil}
+	h.restricted[to] = &allowance{rows: allowedRows, dueUntil: dueUntil}
 	if allowedRows > 0 {
-		h.addRecheck(application)
+		h.addRecheck(to)
 	}
 }
 
 // Unrestrict ends Restrict. Loaders read the application's missing rows again.
-func (h *Heap) Unrestrict(application unique.Handle[string]) {
+func (h *Heap) Unrestrict(to addressee) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.restricted, application.Value())
-	h.addRecheck(application)
+	delete(h.restricted, to)
+	h.addRecheck(to)
 }
 
-func (h *Heap) addRecheck(application unique.Handle[string]) {
+func (h *Heap) addRecheck(to addressee) {
 	for i := range h.shares {
-		h.shares[i].addRecheck(application)
+		h.shares[i].addRecheck(to)
 	}
 }
 
@@ -306,7 +306,7 @@ func (h *Heap) KeepShards(shareIndex int, wanted func(shard int) bool) {
 // TakeRechecks returns the applications for which HasRoomFor may have become true since the last call, and forgets them. With
 // roomy a route has room for all its applications, so HasRoomFor may be true for any application. LoaderWake is signalled when a route
 // without such room gets it.
-func (h *Heap) TakeRechecks(shareIndex int) (applications []string, roomy bool) {
+func (h *Heap) TakeRechecks(shareIndex int) (addressees []store.Addressee, roomy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.shares[shareIndex]
@@ -316,21 +316,22 @@ func (h *Heap) TakeRechecks(shareIndex int) (applications []string, roomy bool) 
 // HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. With forAll it reports
 // true only if there is room for all applications of the same route. After false, TakeRechecks returns the application once the result
 // may have changed.
-func (h *Heap) HasRoomFor(shareIndex int, application string, from store.Position, forAll bool) bool {
+func (h *Heap) HasRoomFor(shareIndex int, to store.Addressee, from store.Position, forAll bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a := h.restricted[application]; a != nil {
+	name := unique.Make(to)
+	if a := h.restricted[name]; a != nil {
 		return a.rows > 0 && from.Time <= a.dueUntil
 	}
-	return h.shares[shareIndex].hasRoomFor(application, from, forAll)
+	return h.shares[shareIndex].hasRoomFor(name, from, forAll)
 }
 
 // allowance returns the allowance of a restricted application, nil if the application is not restricted.
-func (h *Heap) allowance(application unique.Handle[string]) *allowance {
+func (h *Heap) allowance(to addressee) *allowance {
 	if len(h.restricted) == 0 {
 		return nil
 	}
-	return h.restricted[application.Value()]
+	return h.restricted[to]
 }
 
 // Len returns the number of waiting entries and the number of entries in flight.

@@ -20,36 +20,50 @@ type heapModel struct {
 	h          *Heap
 	shares     int
 	routes     int
-	rows       map[int64]store.Due                 // rows that were offered and neither removed nor popped: in the heap, or missing
-	inFlight   map[int64]entry                     // popped entries, as popped
-	offered    map[int64]store.Due                 // row that enters on completion, by id in flight
-	rowChanged map[int64]bool                      // ids in flight that were removed or changed
-	missing    []map[string]store.Position         // by share and application: position of the first missing row
-	restricted map[unique.Handle[string]]allowance // allowances as passed to Restrict
+	rows       map[int64]store.Due                  // rows that were offered and neither removed nor popped: in the heap, or missing
+	inFlight   map[int64]entry                      // popped entries, as popped
+	offered    map[int64]store.Due                  // row that enters on completion, by id in flight
+	rowChanged map[int64]bool                       // ids in flight that were removed or changed
+	missing    []map[store.Addressee]store.Position // by share and application: position of the first missing row
+	restricted map[addressee]allowance              // allowances as passed to Restrict
 }
 
 func newHeapModel(shares, routes, capacity int) *heapModel {
 	m := &heapModel{
 		h: NewHeap(shares, capacity), shares: shares, routes: routes, rows: map[int64]store.Due{}, inFlight: map[int64]entry{},
-		offered: map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[unique.Handle[string]]allowance{},
+		offered: map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[addressee]allowance{},
 	}
 	for range shares {
-		m.missing = append(m.missing, map[string]store.Position{})
+		m.missing = append(m.missing, map[store.Addressee]store.Position{})
 	}
 	m.h.splitByRoute(routes, m.routeIndex)
 	return m
 }
 
-// routeIndex divides the model's applications among the routes.
-func (m *heapModel) routeIndex(application string) int { return int(application[0]) % m.routes }
+// routeIndex divides the model's addressees among the routes.
+func (m *heapModel) routeIndex(to store.Addressee) int {
+	return (int(to.Application[0]) + int(to.Target)) % m.routes
+}
 
 var modelApplications = []string{"a", "b", "c", "d", "e"}
+
+// modelTargets are the targets that the model's alarms name.
+var modelTargets = []clock.TargetKind{clock.NoTarget, clock.TargetAMQP, clock.TargetPull}
+
+func modelAddressees() (all []store.Addressee) {
+	for _, application := range modelApplications {
+		for _, target := range modelTargets {
+			all = append(all, store.Addressee{Application: application, Target: target})
+		}
+	}
+	return all
+}
 
 // modelRow draws a row. Its id determines the shard and the application.
 func modelRow(t *rapid.T) store.Due {
 	id := rapid.Int64Range(1, 60).Draw(t, "id")
 	return store.Due{
-		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")), Rank: rapid.IntRange(0, 2).Draw(t, "rank"),
+		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")), Rank: store.Rank(rapid.SampledFrom(modelTargets).Draw(t, "target"), rapid.IntRange(0, 2).Draw(t, "priority")),
 		Shard: int(id % 7), Application: modelApplications[int(id*id)%len(modelApplications)],
 	}
 }
@@ -74,8 +88,8 @@ func (m *heapModel) offer(t *rapid.T) {
 // noteMissing notes the rows that a share reported missing, as a loader does.
 func (m *heapModel) noteMissing(share int, missing []store.Due) {
 	for _, d := range missing {
-		if before, ok := m.missing[share][d.Application]; !ok || d.Position().Before(before) {
-			m.missing[share][d.Application] = d.Position()
+		if before, ok := m.missing[share][d.Addressee()]; !ok || d.Position().Before(before) {
+			m.missing[share][d.Addressee()] = d.Position()
 		}
 	}
 }
@@ -95,7 +109,7 @@ func (m *heapModel) pop(t *rapid.T) {
 	limit, route := rapid.IntRange(1, 20).Draw(t, "limit"), rapid.IntRange(0, m.routes-1).Draw(t, "route")
 	due := 0
 	for _, e := range m.entries() {
-		if e.popAt <= now && m.routeIndex(e.application.Value()) == route {
+		if e.popAt <= now && m.routeIndex(e.addressee.Value()) == route {
 			due++
 		}
 	}
@@ -105,7 +119,7 @@ func (m *heapModel) pop(t *rapid.T) {
 	}
 	for i := range popped {
 		e := popped[i]
-		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now || m.routeIndex(d.Application) != route {
+		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now || m.routeIndex(d.Addressee()) != route {
 			t.Fatalf("popped %+v at %d, offered row %+v, %t", e, now, d, ok)
 		}
 		delete(m.rows, e.id)
@@ -118,19 +132,19 @@ func (m *heapModel) pop(t *rapid.T) {
 // stayed.
 func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	type key struct {
-		share       int
-		application unique.Handle[string]
+		share     int
+		addressee addressee
 	}
 	last := map[key]entry{}
 	for _, e := range popped {
-		k := key{store.ShareOf(int(e.shard), m.shares), e.application}
+		k := key{store.ShareOf(int(e.shard), m.shares), e.addressee}
 		if before, ok := last[k]; ok && comesBefore(e, before) {
 			t.Fatalf("popped %+v after %+v", e, before)
 		}
 		last[k] = e
 	}
 	for _, e := range m.entries() {
-		if p, ok := last[key{store.ShareOf(int(e.shard), m.shares), e.application}]; ok && comesBefore(e, p) {
+		if p, ok := last[key{store.ShareOf(int(e.shard), m.shares), e.addressee}]; ok && comesBefore(e, p) {
 			t.Fatalf("popped %+v while %+v stayed", p, e)
 		}
 	}
@@ -193,7 +207,7 @@ func (m *heapModel) drop(t *rapid.T) {
 }
 
 func dueOf(e entry) store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.application.Value()}
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.addressee.Value().Application}
 }
 
 // reoffer offers rows that a claim has put off while they are in flight, as the loop does before it completes them.
@@ -223,7 +237,7 @@ func (m *heapModel) reoffer(t *rapid.T) {
 }
 
 func (m *heapModel) restrict(t *rapid.T) {
-	name := unique.Make(rapid.SampledFrom(modelApplications).Draw(t, "application"))
+	name := unique.Make(rapid.SampledFrom(modelAddressees()).Draw(t, "addressee"))
 	if rapid.Bool().Draw(t, "unrestrict") {
 		m.h.Unrestrict(name)
 		delete(m.restricted, name)
@@ -237,19 +251,19 @@ func (m *heapModel) restrict(t *rapid.T) {
 // catchUp reads the missing rows again wherever the heap has room, as a loader does. It must come to an end.
 func (m *heapModel) catchUp(t *rapid.T) {
 	for share := range m.missing {
-		for _, application := range modelApplications {
+		for _, to := range modelAddressees() {
 			for rounds := 0; ; rounds++ {
-				from, ok := m.missing[share][application]
-				if !ok || !m.h.HasRoomFor(share, application, from, false) {
+				from, ok := m.missing[share][to]
+				if !ok || !m.h.HasRoomFor(share, to, from, false) {
 					break
 				}
 				if rounds > 200 {
-					t.Fatalf("share %[2]d has room for %[1]s for ever", application, share)
+					t.Fatalf("share %[2]d has room for %[1]s for ever", to, share)
 				}
-				delete(m.missing[share], application)
+				delete(m.missing[share], to)
 				var rows []store.Due
 				for _, d := range m.rows {
-					if d.Application == application && store.ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
+					if d.Addressee() == to && store.ShareOf(d.Shard, m.shares) == share && !d.Position().Before(from) {
 						rows = append(rows, d)
 					}
 				}
@@ -283,9 +297,9 @@ func (m *heapModel) check(t *rapid.T) {
 	entries := m.entries()
 	for id, d := range m.rows {
 		e, here := entries[id]
-		from, behind := m.missing[store.ShareOf(d.Shard, m.shares)][d.Application]
+		from, behind := m.missing[store.ShareOf(d.Shard, m.shares)][d.Addressee()]
 		if !here && (!behind || d.Position().Before(from)) {
-			t.Fatalf("%+v is lost: its application misses rows from %+v on, %t", d, from, behind)
+			t.Fatalf("%+v is lost: its addressee misses rows from %+v on, %t", d, from, behind)
 		}
 		if here && dueOf(e) != d {
 			t.Fatalf("row %+v is in the heap as %+v", d, e)
@@ -311,7 +325,7 @@ func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry, route int) {
 	head, ok := m.h.head(route)
 	first, n := clock.MaxInstant, 0
 	for _, e := range entries {
-		if m.routeIndex(e.application.Value()) == route {
+		if m.routeIndex(e.addressee.Value()) == route {
 			first = min(first, e.popAt)
 			n++
 		}
@@ -331,7 +345,7 @@ func checkShare(t *rapid.T, s *share) {
 	n := 0
 	for name, q := range s.queues {
 		n += len(q.entries)
-		if len(q.entries) == 0 || q.application != name || q.length != len(q.entries) || q.inHeap == nil || q.inHeap.queues[q.heapIndex] != q {
+		if len(q.entries) == 0 || q.addressee != name || q.length != len(q.entries) || q.inHeap == nil || q.inHeap.queues[q.heapIndex] != q {
 			t.Fatalf("queue %s: %d entries, filed as %d, line %p", name.Value(), len(q.entries), q.length, q.inHeap)
 		}
 		for i := range q.entries {
@@ -356,8 +370,8 @@ func checkRoom(t *rapid.T, r *room) {
 	listed, longest, entries, queues := 0, 0, 0, 0
 	for length, q := range r.lengths.heads {
 		for ; q != nil; q = q.next {
-			if listed++; q.length != length || q.room != r || r.share.queues[q.application] != q || q.next != nil && q.next.prev != q {
-				t.Fatalf("queue %s of %d entries is listed with length %d", q.application.Value(), len(q.entries), length)
+			if listed++; q.length != length || q.room != r || r.share.queues[q.addressee] != q || q.next != nil && q.next.prev != q {
+				t.Fatalf("queue %s of %d entries is listed with length %d", q.addressee.Value(), len(q.entries), length)
 			}
 			longest = length
 		}
@@ -397,7 +411,7 @@ func TestHeapRereadsWholeBacklog(t *testing.T) {
 				Application: rapid.SampledFrom(modelApplications).Draw(t, "application"),
 			}
 			all, m.rows[d.ID] = append(all, d), d
-			left[m.routeIndex(d.Application)]++
+			left[m.routeIndex(d.Addressee())]++
 		}
 		m.noteMissing(0, m.h.Offer(0, all))
 		for route := range routes {
@@ -432,9 +446,9 @@ func TestRouteGetsItsPartOfFullShare(t *testing.T) {
 				ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")),
 				Application: rapid.SampledFrom(modelApplications).Draw(t, "application"),
 			}
-			r := &s.rooms[m.routeIndex(d.Application)]
+			r := &s.rooms[m.routeIndex(d.Addressee())]
 			if rapid.IntRange(0, 9).Draw(t, "pop") == 0 {
-				m.h.complete(m.h.pop(nil, m.routeIndex(d.Application), 100, 3), false)
+				m.h.complete(m.h.pop(nil, m.routeIndex(d.Addressee()), 100, 3), false)
 			}
 			getsRoom := len(s.index) < s.capacity || r.entries < s.capacity/routes
 			if m.h.Offer(0, []store.Due{d}); getsRoom && s.entry(id) == nil {
@@ -465,7 +479,7 @@ type smallLoader struct {
 // newSmallLoader returns a loader of one share with the given capacity and routes. Two of the routes have 20 applications each.
 func newSmallLoader(capacity, routes int) *smallLoader {
 	l := &smallLoader{h: NewHeap(1, capacity), rows: map[string]store.Due{}, behind: map[string]bool{}}
-	l.h.splitByRoute(routes, func(application string) int { return int(application[0] - 'a') })
+	l.h.splitByRoute(routes, func(to store.Addressee) int { return int(to.Application[0] - 'a') })
 	for _, d := range append(oneRowEach(0, 20), oneRowEach(1, 20)...) {
 		l.rows[d.Application] = d
 	}
@@ -482,14 +496,18 @@ func (l *smallLoader) offer(rows ...store.Due) {
 func (l *smallLoader) catchUp(limit int) bool {
 	for range limit {
 		l.offer()
-		applications, roomy := l.h.TakeRechecks(0)
+		rechecks, roomy := l.h.TakeRechecks(0)
+		var applications []string
+		for _, to := range rechecks {
+			applications = append(applications, to.Application)
+		}
 		if roomy {
 			applications = slices.Collect(maps.Keys(l.behind))
 		}
 		var rows []store.Due
 		for _, application := range applications {
 			d := l.rows[application]
-			if l.behind[application] && l.h.HasRoomFor(0, application, d.Position(), false) {
+			if l.behind[application] && l.h.HasRoomFor(0, d.Addressee(), d.Position(), false) {
 				rows = append(rows, d)
 				delete(l.behind, application)
 			}
@@ -530,7 +548,7 @@ func TestRoutesDoNotTakeRoomFromEachOtherForEver(t *testing.T) {
 // sweepAll does catchUp after a sweep: it asks the heap about all applications.
 func (l *smallLoader) sweepAll() bool {
 	for application := range l.behind {
-		l.h.addRecheck(unique.Make(application))
+		l.h.addRecheck(withoutTarget(application))
 	}
 	return l.catchUp(20)
 }
@@ -577,7 +595,7 @@ func TestRouteThatYieldedReadsAgainAfterItsNextPop(t *testing.T) {
 // One route's room is full, and the other's is roomy. A loader that asks for all applications of a route reads only for the roomy one.
 func TestRoomForAllApplicationsOfRoute(t *testing.T) {
 	h := NewHeap(1, 100)
-	h.splitByRoute(2, func(application string) int { return len(application) - 1 })
+	h.splitByRoute(2, func(to store.Addressee) int { return len(to.Application) - 1 })
 	var rows []store.Due
 	for i := range int64(80) {
 		rows = append(rows, store.Due{ID: i, NextTryTime: 1, Application: string(rune('a' + i%8))})
@@ -588,7 +606,7 @@ func TestRoomForAllApplicationsOfRoute(t *testing.T) {
 	}
 	for application, want := range map[string][2]bool{"a": {false, false}, "z": {true, false}, "zz": {true, true}} {
 		for i, forAll := range []bool{false, true} {
-			if got := h.HasRoomFor(0, application, store.Position{Time: 2}, forAll); got != want[i] {
+			if got := h.HasRoomFor(0, store.Addressee{Application: application}, store.Position{Time: 2}, forAll); got != want[i] {
 				t.Errorf("room for %q is %t, for all of its route: %t", application, got, forAll)
 			}
 		}
@@ -615,7 +633,7 @@ func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 	}
 	counts := map[string]int{}
 	for _, e := range h.pop(nil, 0, 20, 40) {
-		counts[e.application.Value()]++
+		counts[e.addressee.Value().Application]++
 	}
 	for _, a := range []string{"flood", "other0", "other1", "other2"} {
 		if counts[a] != 10 {
@@ -627,7 +645,7 @@ func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 // A route whose entries are due and not popped holds up no other route. An offer wakes the loop when the head of any route is earlier.
 func TestRoutesArePoppedApart(t *testing.T) {
 	h := NewHeap(1, 100)
-	h.splitByRoute(2, func(application string) int { return len(application) - 1 })
+	h.splitByRoute(2, func(to store.Addressee) int { return len(to.Application) - 1 })
 	woken := func() bool {
 		select {
 		case <-h.Wake():
@@ -668,7 +686,7 @@ func TestPopsByTimeThenRank(t *testing.T) {
 	var a []int64
 	turn := 0
 	for i, e := range h.pop(nil, 0, 10, 100) {
-		if e.application.Value() == "a" {
+		if e.addressee.Value().Application == "a" {
 			a = append(a, e.id)
 		} else {
 			turn = i
@@ -698,7 +716,7 @@ func TestTurnsAreNotSavedUp(t *testing.T) {
 	offer(1000, 100, "late")
 	counts := map[string]int{}
 	for _, e := range h.pop(nil, 0, 1, 50) {
-		counts[e.application.Value()]++
+		counts[e.addressee.Value().Application]++
 	}
 	if counts["busy"] != 25 || counts["late"] != 25 {
 		t.Errorf("50 popped: %v, want 25 each", counts)
@@ -719,7 +737,7 @@ func TestEarliestStayWithMoreApplicationsThanRoom(t *testing.T) {
 		t.Fatalf("popped %+v", popped)
 	}
 	for _, e := range popped {
-		if missing[e.application.Value()] || e.id < 30 {
+		if missing[e.addressee.Value().Application] || e.id < 30 {
 			t.Errorf("%+v stayed", e)
 		}
 	}
@@ -743,7 +761,9 @@ func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 	if len(missing) != 1 || missing[0].Application != "flood" {
 		t.Fatalf("missing %+v", missing)
 	}
-	hasRoom := func() bool { return h.HasRoomFor(0, "flood", missing[0].Position(), false) }
+	hasRoom := func() bool {
+		return h.HasRoomFor(0, store.Addressee{Application: "flood"}, missing[0].Position(), false)
+	}
 	woken := func() bool {
 		select {
 		case <-h.LoaderWake(0):
@@ -785,7 +805,7 @@ func TestEntryPutBackIntoFullShareIsReportedMissing(t *testing.T) {
 // A restricted application brings in as many rows as allowed, all of them due by the given time.
 func TestRestrictAllowsDueRows(t *testing.T) {
 	h := NewHeap(1, 100)
-	h.Restrict(unique.Make("a"), 2, 10)
+	h.Restrict(withoutTarget("a"), 2, 10)
 	var rows []store.Due
 	for i, due := range []clock.Instant{20, 5, 30, 10, 7} {
 		rows = append(rows, store.Due{ID: int64(i), NextTryTime: due, Application: "a"})
@@ -793,11 +813,11 @@ func TestRestrictAllowsDueRows(t *testing.T) {
 	if missing := h.Offer(0, rows); len(missing) != 1 || missing[0].NextTryTime != 7 {
 		t.Errorf("missing %+v, want the third due row", missing)
 	}
-	if h.HasRoomFor(0, "a", store.Position{Time: 7}, false) {
+	if h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 7}, false) {
 		t.Error("room beyond the allowance")
 	}
-	h.Restrict(unique.Make("a"), 1, 10)
-	if !h.HasRoomFor(0, "a", store.Position{Time: 7}, false) || h.HasRoomFor(0, "a", store.Position{Time: 11}, false) {
+	h.Restrict(withoutTarget("a"), 1, 10)
+	if !h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 7}, false) || h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 11}, false) {
 		t.Error("want room for rows due until then, and for no others")
 	}
 	popped := h.pop(nil, 0, 100, 10)
@@ -994,11 +1014,11 @@ func TestSharesOfOneApplicationHaveOneTurn(t *testing.T) {
 	count := map[string]int{}
 	for len(count) == 0 || count["a"]+count["b"] < 500 {
 		for _, e := range h.pop(nil, 0, 10, 7) {
-			count[e.application.Value()]++
+			count[e.addressee.Value().Application]++
 			if a, b := count["a"], count["b"]; b < 100 && (a > b+1 || b > a+1) {
 				t.Fatalf("%d of a and %d of b popped", a, b)
 			}
-			if e.application.Value() != "a" {
+			if e.addressee.Value().Application != "a" {
 				continue
 			}
 			if last.id != 0 && comesBefore(e, last) {

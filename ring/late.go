@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -64,8 +63,8 @@ type lateSettlement struct {
 
 // lateTallies are the tallies of late outcomes.
 type lateTallies struct {
-	byApplication map[unique.Handle[string]]*tally
-	crew          *crew
+	byAddressee map[addressee]*tally
+	crew        *crew
 }
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
@@ -238,7 +237,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
 	l.loop.metrics.lateReplied(s.outcomes)
 	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
-	l.report(lateTallies{byApplication: s.tallies, crew: l.crew})
+	l.report(lateTallies{byAddressee: s.tallies, crew: l.crew})
 	before := len(l.rings)
 	l.fates, l.written = s.fates, s.now
 	l.keepAwaited()
@@ -247,7 +246,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 
 // report sends the tallies to the loop, unless the loop stops.
 func (l *lateClaim) report(t lateTallies) {
-	if len(t.byApplication) == 0 {
+	if len(t.byAddressee) == 0 {
 		return
 	}
 	select {

@@ -2,7 +2,6 @@ package ring
 
 import (
 	"time"
-	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -14,7 +13,7 @@ const leftoverPatience = time.Minute
 
 // leftoverKey identifies the leftovers of one application at one route.
 type leftoverKey struct {
-	name unique.Handle[string]
+	name addressee
 	crew *crew
 }
 
@@ -71,7 +70,7 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 	if c.parked >= q.crews.part(maxParkedAll) {
 		return false
 	}
-	key := leftoverKey{e.application, c}
+	key := leftoverKey{e.addressee, c}
 	a := q.leftovers[key]
 	if a == nil {
 		if c.quarantined >= q.crews.part(maxQuarantined) {
@@ -79,7 +78,7 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 		}
 		c.quarantined++
 		a = &application{
-			name: e.application, crew: c, leftover: true, health: suspect, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow,
+			name: e.addressee, crew: c, leftover: true, health: suspect, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow,
 			acceptedAt: localNow,
 		}
 		q.leftovers[key] = a
@@ -99,7 +98,7 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 			a.crew.quarantined--
 		case !a.crew.usable:
 			a.acceptedAt = localNow // a target that is away is waited for
-		case a.crew.Target.Accepts(a.name.Value()):
+		case a.crew.Target.Accepts(a.name.Value().Application):
 			a.acceptedAt, a.substitute = localNow, nil
 			q.addIfReady(a, localNow)
 		case localNow.Sub(a.acceptedAt) >= leftoverPatience:
@@ -112,7 +111,7 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 // present target does not accept it either, they wait in the database.
 func (q *quarantine) substitute(a *application, localNow time.Time) {
 	c := q.crews.find(a.name.Value())
-	if c != nil && c.usable && c.Target.Accepts(a.name.Value()) {
+	if c != nil && c.usable && c.Target.Accepts(a.name.Value().Application) {
 		a.substitute = c
 		q.addIfReady(a, localNow)
 		return

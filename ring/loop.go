@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -107,7 +106,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		lateWrites: make(chan struct{}, lateConnections), rerouted: make(chan struct{}, 1),
 	}
 	l.quarantine = quarantine{
-		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[unique.Handle[string]]*application{},
+		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[addressee]*application{},
 		leftovers: map[leftoverKey]*application{},
 	}
 	l.heap.splitByRoute(len(deps.Routes), l.crews.routeIndex(deps.Router))

@@ -186,7 +186,7 @@ func (r *modelRow) pending() bool {
 }
 
 func (r *modelRow) due() store.Due {
-	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Priority), Shard: r.Shard, Application: r.Application}
+	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Target, r.Priority), Shard: r.Shard, Application: r.Application}
 }
 
 func byPosition(a, b store.Position) int {
@@ -215,7 +215,7 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 		}
 	}
 	for _, shardRows := range byShard {
-		shardRows = slices.DeleteFunc(shardRows, func(d store.Due) bool { return !q.Admits(d.Application) || !d.Position().Before(q.Until) })
+		shardRows = slices.DeleteFunc(shardRows, func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
 		rows = append(rows, shardRows[:min(len(shardRows), q.Limit)]...)
 	}
 	page := store.NewDuePage(q, rows)
@@ -294,7 +294,7 @@ func (db *modelDB) noteClaim(rings []clock.Ring, twoPhase bool) {
 func candidate(r *modelRow) store.Candidate {
 	return store.Candidate{
 		ID: r.ID, Key: r.Key, Generation: r.Generation, RingRow: r.RingRow, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
-		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Priority), PayloadLength: len(r.Payload), Retry: r.Retry,
+		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Target, r.Priority), PayloadLength: len(r.Payload), Retry: r.Retry,
 	}
 }
 

@@ -3,31 +3,31 @@ package ring
 import (
 	"container/heap"
 	"slices"
-	"unique"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // orders holds one order per route. The entries of one route are popped without a look at the entries of the others.
 type orders struct {
 	byRoute    []order
-	routeIndex func(application string) int // index of the application's route; not called with one route
+	routeIndex func(to store.Addressee) int // index of the addressee's route; not called with one route
 }
 
-func newOrders(routes int, routeIndex func(application string) int) orders {
+func newOrders(routes int, routeIndex func(to store.Addressee) int) orders {
 	o := orders{byRoute: make([]order, routes), routeIndex: routeIndex}
 	for i := range o.byRoute {
-		o.byRoute[i].applications = map[unique.Handle[string]]*applicationQueues{}
+		o.byRoute[i].addressees = map[addressee]*addresseeQueues{}
 	}
 	return o
 }
 
 // indexOf returns the index of the application's route.
-func (o *orders) indexOf(application unique.Handle[string]) int {
+func (o *orders) indexOf(to addressee) int {
 	if len(o.byRoute) == 1 {
 		return 0
 	}
-	return o.routeIndex(application.Value())
+	return o.routeIndex(to.Value())
 }
 
 // headTime is the time of an order's head; ok is false without entries.
@@ -59,31 +59,31 @@ func (o *orders) anyEarlier(was []headTime) bool {
 // order decides from which queue of one route the next entry is popped. Queues with a due head take turns; the other queues wait for
 // their time. One application may have a queue in several shares. They share one turn, and the earliest of their heads is popped.
 type order struct {
-	now          clock.Instant // time of the last advance
-	turn         uint64        // turn of the last popped queue
-	due          queueHeap     // queues whose head is due at now, by turn and then by time
-	waiting      queueHeap     // all other queues, by the time of their head
-	applications map[unique.Handle[string]]*applicationQueues
-	spare        []*queue // empty queues for reuse, at most maxSpare
+	now        clock.Instant // time of the last advance
+	turn       uint64        // turn of the last popped queue
+	due        queueHeap     // queues whose head is due at now, by turn and then by time
+	waiting    queueHeap     // all other queues, by the time of their head
+	addressees map[addressee]*addresseeQueues
+	spare      []*queue // empty queues for reuse, at most maxSpare
 }
 
-// applicationQueues holds the queues of one application, at most one per share.
-type applicationQueues struct{ queues []*queue }
+// addresseeQueues holds the queues of one application, at most one per share.
+type addresseeQueues struct{ queues []*queue }
 
 // maxSpare bounds the empty queues that are kept for reuse.
 const maxSpare = 1024
 
-func (o *order) newQueue(r *room, application unique.Handle[string]) *queue {
+func (o *order) newQueue(r *room, to addressee) *queue {
 	q := &queue{}
 	if n := len(o.spare); n > 0 {
 		q, o.spare = o.spare[n-1], o.spare[:n-1]
 	}
-	siblings := o.applications[application]
+	siblings := o.addressees[to]
 	if siblings == nil {
-		siblings = &applicationQueues{}
-		o.applications[application] = siblings
+		siblings = &addresseeQueues{}
+		o.addressees[to] = siblings
 	}
-	*q = queue{room: r, application: application, entries: q.entries[:0], siblings: siblings}
+	*q = queue{room: r, addressee: to, entries: q.entries[:0], siblings: siblings}
 	for _, sibling := range siblings.queues {
 		q.turn = max(q.turn, sibling.turn)
 	}
@@ -95,7 +95,7 @@ func (o *order) newQueue(r *room, application unique.Handle[string]) *queue {
 func (o *order) release(q *queue) {
 	siblings := q.siblings
 	if siblings.queues = slices.DeleteFunc(siblings.queues, func(sibling *queue) bool { return sibling == q }); len(siblings.queues) == 0 {
-		delete(o.applications, q.application)
+		delete(o.addressees, q.addressee)
 	}
 	if len(o.spare) < maxSpare && cap(q.entries) <= 64 {
 		o.spare = append(o.spare, q)

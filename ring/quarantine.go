@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -41,14 +40,14 @@ type quarantine struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	applications map[unique.Handle[string]]*application // applications in quarantine
-	leftovers    map[leftoverKey]*application           // entries of tries in doubt at former routes; see leftover.go
-	counts       [healths]int                           // number of applications in quarantine, by health
-	ready        []*application                         // applications that can have a batch, as of the last review; least recently served first
-	rounds       uint64                                 // rounds handed out so far
-	reviewed     time.Time                              // time of the last review; zero: review at the next step
-	changed      bool                                   // the published applications are stale
-	shown        []*application                         // applications of the published sample
+	applications map[addressee]*application   // applications in quarantine
+	leftovers    map[leftoverKey]*application // entries of tries in doubt at former routes; see leftover.go
+	counts       [healths]int                 // number of applications in quarantine, by health
+	ready        []*application               // applications that can have a batch, as of the last review; least recently served first
+	rounds       uint64                       // rounds handed out so far
+	reviewed     time.Time                    // time of the last review; zero: review at the next step
+	changed      bool                         // the published applications are stale
+	shown        []*application               // applications of the published sample
 	logLimit     logLimit
 
 	published atomic.Pointer[publishedApplications] // result of Quarantined; nil before the first publish
@@ -174,16 +173,16 @@ const (
 
 // admit decides about the due entry e, and parks it if the decision is admitParked.
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
-	a := q.applications[e.application]
+	a := q.applications[e.addressee]
 	if a == nil {
 		health := absent
-		if c := q.crews.find(e.application.Value()); c != nil && c.Target.Accepts(e.application.Value()) {
+		if c := q.crews.find(e.addressee.Value()); c != nil && c.Target.Accepts(e.addressee.Value().Application) {
 			if c.rationed == nil {
 				return admitShared
 			}
 			health = rationed
 		}
-		if a = q.add(e.application, health, localNow); a == nil {
+		if a = q.add(e.addressee, health, localNow); a == nil {
 			return admitDeferred
 		}
 		q.noteIfWithoutRoute(a)
@@ -212,12 +211,12 @@ func (q *quarantine) restrict(a *application) {
 func (q *quarantine) noteIfWithoutRoute(a *application) {
 	if q.crews.find(a.name.Value()) == nil {
 		a.reason = "the router names no route of this process for the application"
-		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", a.name.Value(), "reason", a.reason)
+		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
 	}
 }
 
 // add puts an application into quarantine with the given health. It returns nil if the route has no place left in the quarantine.
-func (q *quarantine) add(name unique.Handle[string], h health, localNow time.Time) *application {
+func (q *quarantine) add(name addressee, h health, localNow time.Time) *application {
 	c := q.crews.of(name.Value())
 	if c.quarantined >= q.crews.part(maxQuarantined) {
 		return nil
@@ -260,7 +259,7 @@ func (q *quarantine) applyResult(r result) {
 // suspect. On a route with SeparateReplies it makes it healthy, because there a slow receiver delays no other application's rings.
 func (q *quarantine) applyLate(t lateTallies) {
 	localNow := time.Now()
-	for name, f := range t.byApplication {
+	for name, f := range t.byAddressee {
 		if q.hasMoved(name, t.crew) {
 			continue
 		}
@@ -281,18 +280,18 @@ func (q *quarantine) applyLate(t lateTallies) {
 
 // applyEarly takes an earlyConfirm.
 func (q *quarantine) applyEarly(c earlyConfirm, localNow time.Time) {
-	if !c.leftover && !q.hasMoved(c.application, c.crew) {
-		q.applyTally(c.application, tally{confirmed: c.rings}, localNow, true)
+	if !c.leftover && !q.hasMoved(c.addressee, c.crew) {
+		q.applyTally(c.addressee, tally{confirmed: c.rings}, localNow, true)
 	}
 }
 
 // hasMoved reports whether the application rings by another route than the crew's. Then outcomes at the crew's target say nothing about it.
-func (q *quarantine) hasMoved(name unique.Handle[string], c *crew) bool {
+func (q *quarantine) hasMoved(name addressee, c *crew) bool {
 	return q.crews.of(name.Value()) != c
 }
 
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
-func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow time.Time, quarantineRound bool) {
+func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, quarantineRound bool) {
 	a := q.applications[name]
 	if q.crews.of(name.Value()).rationed != nil {
 		q.reviewed = time.Time{} // the application's next round is at once
@@ -319,7 +318,7 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow ti
 	case recovered:
 		q.readmit(a)
 	case before != held && a.health == held:
-		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value(), "reason", a.reason)
+		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
 		a.health = before
 		q.changeHealth(a, held)
 	case a.reason != reason:
@@ -329,7 +328,7 @@ func (q *quarantine) applyTally(name unique.Handle[string], t tally, localNow ti
 
 // readmit makes an application healthy. Its parked and missing alarms may ring at once.
 func (q *quarantine) readmit(a *application) {
-	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value(), "was", a.health.String())
+	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "was", a.health.String())
 	q.forget(a)
 }
 
@@ -387,7 +386,7 @@ func (q *quarantine) publish() {
 	}
 	u := &publishedApplications{all: unwell}
 	for _, a := range q.shown {
-		u.sample = append(u.sample, Quarantined{Application: a.name.Value(), Health: a.health.String(), Reason: a.reason})
+		u.sample = append(u.sample, Quarantined{Application: a.name.Value().Application, Health: a.health.String(), Reason: a.reason})
 	}
 	q.published.Store(u)
 	q.metrics.quarantined(q.counts)

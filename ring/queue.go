@@ -3,13 +3,12 @@ package ring
 import (
 	"cmp"
 	"slices"
-	"unique"
 )
 
 // queue is a min-heap of one application's entries in one share. It keeps the share's slots up to date.
 type queue struct {
 	room          *room // room of the application's route
-	application   unique.Handle[string]
+	addressee     addressee
 	entries       []entry
 	latest        entry // upper bound of the entries in pop order; the entry itself may be gone
 	lowMark       int   // number of entries at which the queue is low: half of its length when a row was left out
@@ -18,10 +17,10 @@ type queue struct {
 	length     int    // number of entries under which room.lengths lists the queue
 	prev, next *queue // neighbours in the list of queues of the same length
 
-	inHeap    *queueHeap         // order.due or order.waiting; nil: in neither
-	heapIndex int                // index in inHeap
-	turn      uint64             // turns that the application has had, as fairness counts them
-	siblings  *applicationQueues // all queues of the application, this one included
+	inHeap    *queueHeap       // order.due or order.waiting; nil: in neither
+	heapIndex int              // index in inHeap
+	turn      uint64           // turns that the application has had, as fairness counts them
+	siblings  *addresseeQueues // all queues of the application, this one included
 }
 
 // len returns the number of entries. It is 0 for nil, because an application without entries has no queue.

@@ -6,18 +6,19 @@ import (
 	"unique"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // rerouting is a router that replaces the present one, and the applications whose route it changes.
 type rerouting struct {
 	router  Router
-	changed []string
+	changed []store.Addressee
 }
 
-// Reroute replaces the router. changed has all applications for which the routers differ. From then on, new batches of these applications
+// Reroute replaces the router. changed has all addressees for which the routers differ. From then on, new batches of these addressees
 // ring by their new route. Batches under way end on their old route, and so do rings whose outcome is unknown. Reroute does not wait: the
 // loop replaces the router at its next step. Before Run, it replaces it when Run begins. Safe for concurrent use.
-func (l *Loop) Reroute(router Router, changed []string) {
+func (l *Loop) Reroute(router Router, changed []store.Addressee) {
 	l.rerouteMu.Lock()
 	defer l.rerouteMu.Unlock()
 	l.pendingReroute.router = router
@@ -34,7 +35,7 @@ func (l *Loop) applyReroute() {
 	if r.router == nil {
 		return
 	}
-	slices.Sort(r.changed)
+	slices.SortFunc(r.changed, store.Addressee.Compare)
 	l.crews.router = r.router
 	l.heap.reroute(l.crews.routeIndex(r.router), slices.Compact(r.changed))
 	for _, name := range slices.Compact(r.changed) {
@@ -46,32 +47,32 @@ func (l *Loop) applyReroute() {
 }
 
 // routeIndex returns a function that returns the index of an application's route.
-func (cs *crews) routeIndex(router Router) func(application string) int {
+func (cs *crews) routeIndex(router Router) func(to store.Addressee) int {
 	frozen := crews{all: cs.all, router: router} // the heap calls the function on other goroutines, and cs.router changes
-	return func(application string) int { return frozen.of(application).index }
+	return func(to store.Addressee) int { return frozen.of(to).index }
 }
 
 // reroute replaces the function that returns the index of an application's route. Waiting entries of the changed applications move to the
 // room of their new route; entries without a place there are missing.
-func (h *Heap) reroute(routeIndex func(application string) int, changed []string) {
+func (h *Heap) reroute(routeIndex func(to store.Addressee) int, changed []store.Addressee) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.orders.routeIndex = routeIndex
 	for _, name := range changed {
-		application := unique.Make(name)
+		to := unique.Make(name)
 		for i := range h.shares {
-			h.shares[i].move(application)
+			h.shares[i].move(to)
 		}
-		h.addRecheck(application)
+		h.addRecheck(to)
 	}
 	h.wakeLoaders()
 	clock.Signal(h.wake)
 }
 
 // move takes out the application's entries and puts them in again, into the room of the application's present route.
-func (s *share) move(application unique.Handle[string]) {
-	q := s.queues[application]
-	if q == nil || q.room == &s.rooms[s.orders.indexOf(application)] {
+func (s *share) move(to addressee) {
+	q := s.queues[to]
+	if q == nil || q.room == &s.rooms[s.orders.indexOf(to)] {
 		return
 	}
 	q.room.yielded = false // as in withdraw

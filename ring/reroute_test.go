@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/store"
 )
 
 // switchboard is the routing of a test: the applications that ring by the second route.
@@ -51,7 +52,7 @@ func smallHeap(cfg *nodeConfig, capacity int) {
 func (b *switchboard) move(application string) {
 	b.moved[application] = !b.moved[application]
 	b.log[application] = append(b.log[application], b.n.clock.now())
-	b.n.loop.Reroute(b.router(), []string{application})
+	b.n.loop.Reroute(b.router(), []store.Addressee{{Application: application}})
 }
 
 func (b *switchboard) router() ring.Router {
@@ -59,8 +60,8 @@ func (b *switchboard) router() ring.Router {
 	for application, is := range b.moved {
 		moved[application] = is
 	}
-	return func(application string) *ring.Route {
-		if moved[application] {
+	return func(to store.Addressee) *ring.Route {
+		if moved[to.Application] {
 			return b.second
 		}
 		return b.first
@@ -213,7 +214,7 @@ func TestDoubtfulTriesKeepTheirTargetAtANewNode(t *testing.T) {
 		b.n.stop()
 		tried := triedAt(b.n.target)
 		b.n.build(b.n.cfg)
-		b.n.loop.Reroute(b.router(), []string{"orders"})
+		b.n.loop.Reroute(b.router(), []store.Addressee{{Application: "orders"}})
 		b.n.start()
 		b.n.target.respond("orders", clock.Confirmed)
 		time.Sleep(time.Minute)

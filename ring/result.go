@@ -1,8 +1,6 @@
 package ring
 
 import (
-	"unique"
-
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
@@ -21,24 +19,24 @@ type batch struct {
 // result is the result of a batch.
 type result struct {
 	batch
-	tallies        map[unique.Handle[string]]*tally // tallies by application; nil if a shared batch is wholly confirmed
-	reoffered      []store.Due                      // rows that ring again, as settled
-	putBack        []entry                          // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
-	elsewhere      []store.Elsewhere                // rows that the claim left to another target
-	err            error                            // error of the database: the batch was not claimed, or not settled
-	settleFailed   bool                             // err came after the claim, so the state of the rows may be unknown
-	load           float64                          // largest part of a time limit that the batch used; see pace
-	unclaimed      bool                             // the worker's lane was lost before the claim
-	laneBroken     bool                             // the worker has no open lane now
-	confirmedEarly map[unique.Handle[string]]bool   // applications that the loop has got an earlyConfirm of; nil for a shared batch
-	atMostOnce     *result                          // result of the entries that ring at most once, which are not in entries; nil: no such entries
+	tallies        map[addressee]*tally // tallies by application; nil if a shared batch is wholly confirmed
+	reoffered      []store.Due          // rows that ring again, as settled
+	putBack        []entry              // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
+	elsewhere      []store.Elsewhere    // rows that the claim left to another target
+	err            error                // error of the database: the batch was not claimed, or not settled
+	settleFailed   bool                 // err came after the claim, so the state of the rows may be unknown
+	load           float64              // largest part of a time limit that the batch used; see pace
+	unclaimed      bool                 // the worker's lane was lost before the claim
+	laneBroken     bool                 // the worker has no open lane now
+	confirmedEarly map[addressee]bool   // applications that the loop has got an earlyConfirm of; nil for a shared batch
+	atMostOnce     *result              // result of the entries that ring at most once, which are not in entries; nil: no such entries
 }
 
 // countOutcomes fills the tallies.
 func (r *result) countOutcomes(rings []clock.Ring, outcomes []clock.Outcome) {
-	r.tallies = map[unique.Handle[string]]*tally{}
+	r.tallies = map[addressee]*tally{}
 	for i := range rings {
-		name := unique.Make(rings[i].Application)
+		name := addresseeOf(&rings[i])
 		if r.confirmedEarly[name] {
 			continue
 		}
@@ -150,7 +148,7 @@ func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now c
 		fates[i] = fateOf(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant && o.Kind != clock.Awaited {
 			r.reoffered = append(r.reoffered, store.Due{
-				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].Priority), Shard: rings[i].Shard,
+				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].NamedTarget, rings[i].Priority), Shard: rings[i].Shard,
 				Application: rings[i].Application,
 			})
 		}

@@ -3,7 +3,6 @@ package ring
 import (
 	"maps"
 	"testing"
-	"unique"
 )
 
 // Late rings are blamed on an application only beside applications whose rings were all confirmed.
@@ -22,14 +21,14 @@ func TestLateRingsAreBlamedOnSlowApplications(t *testing.T) {
 		"in part, beside confirmed others": {[]tally{mixed, confirmed, late}, []int{0, 0, 0}},
 		"in part, beside many others":      {[]tally{mixed, confirmed, confirmed, late}, []int{0, 0, 0, 3}},
 	} {
-		r := result{tallies: map[unique.Handle[string]]*tally{}}
-		want := map[unique.Handle[string]]int{}
+		r := result{tallies: map[addressee]*tally{}}
+		want := map[addressee]int{}
 		for i := range c.tallies {
-			application, own := unique.Make(string(rune('a'+i))), c.tallies[i]
+			application, own := withoutTarget(string(rune('a'+i))), c.tallies[i]
 			r.tallies[application], want[application] = &own, c.failed[i]
 		}
 		r.blameLate()
-		got := map[unique.Handle[string]]int{}
+		got := map[addressee]int{}
 		for application, own := range r.tallies {
 			got[application] = own.failed
 			if own.failed != own.silent || own.failed != own.undelivered || (own.failed > 0) != (own.reason != "") {
@@ -45,10 +44,10 @@ func TestLateRingsAreBlamedOnSlowApplications(t *testing.T) {
 // In a round of the quarantine every reply shows that the target is not slow, and applications that were confirmed early have no tally.
 func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
 	late, nacked, doubtful := tally{awaited: 3}, tally{failed: 3}, tally{failed: 3, silent: 3}
-	early := map[unique.Handle[string]]bool{unique.Make("early"): true}
+	early := map[addressee]bool{withoutTarget("early"): true}
 	for name, c := range map[string]struct {
 		others []tally
-		early  map[unique.Handle[string]]bool
+		early  map[addressee]bool
 		silent bool
 		blamed bool
 	}{
@@ -61,9 +60,9 @@ func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
 		"most are late, one is confirmed": {[]tally{late, late, late}, early, false, false},
 	} {
 		own := late
-		r := result{batch: batch{quarantined: []*application{{}}, silent: c.silent}, tallies: map[unique.Handle[string]]*tally{unique.Make("own"): &own}, confirmedEarly: c.early}
+		r := result{batch: batch{quarantined: []*application{{}}, silent: c.silent}, tallies: map[addressee]*tally{withoutTarget("own"): &own}, confirmedEarly: c.early}
 		for i := range c.others {
-			r.tallies[unique.Make(string(rune('a'+i)))] = &c.others[i]
+			r.tallies[withoutTarget(string(rune('a'+i)))] = &c.others[i]
 		}
 		r.blameLate()
 		if blamed := own.failed > 0; blamed != c.blamed {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // Route is the way of rings to one target.
@@ -24,11 +25,11 @@ type Route struct {
 	Ability string
 }
 
-// Router returns the route of an application, one of Deps.Routes. The result for an
-// application never changes; Loop.Reroute replaces the router. For nil or any other
-// route the loop logs an error, and does not ring the application: its alarms wait in the database, uncounted. A Router must not block.
+// Router returns the route of an addressee, one of Deps.Routes. The result for an
+// addressee never changes; Loop.Reroute replaces the router. For nil or any other
+// route the loop logs an error, and does not ring the addressee: its alarms wait in the database, uncounted. A Router must not block.
 // Any goroutine may call it.
-type Router func(application string) *Route
+type Router func(to store.Addressee) *Route
 
 // validateRoutes returns nil for valid routes, else all broken rules, joined.
 func validateRoutes(workers int, routes []*Route, router Router) error {

@@ -1,8 +1,6 @@
 package ring
 
 import (
-	"unique"
-
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
@@ -11,14 +9,14 @@ import (
 type share struct {
 	orders     *orders
 	capacity   int
-	rooms      []room                              // by route
-	queues     map[unique.Handle[string]]*queue    // queues by application; none is empty
-	index      map[int64]int32                     // slot of each id
-	slots      []location                          // location of the entry in each slot; zero for a free slot
-	freeSlots  []int32                             // indexes of the free slots
-	missing    map[unique.Handle[string]]store.Due // first missing row of each application, until takeMissing
-	rechecks   map[unique.Handle[string]]struct{}  // applications for which hasRoomFor may have become true
-	loaderWake chan struct{}                       // capacity 1; see Heap.LoaderWake
+	rooms      []room                  // by route
+	queues     map[addressee]*queue    // queues by application; none is empty
+	index      map[int64]int32         // slot of each id
+	slots      []location              // location of the entry in each slot; zero for a free slot
+	freeSlots  []int32                 // indexes of the free slots
+	missing    map[addressee]store.Due // first missing row of each application, until takeMissing
+	rechecks   map[addressee]struct{}  // applications for which hasRoomFor may have become true
+	loaderWake chan struct{}           // capacity 1; see Heap.LoaderWake
 }
 
 // location is the position of an entry in its queue. It changes with every reordering of the queue. So it stands in a slot, and
@@ -31,8 +29,8 @@ type location struct {
 // newShare returns a share without rooms; see splitByRoute.
 func newShare(o *orders, capacity int) share {
 	return share{
-		orders: o, capacity: capacity, queues: map[unique.Handle[string]]*queue{}, index: map[int64]int32{},
-		missing: map[unique.Handle[string]]store.Due{}, rechecks: map[unique.Handle[string]]struct{}{}, loaderWake: make(chan struct{}, 1),
+		orders: o, capacity: capacity, queues: map[addressee]*queue{}, index: map[int64]int32{},
+		missing: map[addressee]store.Due{}, rechecks: map[addressee]struct{}{}, loaderWake: make(chan struct{}, 1),
 	}
 }
 
@@ -47,11 +45,11 @@ func (s *share) splitByRoute() {
 }
 
 // roomOf returns the room of an application's route. q is the application's queue, nil if it has none.
-func (s *share) roomOf(q *queue, application unique.Handle[string]) *room {
+func (s *share) roomOf(q *queue, to addressee) *room {
 	if q != nil {
 		return q.room
 	}
-	return &s.rooms[s.orders.indexOf(application)]
+	return &s.rooms[s.orders.indexOf(to)]
 }
 
 // entry returns the share's entry of the id, nil if it has none.
@@ -94,8 +92,8 @@ func (s *share) put(e entry) {
 		s.set(e)
 		return
 	}
-	own := s.queues[e.application]
-	r := s.roomOf(own, e.application)
+	own := s.queues[e.addressee]
+	r := s.roomOf(own, e.addressee)
 	if !r.full() {
 		s.largestExcess().yield()
 		s.set(e)
@@ -140,18 +138,18 @@ func (s *share) largestExcess() *room {
 
 // missingBefore reports whether a row of e's application is missing at e's position or before it.
 func (s *share) missingBefore(e *entry) bool {
-	m, ok := s.missing[e.application]
+	m, ok := s.missing[e.addressee]
 	return ok && !e.position().Before(m.Position())
 }
 
 // set inserts e, or replaces the entry with e's id. It ignores the capacity.
 func (s *share) set(e entry) {
 	s.remove(e.id)
-	q := s.queues[e.application]
-	r := s.roomOf(q, e.application)
+	q := s.queues[e.addressee]
+	r := s.roomOf(q, e.addressee)
 	if q == nil {
-		q = r.order.newQueue(r, e.application)
-		s.queues[e.application] = q
+		q = r.order.newQueue(r, e.addressee)
+		s.queues[e.addressee] = q
 	}
 	q.push(e)
 	if r.entries == 1 || r.latest.before(&e) {
@@ -204,7 +202,7 @@ func (s *share) removeAt(q *queue, i int) {
 func (s *share) afterRemoval(q *queue) {
 	if q.signalWhenLow && q.low() {
 		q.signalWhenLow = false
-		s.addRecheck(q.application)
+		s.addRecheck(q.addressee)
 	}
 	for i := range s.rooms {
 		if r := &s.rooms[i]; r.signalAtHalf && r.halfEmpty() {
@@ -215,7 +213,7 @@ func (s *share) afterRemoval(q *queue) {
 	q.room.lengths.update(q)
 	q.room.order.update(q)
 	if len(q.entries) == 0 {
-		delete(s.queues, q.application)
+		delete(s.queues, q.addressee)
 		q.room.order.release(q)
 	}
 }
@@ -234,17 +232,17 @@ func (s *share) anyRoomy() bool {
 }
 
 // addRecheck wakes the loader, which then asks HasRoomFor about the application.
-func (s *share) addRecheck(application unique.Handle[string]) {
-	s.rechecks[application] = struct{}{}
+func (s *share) addRecheck(to addressee) {
+	s.rechecks[to] = struct{}{}
 	clock.Signal(s.loaderWake)
 }
 
 // takeRechecks returns the applications for which hasRoomFor may have become true, and forgets them.
-func (s *share) takeRechecks() []string {
+func (s *share) takeRechecks() []store.Addressee {
 	if len(s.rechecks) == 0 {
 		return nil
 	}
-	names := make([]string, 0, len(s.rechecks))
+	names := make([]store.Addressee, 0, len(s.rechecks))
 	for name := range s.rechecks {
 		names = append(names, name.Value())
 	}
@@ -254,12 +252,12 @@ func (s *share) takeRechecks() []string {
 
 // leaveOut notes that e is missing. The loader is woken when the room of e's route is half empty, or the application's queue is low.
 func (s *share) leaveOut(e *entry) {
-	m, ok := s.missing[e.application]
+	m, ok := s.missing[e.addressee]
 	if !ok || e.position().Before(m.Position()) {
-		s.missing[e.application] = e.row()
+		s.missing[e.addressee] = e.row()
 	}
-	q := s.queues[e.application]
-	s.roomOf(q, e.application).signalAtHalf = true
+	q := s.queues[e.addressee]
+	s.roomOf(q, e.addressee).signalAtHalf = true
 	if q != nil {
 		q.lowMark, q.signalWhenLow = len(q.entries)/2, true
 	}
@@ -279,10 +277,9 @@ func (s *share) takeMissing() []store.Due {
 
 // hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the first of them. With
 // forAll there must be room for all applications of its route. After false, the loader is woken when the result may have changed.
-func (s *share) hasRoomFor(application string, from store.Position, forAll bool) bool {
-	name := unique.Make(application)
-	q := s.queues[name]
-	r := s.roomOf(q, name)
+func (s *share) hasRoomFor(to addressee, from store.Position, forAll bool) bool {
+	q := s.queues[to]
+	r := s.roomOf(q, to)
 	if r.roomy() || !forAll && r.hasRoomFor(q, from) {
 		return true
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/store"
 )
 
 // routes returns the routes and the router of a configuration.
@@ -33,8 +34,8 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 		if cfg.hasNoRoute == nil {
 			return []*ring.Route{first}, nil
 		}
-		return []*ring.Route{first}, func(application string) *ring.Route {
-			if cfg.hasNoRoute(application) {
+		return []*ring.Route{first}, func(to store.Addressee) *ring.Route {
+			if cfg.hasNoRoute(to.Application) {
 				return nil
 			}
 			return first
@@ -42,11 +43,11 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 	}
 	n.second = newModelTarget(n.clock)
 	second := &ring.Route{Name: "second", Target: n.second, Kind: clock.TargetStream, HoldsClaims: cfg.secondHolds, Ability: cfg.secondAbility}
-	return []*ring.Route{first, second}, func(application string) *ring.Route {
+	return []*ring.Route{first, second}, func(to store.Addressee) *ring.Route {
 		switch {
-		case cfg.hasNoRoute != nil && cfg.hasNoRoute(application):
+		case cfg.hasNoRoute != nil && cfg.hasNoRoute(to.Application):
 			return nil
-		case cfg.second(application):
+		case to.Target == second.Kind || to.Target == clock.NoTarget && cfg.second(to.Application):
 			return second
 		default:
 			return first
@@ -343,7 +344,7 @@ func TestInvalidRoutesAreRefused(t *testing.T) {
 		return r
 	}
 	same := newModelTarget(modelClock{})
-	router := func(string) *ring.Route { return nil }
+	router := func(store.Addressee) *ring.Route { return nil }
 	for name, c := range map[string]struct {
 		workers int
 		routes  []*ring.Route

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
-	"unique"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -156,10 +155,10 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 // earlyConfirm tells the loop that all rings of an application are confirmed, although its round of the quarantine goes on. So the
 // application need not wait for the applications of the round that have no reply yet.
 type earlyConfirm struct {
-	application unique.Handle[string]
-	crew        *crew
-	leftover    bool // it was a round of leftovers
-	rings       int  // number of the application's rings in the round
+	addressee addressee
+	crew      *crew
+	leftover  bool // it was a round of leftovers
+	rings     int  // number of the application's rings in the round
 }
 
 // reportEarly returns a function for Limits.OnConfirmed, which sends the loop an earlyConfirm per application. It returns nil for a
@@ -168,21 +167,21 @@ func (w *worker) reportEarly(r *result, rings []clock.Ring) func(ring int) {
 	if r.quarantined == nil {
 		return nil
 	}
-	all, left := map[string]int{}, map[string]int{}
+	all, left := map[addressee]int{}, map[addressee]int{}
 	for i := range rings {
-		all[rings[i].Application]++
-		left[rings[i].Application]++
+		all[addresseeOf(&rings[i])]++
+		left[addresseeOf(&rings[i])]++
 	}
-	r.confirmedEarly = map[unique.Handle[string]]bool{}
+	r.confirmedEarly = map[addressee]bool{}
 	return func(ring int) {
-		name := rings[ring].Application
+		name := addresseeOf(&rings[ring])
 		if left[name]--; left[name] > 0 {
 			return
 		}
-		c := earlyConfirm{application: unique.Make(name), crew: r.crew, leftover: r.leftovers, rings: all[name]}
+		c := earlyConfirm{addressee: name, crew: r.crew, leftover: r.leftovers, rings: all[name]}
 		select {
 		case w.loop.earlyConfirms <- c:
-			r.confirmedEarly[c.application] = true
+			r.confirmedEarly[c.addressee] = true
 		default: // the loop gets it with the result of the round
 		}
 	}
@@ -203,7 +202,14 @@ func (w *worker) claim(ctx context.Context, b batch, atMostOnce bool, now clock.
 		IDs: make([]int64, len(b.entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes, AtMostOnce: atMostOnce, ServerClock: true,
 	}
 	for i := range b.entries {
-		request.IDs[i] = b.entries[i].id
+		e := &b.entries[i]
+		request.IDs[i] = e.id
+		if named := e.addressee.Value().Target; named != clock.NoTarget {
+			if request.NamedTargets == nil {
+				request.NamedTargets = map[int64]clock.TargetKind{}
+			}
+			request.NamedTargets[e.id] = named
+		}
 	}
 	w.claimTargets(&b, &request)
 	if w.crew.twoPhase {

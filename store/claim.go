@@ -24,6 +24,9 @@ type Candidate struct {
 	Unreadable    string // why the row cannot be read; empty for a readable row
 }
 
+// Addressee returns the addressee of the row's rings.
+func (c *Candidate) Addressee() Addressee { return Addressee{c.Application, TargetOfRank(c.Rank)} }
+
 // Position returns the row's place in the due order.
 func (c *Candidate) Position() Position { return Position{Time: c.NextTryTime, Rank: c.Rank, ID: c.ID} }
 
@@ -57,8 +60,8 @@ func (j *Judgment) EndedAlarms() []EndedAlarm {
 
 // Judge sorts the candidates by due order, in place, and decides about each. server is the database's clock as this claim has read it;
 // it counts only when ServerClock is set. Unreadable rows end as dead. Rows that may not ring any more end. Rows of the other delivery
-// mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a readable row only if it is scheduled or ringing, and due
-// both at Now and by the database's clock.
+// mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a readable row only if it is scheduled or ringing, due
+// both at Now and by the database's clock, and names the target in NamedTargets.
 func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgment {
 	now := r.decisionTime(server)
 	slices.SortFunc(candidates, func(a, b Candidate) int {
@@ -71,7 +74,7 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 			j.end(r, &c, clock.Outcome{Kind: clock.Unreadable, Reason: c.Unreadable})
 			continue
 		}
-		if c.NextTryTime == clock.NoInstant || c.NextTryTime > now || c.State != clock.Scheduled && c.State != clock.Ringing {
+		if c.NextTryTime == clock.NoInstant || c.NextTryTime > now || c.State != clock.Scheduled && c.State != clock.Ringing || !r.names(&c) {
 			j.PassedOver++
 			continue
 		}
@@ -103,6 +106,9 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 	return j
 }
 
+// names reports whether the row names the target that the caller knows.
+func (r *ClaimRequest) names(c *Candidate) bool { return c.Addressee().Target == r.NamedTargets[c.ID] }
+
 // leavesTo reports whether the claim leaves the row to another target, and to which one.
 func (r *ClaimRequest) leavesTo(c *Candidate) (target clock.TargetKind, leaves bool) {
 	inDoubt := c.InDoubt || c.Claimed()
@@ -124,12 +130,12 @@ func (r *ClaimRequest) decisionTime(server clock.Instant) clock.Instant {
 	return r.Now
 }
 
-// HasEarlyCandidate reports whether a candidate is not due by the database's clock. Claims that take rows before Judge sees them need
-// it.
-func (r *ClaimRequest) HasEarlyCandidate(candidates []Candidate, server clock.Instant) bool {
+// PassesOverAny reports whether Judge would pass over a candidate that is due at Now, because it is not due by the database's clock or
+// names another target than the caller knows. Claims that take rows before Judge sees them need it.
+func (r *ClaimRequest) PassesOverAny(candidates []Candidate, server clock.Instant) bool {
 	now := r.decisionTime(server)
 	for i := range candidates {
-		if candidates[i].NextTryTime > now {
+		if candidates[i].NextTryTime > now || !r.names(&candidates[i]) {
 			return true
 		}
 	}

@@ -13,19 +13,19 @@ import (
 type Due struct {
 	ID          int64
 	NextTryTime clock.Instant
-	Rank        int // 9 - priority
+	Rank        int // due_rank; see Rank
 	Shard       int
 	Application string
 }
+
+// Addressee returns the addressee of the alarm's rings.
+func (d Due) Addressee() Addressee { return Addressee{d.Application, TargetOfRank(d.Rank)} }
 
 // Position returns the alarm's place in the order of the due index.
 func (d Due) Position() Position { return Position{Time: d.NextTryTime, Rank: d.Rank, ID: d.ID} }
 
 // ShareOf returns the index of the share that holds a shard, of that many shares. Loaders and the heap divide the shards alike.
 func ShareOf(shard, shares int) int { return shard % shares }
-
-// Rank returns the due_rank of a priority. Of two alarms with one due time, the lower rank rings first.
-func Rank(priority int) int { return clock.MaxPriority - priority }
 
 // Position is a place in the due order of a set of shards: by time, then by rank, then by id. The zero Position is before all alarms.
 type Position struct {
@@ -48,20 +48,20 @@ type DueQuery struct {
 	From   Position // inclusive
 	Until  Position // exclusive
 	Limit  int      // most rows of each shard, at least 1
-	// Only lists the applications to read, Except the applications to leave out. At most one list is set, with at most MaxDueNames names.
-	Only, Except []string
+	// Only lists the addressees to read, Except the addressees to leave out. At most one list is set, with at most MaxDueNames elements.
+	Only, Except []Addressee
 	ScanLimit    int // index entries of each shard to read past with Only or Except, then at least 1; otherwise ignored
 }
 
-// MaxDueNames is the highest number of applications that a DueQuery may name.
+// MaxDueNames is the highest number of addressees that a DueQuery may name.
 const MaxDueNames = 64
 
-// Filtered reports whether the query names applications.
+// Filtered reports whether the query names addressees.
 func (q *DueQuery) Filtered() bool { return len(q.Only)+len(q.Except) > 0 }
 
-// Admits reports whether the query asks for alarms of the application.
-func (q *DueQuery) Admits(application string) bool {
-	return !slices.Contains(q.Except, application) && (len(q.Only) == 0 || slices.Contains(q.Only, application))
+// Admits reports whether the query asks for alarms of the addressee.
+func (q *DueQuery) Admits(a Addressee) bool {
+	return !slices.Contains(q.Except, a) && (len(q.Only) == 0 || slices.Contains(q.Only, a))
 }
 
 // EndBefore ends the query before the earliest of the entries. Each entry lies ScanLimit entries behind the first entry of its shard.
@@ -99,6 +99,9 @@ type ClaimRequest struct {
 	// ServerClock makes the claim read the database's own clock too. A row that is not due by that clock is skipped, and no row expires
 	// before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is slewed, or after a clock was set back.
 	ServerClock bool
+	// NamedTargets has the targets that alarms of IDs name, as far as the caller knows them. An id that is missing names none. The claim passes
+	// over a row that names another target: a set has changed it.
+	NamedTargets map[int64]clock.TargetKind
 	// Target is where the rings go. It is written to rows of rings whose outcome is unknown. NoTarget: not known.
 	Target clock.TargetKind
 	// OtherTargets are targets of other claims. The claim leaves a row to them if a try of it went there and its outcome is unknown.

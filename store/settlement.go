@@ -26,7 +26,7 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	return clock.Ring{
 		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1, LatestRingAt: c.LatestRingAt,
 		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before,
-		Target: r.Target,
+		NamedTarget: TargetOfRank(c.Rank), Target: r.Target,
 	}
 }
 

@@ -17,7 +17,7 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 		Application: a.Application, BusinessId: a.BusinessID, State: clockdv1.State(a.State), Generation: a.Generation,
 		RingAt: timestampOf(a.RingAt), LatestRingAt: timestampOf(a.LatestRingAt), NextTryTime: timestampOf(a.NextTryTime),
 		RetryTimes: int32(a.RetryTimes), RingNo: int32(a.RingNo), InDoubt: a.InDoubt, LastError: text(a.LastError), ContentType: text(a.ContentType),
-		Retry: retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority), Delivery: deliveryOf(a.Delivery),
+		Retry: retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority), Delivery: deliveryOf(a.Delivery), Target: a.Target.String(),
 		Traceparent: text(a.Traceparent), RungAt: timestampOf(a.RungAt), CreatedAt: timestampOf(a.CreateTime), UpdatedAt: timestampOf(a.UpdateTime),
 		FinishedAt: timestampOf(a.FinishedAt),
 	}

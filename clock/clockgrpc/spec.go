@@ -133,6 +133,12 @@ func readOptions(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 		set.MaxRings = int(*spec.MaxRings)
 	}
 	set.Priority = int(spec.Priority)
+	if spec.Target != "" {
+		var err error
+		if set.Target, err = clock.ParseTargetKind(spec.Target); err != nil {
+			return clock.Invalid(clock.CodeInvalidValue, "target", err.Error())
+		}
+	}
 	if spec.Delivery == clockdv1.Delivery_DELIVERY_UNSPECIFIED {
 		return nil
 	}

@@ -66,7 +66,7 @@ func appendOptions(b []byte, a *clock.Alarm) []byte {
 	b = strconv.AppendInt(b, int64(a.Priority), 10)
 	b = append(b, `,"delivery":"`...)
 	b = append(b, a.Delivery.String()...)
-	b = append(b, '"')
+	b = appendOptional(append(b, `","target":`...), a.Target.String())
 	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
 }
 

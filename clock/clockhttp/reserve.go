@@ -82,15 +82,15 @@ func (s *Server) readReserve(c echo.Context) (count int, wait time.Duration, err
 	return count, wait, err
 }
 
-// pulledElsewhere returns an error if the application's target is not pull.
+// pulledElsewhere returns an error if the application's rings cannot go to the target pull.
 func (s *Server) pulledElsewhere(app string) error {
 	if s.settings == nil || s.pulls == nil {
 		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this server gives no rings to reserves"}
 	}
-	switch applied := s.settings.Applied(app); applied.Target {
-	case clock.TargetPull:
+	switch applied := s.settings.Applied(app); {
+	case applied.Reservable:
 		return nil
-	case clock.NoTarget:
+	case applied.Target == clock.NoTarget:
 		return unknownTarget(app)
 	default:
 		return &problem{

@@ -37,7 +37,7 @@ const reserveURL = ringsURL + "/reserve"
 func startPulls(t *testing.T) (*harness, *fakePulls, *fakeSettings) {
 	t.Helper()
 	pulls := &fakePulls{deliveries: make(chan clock.Delivery, 1), counts: make(chan int, 10)}
-	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull}}
+	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true}}
 	return start(t, func(su *setup) { su.deps.Pulls, su.deps.Settings = pulls, settings }), pulls, settings
 }
 
@@ -128,9 +128,9 @@ func TestWrongReserves(t *testing.T) {
 		}
 	}
 	h.expect(400, "not_json", "POST", reserveURL, `{`)
-	settings.applied.Target = clock.TargetAMQP
+	settings.applied = AppliedSettings{Target: clock.TargetAMQP}
 	h.expect(409, "rings_go_elsewhere", "POST", reserveURL, "")
-	settings.applied.Target = clock.NoTarget
+	settings.applied = AppliedSettings{}
 	h.expect(503, "unavailable", "POST", reserveURL, "")
 	start(t).expect(503, "unavailable", "POST", reserveURL, "")
 }

@@ -54,6 +54,7 @@ func init() {
 		"max_rings":      {decode: (*setDecoder).maxRings},
 		"priority":       {decode: (*setDecoder).priority},
 		"delivery":       {decode: (*setDecoder).delivery},
+		"target":         {decode: (*setDecoder).target},
 	}
 	bit := uint32(1)
 	for _, name := range slices.Sorted(maps.Keys(setFields)) {
@@ -250,6 +251,22 @@ func (d *setDecoder) maxRings(raw []byte) error {
 
 func (d *setDecoder) priority(raw []byte) error {
 	return decodeInt(raw, "priority", &d.body.set.Priority)
+}
+
+func (d *setDecoder) target(raw []byte) error {
+	var name string
+	if err := decodeString(raw, "target", &name); err != nil || isNull(raw) {
+		return err
+	}
+	if len(name) > maxQuoted {
+		return tooLong("target")
+	}
+	kind, err := clock.ParseTargetKind(name)
+	if err != nil {
+		return clock.Invalid(clock.CodeInvalidValue, "target", err.Error())
+	}
+	d.body.set.Target = kind
+	return nil
 }
 
 func (d *setDecoder) delivery(raw []byte) error {

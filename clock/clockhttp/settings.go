@@ -25,7 +25,8 @@ type Settings interface {
 type AppliedSettings struct {
 	Version       int64            // version of the settings; 0: the defaults
 	Target        clock.TargetKind // where rings go; NoTarget: nowhere, the alarms wait
-	Subscribable  bool             // the application's stream takes subscribers: rings go there, or did so a short time ago
+	Subscribable  bool             // the application's stream takes subscribers: rings may go there, or did so a short time ago
+	Reservable    bool             // workers may reserve the application's rings: alarms may ring to the target pull
 	DefaultTarget clock.TargetKind // where the rings of applications go whose settings name no target
 }
 
@@ -131,10 +132,17 @@ func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
 // appendEffective appends the settings with all defaults.
 func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
 	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
-	b = append(append(b, `,"amqp":`...), s.AMQP.JSON()...)
+	b = append(b, `,"alarm_targets":[`...)
+	for i, target := range s.AlarmTargets {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, target.String())
+	}
+	b = append(append(b, `],"amqp":`...), s.AMQP.JSON()...)
 	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
 	b = append(append(b, `,"kafka":`...), s.Kafka.JSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
-	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime())
+	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime(clock.NoTarget))
 	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')
 }

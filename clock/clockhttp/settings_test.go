@@ -47,18 +47,18 @@ func TestSettingsAreShown(t *testing.T) {
 	}
 	const defaults = `"amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
 	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
-		`"effective":{"target":"amqp",`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
+		`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
 
 	f.versions = []clock.SettingsVersion{
 		{Application: "shop", Version: 3, Document: `{"target":"of a later build"}`, ChangedAt: 3000, ChangedBy: "c"},
-		{Application: "shop", Version: 2, Document: `{"ack_timeout":90000,"max_rings":3,"target":"stream"}`, ChangedAt: 2000, ChangedBy: `b "b"`},
+		{Application: "shop", Version: 2, Document: `{"ack_timeout":90000,"alarm_targets":["pull","amqp"],"max_rings":3,"target":"stream"}`, ChangedAt: 2000, ChangedBy: `b "b"`},
 		{Application: "shop", Version: 1, Document: `{}`, ChangedAt: 1000},
 	}
 	const (
 		first = `{"version":1,"changed_at":"1970-01-01T00:00:01.000Z","changed_by":null,"settings":{},"unreadable":null}`
 		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
-			`"settings":{"target":"stream","ack_timeout":"1m30s","max_rings":3},"unreadable":null`
+			`"settings":{"target":"stream","alarm_targets":["amqp","pull"],"ack_timeout":"1m30s","max_rings":3},"unreadable":null`
 		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
 			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook, kafka, pull"`
 	)
@@ -67,7 +67,7 @@ func TestSettingsAreShown(t *testing.T) {
 	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
-	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 		`"ack_timeout":"1m30s","max_rings":3},"applied_version":2,"applied_target":"stream"}`)
 }
 
@@ -160,5 +160,44 @@ func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 	r := h.expect(201, "", "PUT", "/v1/applications/bank/alarms/1", `{"delay":"1h"}`)
 	if r.field("ack_timeout") != nil {
 		t.Errorf("another application: %s", r.body)
+	}
+}
+
+// A set names the target of its alarm, if the settings of the application allow it. The alarm shows it, and it is part of what a repeated set compares.
+func TestSetsNameAllowedTargets(t *testing.T) {
+	settings, err := clock.ParseSettings(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, func(su *setup) {
+		su.settings = func(application string) *clock.Settings {
+			if application == "shop" {
+				return &settings
+			}
+			return nil
+		}
+	})
+	const shop, bank = "/v1/applications/shop/alarms/", "/v1/applications/bank/alarms/"
+	for _, c := range []struct{ target, shown, ackTimeout string }{
+		{`null`, "null", "null"}, {`"stream"`, `"stream"`, "null"}, {`"amqp"`, `"amqp"`, "null"}, {`"pull"`, `"pull"`, `"1m"`},
+	} {
+		r := h.expect(201, "", "PUT", shop+"of-"+strings.Trim(c.target, `"`), `{"ring_at":2000000000000,"target":`+c.target+`}`)
+		if target, ack := jsonOf(r.field("target")), jsonOf(r.field("ack_timeout")); target != c.shown || ack != c.ackTimeout {
+			t.Errorf("%s is shown as %s, with ack_timeout %s", c.target, target, ack)
+		}
+	}
+	if r := h.expect(200, "", "PUT", shop+"of-stream", `{"ring_at":2000000000000,"target":"stream"}`); r.field("generation") != json.Number("1") {
+		t.Errorf("the same target once more: %s", r.body)
+	}
+	if r := h.expect(200, "", "PUT", shop+"of-stream", `{"ring_at":2000000000000}`); r.field("generation") != json.Number("2") || r.field("target") != nil {
+		t.Errorf("another target: %s", r.body)
+	}
+	for _, c := range []struct{ url, target, code string }{
+		{shop, `"webhook"`, "target_not_allowed"}, {bank, `"amqp"`, "target_not_allowed"}, {shop, `"pigeon"`, "invalid_value"}, {shop, `""`, "invalid_value"},
+		{shop, `1`, "invalid_value"}, {shop, `"` + strings.Repeat("x", 1000) + `"`, "invalid_value"},
+	} {
+		if r := h.expect(422, c.code, "PUT", c.url+"wrong", `{"delay":"1h","target":`+c.target+`}`); r.field("field") != "target" {
+			t.Errorf("target %.20s: %s", c.target, r.body)
+		}
 	}
 }

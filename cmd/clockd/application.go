@@ -137,7 +137,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		if !given {
 			value += " (default)"
 		}
-		text += fmt.Sprintf("  %-12s %s\n", name, value)
+		text += fmt.Sprintf("  %-14s %s\n", name, value)
 	}
 	target := "amqp with a broker, else stream"
 	if s.Target != clock.NoTarget {
@@ -148,10 +148,11 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		limit = fmt.Sprintf("limit %d", retry.Limit)
 	}
 	ack := "none"
-	if s.AckTime() > 0 {
-		ack = s.AckTime().String()
+	if s.AckTime(clock.NoTarget) > 0 {
+		ack = s.AckTime(clock.NoTarget).String()
 	}
 	line("target", target, s.Target != clock.NoTarget)
+	line("alarm_targets", describeTargets(s.AlarmTargets), len(s.AlarmTargets) > 0)
 	line("amqp", describeDestination(s.AMQP), s.AMQP != nil)
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
@@ -159,6 +160,18 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 	line("ack_timeout", ack, s.AckTimeout != nil)
 	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
 	return text, nil
+}
+
+// describeTargets returns the targets on one line for people.
+func describeTargets(targets []clock.TargetKind) string {
+	if len(targets) == 0 {
+		return "none: alarms may name no target"
+	}
+	var names []string
+	for _, target := range targets {
+		names = append(names, target.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // changeFlags are the flags of commands that change settings.
@@ -174,11 +187,13 @@ type applicationSetCommand struct {
 	topicFlags
 	destinationFlags
 
-	Target     string            `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka or pull."`
-	Retry      map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
-	AckTimeout string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
-	MaxRings   int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset      []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, amqp, webhook, kafka, retry, ack_timeout, max_rings."`
+	Target string `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka or pull."`
+	// AlarmTargets replaces the list.
+	AlarmTargets []string          `placeholder:"NAME,..." help:"Targets that an alarm may name for its own rings, beside the application's target."`
+	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
+	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
+	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
+	Unset        []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, retry, ack_timeout, max_rings."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
@@ -271,7 +286,7 @@ func (c *changeFlags) by() string {
 }
 
 // errNothingNamed says that the command names no setting.
-var errNothingNamed = errors.New("name a setting to change: --target, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --retry, --ack-timeout, --max-rings or --unset")
+var errNothingNamed = errors.New("name a setting to change: --target, --alarm-targets, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --retry, --ack-timeout, --max-rings or --unset")
 
 // next returns the document after the change, and keeps a signing secret that was made for it in s.made.
 func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
@@ -284,7 +299,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() {
+	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() {
 		return "", errNothingNamed
 	}
 	for _, name := range s.Unset {
@@ -295,6 +310,9 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	}
 	if s.Target != "" {
 		fields["target"] = s.Target
+	}
+	if len(s.AlarmTargets) > 0 {
+		fields["alarm_targets"] = s.AlarmTargets
 	}
 	if s.AckTimeout != "" {
 		fields["ack_timeout"] = s.AckTimeout

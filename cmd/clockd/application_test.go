@@ -41,7 +41,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 				t.Fatalf("migrate: %v: %s", err, out)
 			}
 			want([]string{"shop has no settings"}, "show", "shop")
-			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5", "max_rings    10 (default)"},
+			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5", "max_rings      10 (default)"},
 				"set", "shop", "--target=stream", "--retry=initial=2s,limit=5")
 			want([]string{"version 2", "initial 2s, factor 2, cap 1m0s, no limit", "45s", "stream"},
 				"set", "shop", "--retry=cap=1m,limit=none", "--ack-timeout=45s", "--if-version=1")
@@ -50,6 +50,9 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("version 2, not 0", "reset", "shop", "--if-version=0")
 			refused("target", "set", "shop", "--target=pigeon")
 			refused("field retry.cap", "set", "shop", "--retry=cap=1ms")
+			want([]string{"alarm_targets  stream, pull\n"}, "set", "shop", "--alarm-targets=pull,stream")
+			refused("target is \"pigeon\"; it must be one of", "set", "shop", "--alarm-targets=pigeon")
+			refused("field kafka", "set", "shop", "--alarm-targets=kafka")
 			refused("unknown field", "set", "shop", "--retry=tries=3")
 			refused("field max_rings", "set", "shop", "--max-rings=-1")
 			refused("field ack_timeout", "set", "shop", "--ack-timeout=soon")
@@ -59,16 +62,16 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("must be from 1", "history", "shop", "--limit=0")
 			refused("give exchange, routing_key or both", "set", "shop", "--amqp=exchange=")
 			refused("unknown field", "set", "shop", "--amqp=queue=q")
-			want([]string{"version 3", "target       amqp with a broker, else stream (default)", "45s"}, "set", "shop", "--unset=target,retry")
-			want([]string{"version 4", "none (default)"}, "reset", "shop")
+			want([]string{"version 4", "target         amqp with a broker, else stream (default)", "45s"}, "set", "shop", "--unset=target,retry")
+			want([]string{"version 5", "none (default)"}, "reset", "shop")
 			want([]string{"version 1"}, "set", "bank", "--max-rings=3")
 			want([]string{"APPLICATION", "bank", `{"max_rings":3}`, "shop"}, "list")
 			want([]string{`"application":"bank"`, `"settings":{"max_rings":3}`}, "list", "--json")
 			out, err := run("history", "shop", "--json", "--limit=3")
-			if err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":4,`) {
+			if err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":5,`) {
 				t.Errorf("history: %v\n%s", err, out)
 			}
-			want([]string{"4", "ops", `"target":"stream"`}, "history", "shop")
+			want([]string{"5", "ops", `"target":"stream"`}, "history", "shop")
 
 			refused("field webhook", "set", "hook", "--target=webhook")
 			want([]string{"new signing secret: whsec_", "POST https://a.example/x?..., body payload, timeout 15s, concurrency 16, headers 0, secrets 1"},
@@ -86,7 +89,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			want([]string{`"authorization":"hush"`, `"url":"https://a.example/x?key=hush"`}, "show", "hook", "--secrets")
 			want([]string{"headers 0, secrets 1"}, "set", "hook", "--webhook-drop-secrets", "--webhook-header=authorization=")
 			refused("field webhook", "set", "hook", "--unset=webhook")
-			want([]string{"webhook      none (default)"}, "set", "hook", "--unset=webhook,target")
+			want([]string{"webhook        none (default)"}, "set", "hook", "--unset=webhook,target")
 
 			p := startOn(t, databaseURL, nil)
 			var s struct {

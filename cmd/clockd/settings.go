@@ -43,14 +43,16 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *c
 	return w
 }
 
-// routeBySettings makes the loop follow the settings: at each change, the applications with another route than before are routed anew.
+// routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are routed anew.
 func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring.Loop) {
 	settings.OnChange(func(before, after *clock.SettingsSnapshot, changed []string) {
 		was, is := targets.routerOf(before), targets.routerOf(after)
-		var moved []string
+		var moved []store.Addressee
 		for _, application := range changed {
-			if was(application) != is(application) {
-				moved = append(moved, application)
+			for _, to := range store.AddresseesOf(application) {
+				if was(to) != is(to) {
+					moved = append(moved, to)
+				}
 			}
 		}
 		loop.Reroute(is, moved)
@@ -70,8 +72,8 @@ func settingsCheck(settings *clock.SettingsWatch, targets *targets) clockhttp.Ch
 		switch {
 		case s.Unreadable != nil:
 			details = append(details, fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application, s.Unreadable))
-		case targets.routeOf(snapshot, s.Stored.Application) == nil:
-			details = append(details, fmt.Sprintf("the alarms of %s wait: this node has no target %s", s.Stored.Application, s.Target))
+		case targets.missing(snapshot, s) != clock.NoTarget:
+			details = append(details, fmt.Sprintf("alarms of %s wait: this node has no target %s", s.Stored.Application, targets.missing(snapshot, s)))
 		case targets.refusesDestination(s.Stored.Application):
 			details = append(details, fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", s.Stored.Application, s.AMQP.Exchange))
 		}
@@ -110,9 +112,10 @@ func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
 	if s := snapshot.Of(application); s != nil {
 		applied.Version = s.Stored.Version
 	}
-	if route := v.targets.routeOf(snapshot, application); route != nil {
+	if route := v.targets.routeOf(snapshot, store.Addressee{Application: application}); route != nil {
 		applied.Target = route.Kind
 	}
+	applied.Reservable = v.targets.mayRingTo(snapshot, application, clock.TargetPull)
 	applied.Subscribable = v.subscribers.count(snapshot, application)
 	return applied
 }
@@ -130,7 +133,7 @@ type subscribers struct {
 	time     *clock.Timebase
 }
 
-// Applications returns the applications with a subscriber that ring to the stream, or did so a short time ago, and applications with workers; sorted.
+// Applications returns the applications with a subscriber that may ring to the stream, or did so a short time ago, and applications with workers; sorted.
 func (s *subscribers) Applications() (applications []string) {
 	snapshot := s.settings.Snapshot()
 	for _, application := range s.Target.Applications() {
@@ -145,7 +148,7 @@ func (s *subscribers) Applications() (applications []string) {
 
 // count reports whether subscribers of the application count.
 func (s *subscribers) count(snapshot *clock.SettingsSnapshot, application string) bool {
-	if route := s.targets.routeOf(snapshot, application); route != nil && route.Kind == clock.TargetStream {
+	if s.targets.mayRingTo(snapshot, application, clock.TargetStream) {
 		return true
 	}
 	settings := snapshot.Of(application)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -58,15 +59,19 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 	return t, nil
 }
 
-// routeOf returns the route of an application: the route to the target that its settings name, or to the default target. It returns nil if this
-// process has no such target, and if the settings cannot be read: another target must not get the rings.
-func (t *targets) routeOf(settings *clock.SettingsSnapshot, application string) *ring.Route {
+// routeOf returns the route of an addressee: the route to the target that its alarms name, if the settings of the application allow it. Otherwise it is
+// the route to the target that the settings name, or to the default target. It returns nil if this process has no such target, and if the settings
+// cannot be read: another target must not get the rings.
+func (t *targets) routeOf(settings *clock.SettingsSnapshot, to store.Addressee) *ring.Route {
 	kind := t.byDefault
-	if s := settings.Of(application); s != nil {
+	if s := settings.Of(to.Application); s != nil {
 		if s.Unreadable != nil {
 			return nil
 		}
 		kind = s.TargetOr(kind)
+		if s.Allows(to.Target) {
+			kind = to.Target
+		}
 	}
 	for _, r := range t.routes {
 		if r.Kind == kind {
@@ -76,9 +81,27 @@ func (t *targets) routeOf(settings *clock.SettingsSnapshot, application string) 
 	return nil
 }
 
+// mayRingTo reports whether alarms of the application ring to the target in this process: all of them, or those that name it.
+func (t *targets) mayRingTo(settings *clock.SettingsSnapshot, application string, target clock.TargetKind) bool {
+	return slices.ContainsFunc([]clock.TargetKind{clock.NoTarget, target}, func(named clock.TargetKind) bool {
+		route := t.routeOf(settings, store.Addressee{Application: application, Target: named})
+		return route != nil && route.Kind == target
+	})
+}
+
+// missing returns the first target of an application's settings that this process does not have, NoTarget if it has all of them.
+func (t *targets) missing(settings *clock.SettingsSnapshot, s *clock.CurrentSettings) clock.TargetKind {
+	for _, target := range append([]clock.TargetKind{s.Target}, s.AlarmTargets...) {
+		if t.routeOf(settings, store.Addressee{Application: s.Stored.Application, Target: target}) == nil {
+			return target
+		}
+	}
+	return clock.NoTarget
+}
+
 // routerOf returns the router that follows the settings.
 func (t *targets) routerOf(settings *clock.SettingsSnapshot) ring.Router {
-	return func(application string) *ring.Route { return t.routeOf(settings, application) }
+	return func(to store.Addressee) *ring.Route { return t.routeOf(settings, to) }
 }
 
 // lacks returns the abilities that an application's settings demand and this process has no target for.
@@ -95,11 +118,14 @@ func (t *targets) lacks(settings *clock.SettingsSnapshot) []string {
 	}
 	var lacks []string
 	for _, s := range settings.All() {
-		if ability := missing[s.Target]; s.Unreadable == nil && ability != "" {
-			lacks = append(lacks, ability)
-			delete(missing, s.Target)
+		for target, ability := range missing {
+			if s.Unreadable == nil && s.Allows(target) {
+				lacks = append(lacks, ability)
+				delete(missing, target)
+			}
 		}
 	}
+	slices.Sort(lacks)
 	return lacks
 }
 

@@ -87,7 +87,7 @@ func decodeWake(body []byte) ([]store.Due, error) {
 	rows := make([]store.Due, len(w.Rows))
 	for i, r := range w.Rows {
 		due := clock.Instant(r.Due)
-		if r.ID < 1 || !due.Valid() || r.Rank < 0 || r.Rank > store.Rank(0) || clock.ValidateApplication(r.Application) != nil {
+		if r.ID < 1 || !due.Valid() || !store.ValidRank(r.Rank) || clock.ValidateApplication(r.Application) != nil {
 			return nil, errWakeValue
 		}
 		rows[i] = store.Due{ID: r.ID, NextTryTime: due, Rank: r.Rank, Shard: w.Shard, Application: r.Application}

@@ -7,7 +7,7 @@
 -- end it.
 -- Index: primary key. Rows: a batch of rings.
 SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time,
-                 update_time, shard, max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
+                 update_time, shard, max_rings, ack_timeout, delivery, priority, due_rank, doubt_target, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(sqlc.arg(inline_bytes) AS SIGNED), payload, NULL)) AS packed

@@ -11,21 +11,21 @@
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueExcept :many
--- Like ListDue, without the entries of the applications.
+-- Like ListDue, without the entries of the addressees (store.Addressee): one text, with commas between them.
 -- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
-   AND application NOT IN (sqlc.slice(applications))
+   AND FIND_IN_SET(CONCAT(application, '/', due_rank DIV 16), ?) = 0
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueOnly :many
--- Like ListDue, only the entries of the applications.
+-- Like ListDue, only the entries of the addressees (store.Addressee): one text, with commas between them.
 -- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
-   AND application IN (sqlc.slice(applications))
+   AND FIND_IN_SET(CONCAT(application, '/', due_rank DIV 16), ?) > 0
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
 -- name: ListDueEnd :many

@@ -9,7 +9,7 @@ INSERT INTO alarm (
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, 9 - n.priority
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank
 FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
              unnest(sqlc.arg(shard)::smallint[]) AS shard,
@@ -27,7 +27,8 @@ FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(priority)::smallint[]) AS priority,
              unnest(sqlc.arg(traceparent)::varchar[]) AS traceparent,
              unnest(sqlc.arg(create_time)::bigint[]) AS create_time,
-             unnest(sqlc.arg(delivery)::smallint[]) AS delivery) n
+             unnest(sqlc.arg(delivery)::smallint[]) AS delivery,
+             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id;
 
@@ -86,7 +87,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     content_type = c.content_type, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error,
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
-    priority = c.priority, due_rank = 9 - c.priority, delivery = c.delivery, traceparent = c.traceparent,
+    priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
@@ -113,7 +114,8 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(rung_at)::bigint[]) AS rung_at,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
-             unnest(sqlc.arg(delivery)::smallint[]) AS delivery) c
+             unnest(sqlc.arg(delivery)::smallint[]) AS delivery,
+             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows

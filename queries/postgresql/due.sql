@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
 ) d;
 
 -- name: ListDueExcept :many
--- Like ListDue, without the entries of the applications.
+-- Like ListDue, without the entries of the addressees (store.Addressee).
 -- Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
 SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
@@ -25,13 +25,13 @@ CROSS JOIN LATERAL (
     WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
-      AND a.application <> ALL(sqlc.arg(applications)::varchar[])
+      AND a.application || '/' || (a.due_rank / 16) <> ALL(sqlc.arg(addressees)::varchar[])
     ORDER BY a.next_try_time, a.due_rank, a.id
     LIMIT sqlc.arg(row_limit)
 ) d;
 
 -- name: ListDueOnly :many
--- Like ListDue, only the entries of the applications.
+-- Like ListDue, only the entries of the addressees (store.Addressee).
 -- Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
 SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
     WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
-      AND a.application = ANY(sqlc.arg(applications)::varchar[])
+      AND a.application || '/' || (a.due_rank / 16) = ANY(sqlc.arg(addressees)::varchar[])
     ORDER BY a.next_try_time, a.due_rank, a.id
     LIMIT sqlc.arg(row_limit)
 ) d;

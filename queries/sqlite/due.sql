@@ -11,23 +11,23 @@ SELECT * FROM (
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
 
 -- name: ListDueExcept :many
--- Like ListDue, without the entries of the applications. The applications are a JSON array.
+-- Like ListDue, without the entries of the addressees (store.Addressee), a JSON array.
 -- Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 SELECT * FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
     WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
       AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
-      AND application NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+      AND application || '/' || (due_rank / 16) NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
 
 -- name: ListDueOnly :many
--- Like ListDue, only the entries of the applications. The applications are a JSON array.
+-- Like ListDue, only the entries of the addressees (store.Addressee), a JSON array.
 -- Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 SELECT * FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
     WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
       AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
-      AND application IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+      AND application || '/' || (due_rank / 16) IN (SELECT value FROM json_each(CAST(? AS TEXT)))
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
 
 -- name: ListDueEnd :many

@@ -225,7 +225,7 @@ func (c *claim) end(ctx context.Context, t HoldingTx, judged *store.Judgment) er
 }
 
 // takeFresh takes fresh rows whose payload is not larger than an equal share of MaxBytes. It gives up all of them if one had to wait for a
-// lock, cannot be read, or is not due by the database's clock. They are then judged like the other rows.
+// lock, cannot be read, is not due by the database's clock, or names an unexpected target. They are then judged like the other rows.
 func (c *claim) takeFresh(ctx context.Context, t HoldingTx) ([]dueAlarm, error) {
 	if c.Kind() == store.Once || c.InDoubtOnly || len(c.IDs) == 0 {
 		return nil, nil
@@ -239,7 +239,7 @@ func (c *claim) takeFresh(ctx context.Context, t HoldingTx) ([]dueAlarm, error) 
 	}
 	candidates := Column(rows, (*DueRow).candidate)
 	unreadable := func(candidate store.Candidate) bool { return candidate.Unreadable != "" }
-	if slices.ContainsFunc(candidates, unreadable) || c.HasEarlyCandidate(candidates, t.Clock()) {
+	if slices.ContainsFunc(candidates, unreadable) || c.PassesOverAny(candidates, t.Clock()) {
 		return nil, t.RollbackAndBegin(ctx)
 	}
 	fresh := make([]dueAlarm, len(rows))

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // CheckedColumns holds the columns of an alarm that can contain unreadable values. Programs other than clockd may have written them.
 type CheckedColumns struct {
 	State, PayloadKind, Delivery, Answer, InDoubt         int64
 	Generation, RingNo, RetryTimes, MaxRings, AckTimeout  int64
+	DueRank                                               int64
 	RingAt, LatestRingAt, NextTryTime, RungAt, UpdateTime clock.Instant // NoInstant for NULL
 	PayloadLength                                         int
 	RetryPolicy                                           string
@@ -20,6 +22,9 @@ type CheckedColumns struct {
 
 // Decode returns the retry policy. unreadable names the first column that cannot be read and says why; it is empty for a readable row.
 func (v *CheckedColumns) Decode() (retry clock.RetryPolicy, unreadable string) {
+	if !store.ValidRank(int(v.DueRank)) {
+		return clock.RetryPolicy{}, fmt.Sprintf("column due_rank cannot be read: %d names no known target", v.DueRank)
+	}
 	if c, bad := v.outOfRange(); bad {
 		return clock.RetryPolicy{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value, c.min, c.max)
 	}

@@ -77,7 +77,7 @@ func (r *DueRow) candidate() store.Candidate {
 		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
 		LatestRingAt: c.LatestRingAt, NextTryTime: c.NextTryTime, RungAt: c.RungAt, UpdateTime: c.UpdateTime, PayloadLength: c.PayloadLength,
-		RetryPolicy: r.RetryPolicy,
+		RetryPolicy: r.RetryPolicy, DueRank: r.DueRank,
 	}
 	c.Retry, c.Unreadable = v.Decode()
 	return c

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // errPacked does not quote the unreadable text, because it may be a payload.
@@ -100,6 +99,7 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	r.AckTimeout = p.Number()
 	r.Delivery = p.Number()
 	r.Priority = p.Number()
+	r.DueRank = p.Number()
 	r.DoubtTarget = p.Number()
 	r.TargetRingAt = p.Number()
 	r.LatestRingAt = ToNull(clock.Instant(p.Number()))
@@ -114,7 +114,6 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	if r.PayloadLength <= InlineBytes {
 		r.Payload = []byte(p.bytes(int(r.PayloadLength)))
 	}
-	r.DueRank = int64(store.Rank(int(r.Priority)))
 	return r, server, p.End()
 }
 

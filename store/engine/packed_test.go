@@ -10,7 +10,7 @@ import (
 // pack makes a row in the format of LockDue.
 func pack(payload string, texts ...string) string {
 	var b strings.Builder
-	b.WriteString("1450 7 3 2 1 0 1 -1 1500 1400 63 5 60000 0 9 2 1000 -1")
+	b.WriteString("1450 7 3 2 1 0 1 -1 1500 1400 63 5 60000 0 9 0 2 1000 -1")
 	for _, text := range texts {
 		fmt.Fprintf(&b, " %d %s", len(text), text)
 	}

@@ -52,7 +52,7 @@ func (r *Row) checkedColumns() CheckedColumns {
 		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, Answer: r.Answer, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
 		LatestRingAt: FromNull(r.LatestRingAt), NextTryTime: FromNull(r.NextTryTime), RungAt: FromNull(r.RungAt),
-		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy,
+		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy, DueRank: r.DueRank,
 	}
 }
 
@@ -90,6 +90,7 @@ func (r *Row) Alarm() clock.Alarm {
 			MaxRings:     int(r.MaxRings),
 			Priority:     int(r.Priority),
 			Delivery:     clock.DeliveryMode(r.Delivery),
+			Target:       store.TargetOfRank(int(r.DueRank)),
 		},
 		Unreadable:  unreadable,
 		Traceparent: r.Traceparent,
@@ -132,7 +133,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.AckTimeout = a.AckTimeout.Milliseconds()
 	r.MaxRings = int64(a.MaxRings)
 	r.Priority = int64(a.Priority)
-	r.DueRank = int64(store.Rank(a.Priority))
+	r.DueRank = int64(store.Rank(a.Target, a.Priority))
 	r.Delivery = int64(a.Delivery)
 	r.Traceparent = a.Traceparent
 	r.CreateTime = int64(a.CreateTime)
@@ -177,6 +178,9 @@ func (r *Row) replaceUnreadable(unreadable string) {
 	known(&r.Delivery, int64(clock.AtLeastOnce), int64(clock.AtMostOnce), int64(clock.AtLeastOnce))
 	known(&r.Answer, int64(clock.NoAnswer), int64(clock.Touch), int64(clock.NoAnswer))
 	known(&r.InDoubt, 0, 1, 0)
+	if !store.ValidRank(int(r.DueRank)) {
+		r.DueRank = int64(store.Rank(clock.NoTarget, 0))
+	}
 	known(&r.AckTimeout, 0, clock.MaxAckTimeout.Milliseconds(), 0)
 	known(&r.TargetRingAt, 0, int64(clock.MaxInstant), 0)
 }

@@ -32,7 +32,7 @@ func distinctRow(t *testing.T) Row {
 	retry := clock.RetryPolicy{Initial: time.Second, Factor: 2, Cap: time.Minute, Limit: 7}
 	r.State, r.PayloadKind, r.InDoubt, r.Answer = int64(clock.Ringing), int64(clock.Binary), 1, int64(clock.Touch)
 	r.Delivery, r.RetryPolicy = int64(clock.AtMostOnce), retry.Encode()
-	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(4)), int64(clock.TargetStream)
+	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(clock.TargetPull, 4)), int64(clock.TargetStream)
 	return r
 }
 

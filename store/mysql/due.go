@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
@@ -18,11 +19,9 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 func (d *Driver) due(ctx context.Context, db dbsqlc.DBTX, q *store.DueQuery) ([]store.Due, error) {
 	switch {
 	case len(q.Only) > 0:
-		b := dueBulk(db, q, q.Only, q.Limit)
-		return unpackEntries(d.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: q.Only}))
+		return unpackEntries(d.q.ListDueOnly(ctx, dueBulk(db, q, q.Only, q.Limit), dbsqlc.ListDueOnlyParams{}))
 	case len(q.Except) > 0:
-		b := dueBulk(db, q, q.Except, q.Limit)
-		return unpackEntries(d.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: q.Except}))
+		return unpackEntries(d.q.ListDueExcept(ctx, dueBulk(db, q, q.Except, q.Limit), dbsqlc.ListDueExceptParams{}))
 	default:
 		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, q, nil, q.Limit), dbsqlc.ListDueParams{}))
 	}
@@ -51,19 +50,20 @@ func unpackEntry(entry string) (store.Due, error) {
 }
 
 // dueBulk returns the bulk of ListDue or a variant. last is the last argument of the SELECT for a single shard.
-func dueBulk(db dbsqlc.DBTX, q *store.DueQuery, applications []string, last int) bulk {
-	return bulk{DBTX: db, rows: len(q.Shards), args: dueArgs(q, applications, last)}
+func dueBulk(db dbsqlc.DBTX, q *store.DueQuery, addressees []store.Addressee, last int) bulk {
+	return bulk{DBTX: db, rows: len(q.Shards), args: dueArgs(q, addressees, last)}
 }
 
 // dueArgs returns the arguments of ListDue or a variant.
-func dueArgs(q *store.DueQuery, applications []string, last int) []any {
-	args := make([]any, 0, (12+len(applications))*len(q.Shards))
+func dueArgs(q *store.DueQuery, addressees []store.Addressee, last int) []any {
+	args := make([]any, 0, 13*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
 	fromRank, untilRank := int64(q.From.Rank), int64(q.Until.Rank)
+	texts := strings.Join(store.AddresseeTexts(addressees), ",")
 	for _, shard := range q.Shards {
 		args = append(args, int64(shard), from, from, fromRank, fromRank, q.From.ID, until, until, untilRank, untilRank, q.Until.ID)
-		for _, application := range applications {
-			args = append(args, application)
+		if addressees != nil {
+			args = append(args, texts)
 		}
 		args = append(args, int64(last))
 	}

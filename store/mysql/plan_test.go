@@ -46,13 +46,13 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)}, // two of the three ranges are empty here
 		{"due: except", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, planDue(shards), []string{"nobody", "no one"}, 5)
-			_, err := s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{Applications: []string{"nobody", "no one"}})
+			b := dueBulk(db, planDue(shards), []store.Addressee{{Application: "nobody"}, {Application: "no-one"}}, 5)
+			_, err := s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: only", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, planDue(shards), []string{"plan", "no one"}, 5)
-			_, err := s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{Applications: []string{"plan", "no one"}})
+			b := dueBulk(db, planDue(shards), []store.Addressee{{Application: "plan"}, {Application: "no-one"}}, 5)
+			_, err := s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: end", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

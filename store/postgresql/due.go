@@ -15,14 +15,14 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 	db := d.inAny(shards, d.upkeep)
 	named := dbsqlc.ListDueOnlyParams{
 		Shards: shards, FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
-		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit), Applications: q.Only,
+		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit), Addressees: store.AddresseeTexts(q.Only),
 	}
 	switch {
 	case len(q.Only) > 0:
 		rows, err := d.q.ListDueOnly(ctx, db, named)
 		return engine.Column(rows, func(r *dbsqlc.ListDueOnlyRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	case len(q.Except) > 0:
-		named.Applications = q.Except
+		named.Addressees = store.AddresseeTexts(q.Except)
 		rows, err := d.q.ListDueExcept(ctx, db, dbsqlc.ListDueExceptParams(named))
 		return engine.Column(rows, func(r *dbsqlc.ListDueExceptRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	}

@@ -30,7 +30,7 @@ func hotStatements(due string) []hotStatement {
 	shards := "'{" + strings.Trim(strings.Repeat("1,2,3,4,", 4), ",") + "}'"
 	n := func(value string) string { return "array_fill(" + value + ", ARRAY[300])" }
 	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'", "'{1,1}'", "'{-1,-1}'",
-		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'"}
+		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'"}
 	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("-1::bigint"), n("-1::bigint"), n("0"), n("0"), n("'r'::varchar"), n("0"),
 		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint")}
 	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
@@ -38,14 +38,14 @@ func hotStatements(due string) []hotStatement {
 		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), int64(1)})
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
-		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0")}
+		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
 	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"), int64(clock.MaxInstant)})
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
 	return []hotStatement{
 		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true, 16 * 10},
-		{"due: except", dbsqlc.ListDueExcept, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{nobody,no one}'", 10}, []string{"alarm_due"}, true, 16 * 10},
-		{"due: only", dbsqlc.ListDueOnly, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan,no one}'", 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due: except", dbsqlc.ListDueExcept, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{nobody/0,no-one/0}'", 10}, []string{"alarm_due"}, true, 16 * 10},
+		{"due: only", dbsqlc.ListDueOnly, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan/0,no-one/0}'", 10}, []string{"alarm_due"}, true, 16 * 10},
 		{"due: end", dbsqlc.ListDueEnd, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 9}, []string{"alarm_due"}, true, 16 * 10},
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},

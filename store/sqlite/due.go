@@ -26,14 +26,14 @@ func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Du
 }
 
 // scanDue runs ListDue or a variant. last is the last argument of its SELECT for a single shard.
-func (d *Driver) scanDue(ctx context.Context, query string, q *store.DueQuery, applications []string, last int) ([]store.Due, error) {
+func (d *Driver) scanDue(ctx context.Context, query string, q *store.DueQuery, addressees []store.Addressee, last int) ([]store.Due, error) {
 	args := make([]any, 0, 13*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
-	names := jsonNames(applications)
+	texts := jsonTexts(store.AddresseeTexts(addressees))
 	for _, shard := range q.Shards {
 		args = append(args, shard, from, from, q.From.Rank, q.From.Rank, q.From.ID, until, until, q.Until.Rank, q.Until.Rank, q.Until.ID)
-		if applications != nil {
-			args = append(args, names)
+		if addressees != nil {
+			args = append(args, texts)
 		}
 		args = append(args, last)
 	}
@@ -57,8 +57,8 @@ func (d *Driver) scanDue(ctx context.Context, query string, q *store.DueQuery, a
 	return due, rows.Err()
 }
 
-// jsonNames returns a JSON array of application names. No character of a valid name needs an escape.
-func jsonNames(applications []string) string { return `["` + strings.Join(applications, `","`) + `"]` }
+// jsonTexts returns a JSON array of the texts of addressees. No character of these texts needs an escape.
+func jsonTexts(addressees []string) string { return `["` + strings.Join(addressees, `","`) + `"]` }
 
 // CountDue counts the due alarms in the due index (CountDue).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {

@@ -56,7 +56,7 @@ func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RingAt: a.RingAt,
 		LatestRingAt: a.LatestRingAt, RungAt: r.Now, ClaimID: r.ClaimID, Payload: a.Payload, PayloadKind: a.PayloadKind,
 		ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Priority: a.Priority,
-		Delivery: a.Delivery, Traceparent: a.Traceparent, Before: a.RingRow,
+		Delivery: a.Delivery, Traceparent: a.Traceparent, NamedTarget: a.Target, Before: a.RingRow,
 	}
 }
 

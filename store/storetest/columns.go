@@ -99,6 +99,7 @@ var tables = map[string][]Column{
 //   - Instants are UTC timestamps to the millisecond, whatever the session's time zone: DATETIME(3), timestamp(3) without time zone,
 //     and in SQLite text like "2026-11-21 18:30:00.123".
 //   - state, delivery, answer and last_outcome are names. in_doubt, node_known and is_current are 0 or 1.
+//   - target is the name of the target that the alarm names, NULL if it names none.
 //   - The answer columns are NULL if this generation has no answer.
 //   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is.
 //   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and are NULL without any.
@@ -107,7 +108,7 @@ var views = map[string][]string{
 	"alarm_report": {
 		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
 		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "delivery", "payload_bytes", "rung_at",
-		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at",
+		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at", "target",
 	},
 	"retry_report": {
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",

@@ -15,7 +15,8 @@ import (
 func testDue(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for i, id := range names("due", 300) {
-		ops = append(ops, set(id, t0+clock.Instant(i%5), inApplication([]string{app, "bank"}[i%2]), priority(i*i%10)))
+		ops = append(ops, set(id, t0+clock.Instant(i%5), inApplication([]string{app, "bank"}[i%2]), priority(i*i%10),
+			named([]clock.TargetKind{clock.NoTarget, clock.TargetPull, clock.TargetWebhook}[i%3])))
 	}
 	f.set(t0, ops...)
 	f.set(t0, set("after", t0+5), set("finished", t0), set("paused", t0))
@@ -41,29 +42,35 @@ func testDue(t *testing.T, f *fixture) {
 		slices.DeleteFunc(slices.Clone(some), func(d store.Due) bool { return d.Shard != 5 }))
 }
 
-// testDueNames reads rows by application names, with several limits and scan limits.
+// testDueNames reads rows by addressees, with several limits and scan limits.
 func testDueNames(t *testing.T, f *fixture, due []store.Due) {
-	with := func(names ...string) []store.Due {
-		return slices.DeleteFunc(slices.Clone(due), func(d store.Due) bool { return !slices.Contains(names, d.Application) })
+	with := func(wanted bool, addressees ...store.Addressee) []store.Due {
+		return slices.DeleteFunc(slices.Clone(due), func(d store.Due) bool { return slices.Contains(addressees, d.Addressee()) != wanted })
 	}
-	many := names("absent", store.MaxDueNames-1)
+	bank, hooks := store.Addressee{Application: "bank"}, store.Addressee{Application: app, Target: clock.TargetWebhook}
+	var many []store.Addressee
+	for _, name := range names("absent", store.MaxDueNames-1) {
+		many = append(many, store.Addressee{Application: name, Target: clock.TargetWebhook})
+	}
 	for _, size := range []struct{ limit, scan int }{{1, 1}, {3, 7}, {1000, 2}, {1000, 1000}} {
-		ask := func(only, except []string) []store.Due {
+		ask := func(only, except []store.Addressee) []store.Due {
 			return f.readPages(store.DueQuery{
 				Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: size.limit, ScanLimit: size.scan, Only: only, Except: except,
 			})
 		}
 		what := fmt.Sprintf("rows by pages of %d of %d entries a shard", size.limit, size.scan)
-		same(t, what+": only one application", ask([]string{"bank"}, nil), with("bank"))
-		same(t, what+": all but one", ask(nil, []string{"bank"}), with(app))
-		same(t, what+": only two", ask([]string{"bank", app}, nil), due)
-		same(t, what+": all but two", ask(nil, []string{app, "bank"}), []store.Due{})
-		same(t, what+": only one of many", ask(append([]string{app}, many...), nil), with(app))
-		same(t, what+": all but many", ask(nil, append([]string{"bank"}, many...)), with(app))
+		for _, addressees := range [][]store.Addressee{{bank}, {hooks}, {bank, hooks}, append([]store.Addressee{hooks}, many...)} {
+			same(t, fmt.Sprintf("%s: only %v", what, addressees), ask(addressees, nil), with(true, addressees...))
+			same(t, fmt.Sprintf("%s: all but %v", what, addressees), ask(nil, addressees), with(false, addressees...))
+		}
 	}
-	page, err := f.Due(t.Context(), store.DueQuery{
-		Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: 1000, ScanLimit: 1, Except: []string{app, "bank"},
-	})
+	var all []store.Addressee
+	for _, d := range due {
+		if !slices.Contains(all, d.Addressee()) {
+			all = append(all, d.Addressee())
+		}
+	}
+	page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: 1000, ScanLimit: 1, Except: all})
 	ok(t, err, "due")
 	if len(page.Rows) > 0 || !page.CompleteUntil.Before(store.Position{Time: t0 + 5}) {
 		t.Errorf("a page with scan limit 1 is complete until %v, with %d rows", page.CompleteUntil, len(page.Rows))
@@ -86,7 +93,7 @@ func (f *fixture) dueRows(selects func(clock.Alarm) bool) []store.Due {
 
 // dueRowOf returns the due index's entry of an alarm.
 func dueRowOf(a *clock.Alarm) store.Due {
-	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: 9 - a.Priority, Shard: a.Shard, Application: a.Application}
+	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: store.Rank(a.Target, a.Priority), Shard: a.Shard, Application: a.Application}
 }
 
 func comparePositions(a, b store.Due) int {

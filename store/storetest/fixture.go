@@ -73,6 +73,11 @@ func priority(n int) func(*clock.Set) {
 	return func(s *clock.Set) { s.Priority = n }
 }
 
+// named lets the alarm name its target.
+func named(target clock.TargetKind) func(*clock.Set) {
+	return func(s *clock.Set) { s.Target = target }
+}
+
 func onlyIf(c clock.Condition) func(*clock.Set) {
 	return func(s *clock.Set) { s.If = c }
 }

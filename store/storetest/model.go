@@ -79,6 +79,7 @@ func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
 		s.Delivery = clock.AtMostOnce
 	}
 	s.Priority = rapid.IntRange(0, 2).Draw(rt, "priority")
+	s.Target = rapid.SampledFrom([]clock.TargetKind{clock.NoTarget, clock.TargetStream, clock.TargetPull}).Draw(rt, "target")
 	s.Retry = clock.RetryPolicy{Initial: 500 * time.Millisecond, Factor: 1, Cap: time.Second, Limit: rapid.IntRange(-1, 2).Draw(rt, "limit")}
 	if row := m.rows[k]; row != nil && rapid.Bool().Draw(rt, "repeat") {
 		s.Content = row.Content
@@ -183,6 +184,12 @@ func (m *model) claim(rt *rapid.T) {
 		r.MaxBytes = rapid.SampledFrom([]int{1, 20, 1 << 20}).Draw(rt, "max bytes")
 	}
 	r.AtMostOnce = rapid.Bool().Draw(rt, "once")
+	r.NamedTargets = map[int64]clock.TargetKind{}
+	for _, row := range m.rows {
+		if rapid.IntRange(0, 9).Draw(rt, "knows the target") > 0 {
+			r.NamedTargets[row.ID] = row.Target
+		}
+	}
 	c, err := m.f.tryClaim(r)
 	if err != nil {
 		rt.Fatalf("claim: %v", err)
@@ -201,7 +208,7 @@ func (m *model) checkClaim(rt *rapid.T, c *claim) {
 	ended, deferred, once := []store.EndedAlarm{}, []int64{}, []int64{}
 	size := 0
 	for _, row := range m.dueRows() {
-		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] {
+		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] || r.NamedTargets[row.ID] != row.Target {
 			continue
 		}
 		if e, ends := m.endRow(row, true); ends {

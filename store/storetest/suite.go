@@ -72,6 +72,7 @@ func cases() []testCase {
 		{name: "release restores at-most-once rows", claims: testAtMostOnceRelease},
 		{name: "a repeated settlement changes nothing", claims: testSettledTwice},
 		{name: "a try in doubt stays with its target", claims: testDoubtTarget},
+		{name: "alarms name their targets", claims: testNamedTargets},
 		{name: "a lost claim stays with its target", phased: testTargetOfLostClaim},
 		{name: "late outcomes are written like outcomes in time", claims: testLateReplies},
 		{name: "late outcomes change no row that has changed", claims: testLateRepliesChangeNoOtherRow},

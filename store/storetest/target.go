@@ -56,6 +56,35 @@ func testDoubtTarget(t *testing.T, f *fixture) {
 	same(t, "target of a try that was repeated elsewhere", f.get("awaited").DoubtTarget, clock.TargetStream)
 }
 
+// testNamedTargets demands that a claim takes alarms only by the targets that they name, fresh ones and others, and that the report shows
+// these targets.
+func testNamedTargets(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("hook", t0, named(clock.TargetWebhook)), set("none", t0), set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)))
+	hook, none, moved, old := ids[0], ids[1], ids[2], ids[3]
+	f.set(t0, set("moved", t0, named(clock.TargetStream))) // in the millisecond of the first set: as if it were fresh
+	f.set(t0+1, set("old", t0))
+	same(t, "target of a set that names another", f.get("moved").Target, clock.TargetStream)
+	same(t, "target of a set that names none", f.get("old").Target, clock.NoTarget)
+	same(t, "alarm_report", f.report("SELECT business_id, target FROM alarm_report ORDER BY business_id"), [][]string{
+		{"hook", "webhook"}, {"moved", "stream"}, {"none", "NULL"}, {"old", "NULL"},
+	})
+	claimNamed := func(targets map[int64]clock.TargetKind) *claim {
+		r := f.request(t0+2, ids...)
+		r.NamedTargets = targets
+		return f.claimRequest(r)
+	}
+	c := claimNamed(map[int64]clock.TargetKind{hook: clock.TargetStream, none: clock.TargetStream, moved: clock.TargetPull, old: clock.TargetPull}).wantRings()
+	same(t, "rows for other targets", len(c.Elsewhere), 0)
+	c = claimNamed(map[int64]clock.TargetKind{hook: clock.TargetWebhook, moved: clock.TargetPull})
+	same(t, "rings", len(c.Rings), 3)
+	for i := range c.Rings {
+		r := &c.Rings[i]
+		same(t, "target of the ring", r.NamedTarget, map[int64]clock.TargetKind{hook: clock.TargetWebhook, none: clock.NoTarget, old: clock.NoTarget}[r.AlarmID])
+	}
+	c.settle(t0+3, everyRing(clock.Confirmed))
+	claimNamed(map[int64]clock.TargetKind{moved: clock.TargetStream}).wantRings(moved).settle(t0+3, everyRing(clock.Confirmed))
+}
+
 // testTargetOfLostClaim demands that a two-phase claim that was lost with its node is repeated at its target.
 func testTargetOfLostClaim(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0), set("b", t0))

@@ -22,6 +22,8 @@ func unreadableValues(dialect goose.Dialect) []unreadableValue {
 	}[dialect]
 	return []unreadableValue{
 		{"in_doubt", "7"},
+		{"due_rank", "127"},
+		{"due_rank", "-1"},
 		{"retry_policy", `'{"initial":1,'`},
 		{"retry_policy", `'{"initial":-5,"factor":2,"cap":1,"limit":null}'`},
 		{"payload_kind", "99"},

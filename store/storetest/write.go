@@ -55,7 +55,7 @@ func testRoundTrip(t *testing.T, f *fixture) {
 // testRewrite changes every field of an alarm's content with one set.
 func testRewrite(t *testing.T, f *fixture) {
 	before := set("a", t0+5)
-	after := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3), retryLimit(7), priority(4), atMostOnce)
+	after := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3), retryLimit(7), priority(4), atMostOnce, named(clock.TargetStream))
 	after.Set.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	old, changed := reflect.ValueOf(before.Set.Content), reflect.ValueOf(after.Set.Content)
 	for i := range old.NumField() {

@@ -380,7 +380,10 @@ type AlarmSpec struct {
 	// Priority from 0 to 9. Among alarms due at the same time the higher priority rings first.
 	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
 	// What happens to a ring whose arrival is unknown.
-	Delivery      Delivery `protobuf:"varint,15,opt,name=delivery,proto3,enum=clockd.v1.Delivery" json:"delivery,omitempty"`
+	Delivery Delivery `protobuf:"varint,15,opt,name=delivery,proto3,enum=clockd.v1.Delivery" json:"delivery,omitempty"`
+	// Name of the target that the rings go to: amqp, stream, webhook, kafka or pull. Empty: the target of the application. The settings of the
+	// application must allow the target.
+	Target        string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -542,6 +545,13 @@ func (x *AlarmSpec) GetDelivery() Delivery {
 		return x.Delivery
 	}
 	return Delivery_DELIVERY_UNSPECIFIED
+}
+
+func (x *AlarmSpec) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
 }
 
 type isAlarmSpec_Ring interface {
@@ -712,7 +722,9 @@ type Alarm struct {
 	// Time of the latest change.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Time at which the alarm was over. Absent before.
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// Target that the set named. Empty: none.
+	Target        string `protobuf:"bytes,31,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -963,6 +975,13 @@ func (x *Alarm) GetFinishedAt() *timestamppb.Timestamp {
 		return x.FinishedAt
 	}
 	return nil
+}
+
+func (x *Alarm) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
 }
 
 type isAlarm_Payload interface {
@@ -2354,7 +2373,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x03cap\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03cap\x12\x19\n" +
 	"\x05limit\x18\x04 \x01(\x05H\x01R\x05limit\x88\x01\x01B\t\n" +
 	"\a_factorB\b\n" +
-	"\x06_limit\"\x95\x05\n" +
+	"\x06_limit\"\xad\x05\n" +
 	"\tAlarmSpec\x12\x1f\n" +
 	"\vbusiness_id\x18\x01 \x01(\tR\n" +
 	"businessId\x125\n" +
@@ -2375,7 +2394,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"ackTimeout\x12 \n" +
 	"\tmax_rings\x18\r \x01(\x05H\x03R\bmaxRings\x88\x01\x01\x12\x1a\n" +
 	"\bpriority\x18\x0e \x01(\x05R\bpriority\x12/\n" +
-	"\bdelivery\x18\x0f \x01(\x0e2\x13.clockd.v1.DeliveryR\bdeliveryB\x06\n" +
+	"\bdelivery\x18\x0f \x01(\x0e2\x13.clockd.v1.DeliveryR\bdelivery\x12\x16\n" +
+	"\x06target\x18\x10 \x01(\tR\x06targetB\x06\n" +
 	"\x04ringB\t\n" +
 	"\apayloadB\r\n" +
 	"\v_generationB\f\n" +
@@ -2385,7 +2405,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\bexchange\x18\x01 \x01(\tR\bexchange\x12\x1f\n" +
 	"\vrouting_key\x18\x02 \x01(\tR\n" +
 	"routingKey\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\xcc\t\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xe4\t\n" +
 	"\x05Alarm\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
@@ -2427,7 +2447,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
 	"\vfinished_at\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAtB\t\n" +
+	"finishedAt\x12\x16\n" +
+	"\x06target\x18\x1f \x01(\tR\x06targetB\t\n" +
 	"\apayload\"\xcd\x01\n" +
 	"\aAttempt\x12\x1e\n" +
 	"\n" +

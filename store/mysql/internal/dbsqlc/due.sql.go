@@ -172,7 +172,7 @@ const ListDueExcept = `-- name: ListDueExcept :many
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
-   AND application NOT IN (/*SLICE:applications*/?)
+   AND FIND_IN_SET(CONCAT(application, '/', due_rank DIV 16), ?) = 0
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
 `
 
@@ -188,36 +188,28 @@ type ListDueExceptParams struct {
 	DueRank_3     int64
 	DueRank_4     int64
 	ID_2          int64
-	Applications  []string
+	FINDINSET     string
 	Limit         int32
 }
 
-// Like ListDue, without the entries of the applications.
+// Like ListDue, without the entries of the addressees (store.Addressee): one text, with commas between them.
 // Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]string, error) {
-	query := ListDueExcept
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.Shard)
-	queryParams = append(queryParams, arg.NextTryTime)
-	queryParams = append(queryParams, arg.NextTryTime_2)
-	queryParams = append(queryParams, arg.DueRank)
-	queryParams = append(queryParams, arg.DueRank_2)
-	queryParams = append(queryParams, arg.ID)
-	queryParams = append(queryParams, arg.NextTryTime_3)
-	queryParams = append(queryParams, arg.NextTryTime_4)
-	queryParams = append(queryParams, arg.DueRank_3)
-	queryParams = append(queryParams, arg.DueRank_4)
-	queryParams = append(queryParams, arg.ID_2)
-	if len(arg.Applications) > 0 {
-		for _, v := range arg.Applications {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:applications*/?", strings.Repeat(",?", len(arg.Applications))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:applications*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Limit)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
+	rows, err := db.QueryContext(ctx, ListDueExcept,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.FINDINSET,
+		arg.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +235,7 @@ const ListDueOnly = `-- name: ListDueOnly :many
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
    AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
-   AND application IN (/*SLICE:applications*/?)
+   AND FIND_IN_SET(CONCAT(application, '/', due_rank DIV 16), ?) > 0
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
 `
 
@@ -259,36 +251,28 @@ type ListDueOnlyParams struct {
 	DueRank_3     int64
 	DueRank_4     int64
 	ID_2          int64
-	Applications  []string
+	FINDINSET     string
 	Limit         int32
 }
 
-// Like ListDue, only the entries of the applications.
+// Like ListDue, only the entries of the addressees (store.Addressee): one text, with commas between them.
 // Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]string, error) {
-	query := ListDueOnly
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.Shard)
-	queryParams = append(queryParams, arg.NextTryTime)
-	queryParams = append(queryParams, arg.NextTryTime_2)
-	queryParams = append(queryParams, arg.DueRank)
-	queryParams = append(queryParams, arg.DueRank_2)
-	queryParams = append(queryParams, arg.ID)
-	queryParams = append(queryParams, arg.NextTryTime_3)
-	queryParams = append(queryParams, arg.NextTryTime_4)
-	queryParams = append(queryParams, arg.DueRank_3)
-	queryParams = append(queryParams, arg.DueRank_4)
-	queryParams = append(queryParams, arg.ID_2)
-	if len(arg.Applications) > 0 {
-		for _, v := range arg.Applications {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:applications*/?", strings.Repeat(",?", len(arg.Applications))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:applications*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Limit)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
+	rows, err := db.QueryContext(ctx, ListDueOnly,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.FINDINSET,
+		arg.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}

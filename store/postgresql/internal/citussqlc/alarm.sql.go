@@ -16,7 +16,7 @@ INSERT INTO alarm (
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, (9 - n.priority)::smallint
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::varchar[]) AS application,
              unnest($3::varchar[]) AS business_id,
@@ -35,7 +35,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($16::smallint[]) AS priority,
              unnest($17::varchar[]) AS traceparent,
              unnest($18::bigint[]) AS create_time,
-             unnest($19::smallint[]) AS delivery) n
+             unnest($19::smallint[]) AS delivery,
+             unnest($20::smallint[]) AS due_rank) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id /* in a.shard */)
 RETURNING id
@@ -61,6 +62,7 @@ type InsertAlarmsParams struct {
 	Traceparent  []string
 	CreateTime   []int64
 	Delivery     []int64
+	DueRank      []int64
 }
 
 // Statements of a distributed database that differ from the statement with the same name in queries/postgresql by more than the condition
@@ -89,6 +91,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.Traceparent,
 		arg.CreateTime,
 		arg.Delivery,
+		arg.DueRank,
 	)
 	if err != nil {
 		return nil, err

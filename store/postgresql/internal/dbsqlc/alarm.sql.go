@@ -275,7 +275,7 @@ INSERT INTO alarm (
     next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, 9 - n.priority
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -293,7 +293,8 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($15::smallint[]) AS priority,
              unnest($16::varchar[]) AS traceparent,
              unnest($17::bigint[]) AS create_time,
-             unnest($18::smallint[]) AS delivery) n
+             unnest($18::smallint[]) AS delivery,
+             unnest($19::smallint[]) AS due_rank) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id
 `
@@ -317,6 +318,7 @@ type InsertAlarmsParams struct {
 	Traceparent  []string
 	CreateTime   []int64
 	Delivery     []int64
+	DueRank      []int64
 }
 
 // Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
@@ -344,6 +346,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.Traceparent,
 		arg.CreateTime,
 		arg.Delivery,
+		arg.DueRank,
 	)
 	if err != nil {
 		return nil, err
@@ -690,7 +693,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     content_type = c.content_type, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error,
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
-    priority = c.priority, due_rank = 9 - c.priority, delivery = c.delivery, traceparent = c.traceparent,
+    priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
 FROM (SELECT unnest($1::bigint[]) AS id,
@@ -717,7 +720,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($22::bigint[]) AS rung_at,
              unnest($23::bigint[]) AS update_time,
              unnest($24::bigint[]) AS finished_at,
-             unnest($25::smallint[]) AS delivery) c
+             unnest($25::smallint[]) AS delivery,
+             unnest($26::smallint[]) AS due_rank) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
@@ -747,6 +751,7 @@ type RewriteAlarmsParams struct {
 	UpdateTime    []int64
 	FinishedAt    []int64
 	Delivery      []int64
+	DueRank       []int64
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -779,6 +784,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.UpdateTime,
 		arg.FinishedAt,
 		arg.Delivery,
+		arg.DueRank,
 	)
 	if err != nil {
 		return 0, err

@@ -274,22 +274,22 @@ CROSS JOIN LATERAL (
     WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
-      AND a.application <> ALL($8::varchar[])
+      AND a.application || '/' || (a.due_rank / 16) <> ALL($8::varchar[])
     ORDER BY a.next_try_time, a.due_rank, a.id
     LIMIT $9
 ) d
 `
 
 type ListDueExceptParams struct {
-	Shards       []int64
-	FromTime     int64
-	FromRank     int64
-	FromID       int64
-	UntilTime    int64
-	UntilRank    int64
-	UntilID      int64
-	Applications []string
-	RowLimit     int32
+	Shards     []int64
+	FromTime   int64
+	FromRank   int64
+	FromID     int64
+	UntilTime  int64
+	UntilRank  int64
+	UntilID    int64
+	Addressees []string
+	RowLimit   int32
 }
 
 type ListDueExceptRow struct {
@@ -300,7 +300,7 @@ type ListDueExceptRow struct {
 	Application string
 }
 
-// Like ListDue, without the entries of the applications.
+// Like ListDue, without the entries of the addressees (store.Addressee).
 // Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]ListDueExceptRow, error) {
 	rows, err := db.Query(ctx, ListDueExcept,
@@ -311,7 +311,7 @@ func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptP
 		arg.UntilTime,
 		arg.UntilRank,
 		arg.UntilID,
-		arg.Applications,
+		arg.Addressees,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -347,22 +347,22 @@ CROSS JOIN LATERAL (
     WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
       AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
       AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
-      AND a.application = ANY($8::varchar[])
+      AND a.application || '/' || (a.due_rank / 16) = ANY($8::varchar[])
     ORDER BY a.next_try_time, a.due_rank, a.id
     LIMIT $9
 ) d
 `
 
 type ListDueOnlyParams struct {
-	Shards       []int64
-	FromTime     int64
-	FromRank     int64
-	FromID       int64
-	UntilTime    int64
-	UntilRank    int64
-	UntilID      int64
-	Applications []string
-	RowLimit     int32
+	Shards     []int64
+	FromTime   int64
+	FromRank   int64
+	FromID     int64
+	UntilTime  int64
+	UntilRank  int64
+	UntilID    int64
+	Addressees []string
+	RowLimit   int32
 }
 
 type ListDueOnlyRow struct {
@@ -373,7 +373,7 @@ type ListDueOnlyRow struct {
 	Application string
 }
 
-// Like ListDue, only the entries of the applications.
+// Like ListDue, only the entries of the addressees (store.Addressee).
 // Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]ListDueOnlyRow, error) {
 	rows, err := db.Query(ctx, ListDueOnly,
@@ -384,7 +384,7 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 		arg.UntilTime,
 		arg.UntilRank,
 		arg.UntilID,
-		arg.Applications,
+		arg.Addressees,
 		arg.RowLimit,
 	)
 	if err != nil {

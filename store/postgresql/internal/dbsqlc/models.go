@@ -70,6 +70,7 @@ type AlarmReport struct {
 	CreateTime   pgtype.Timestamp
 	UpdateTime   pgtype.Timestamp
 	FinishedAt   pgtype.Timestamp
+	Target       interface{}
 }
 
 type ApplicationSetting struct {

@@ -77,7 +77,7 @@ func (q *Queries) ListPayloads(ctx context.Context, db DBTX, ids string) ([]List
 
 const LockDue = `-- name: LockDue :many
 SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_doubt, coalesce(rung_at, -1), next_try_time, update_time, shard,
-                      max_rings, ack_timeout, delivery, priority, doubt_target, target_ring_at, coalesce(latest_ring_at, -1),
+                      max_rings, ack_timeout, delivery, priority, due_rank, doubt_target, target_ring_at, coalesce(latest_ring_at, -1),
                       length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,

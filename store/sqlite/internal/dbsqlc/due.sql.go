@@ -266,7 +266,7 @@ SELECT shard, next_try_time, due_rank, id, application FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
     WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
       AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
-      AND application NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+      AND application || '/' || (due_rank / 16) NOT IN (SELECT value FROM json_each(CAST(? AS TEXT)))
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER))
 `
 
@@ -294,7 +294,7 @@ type ListDueExceptRow struct {
 	Application string
 }
 
-// Like ListDue, without the entries of the applications. The applications are a JSON array.
+// Like ListDue, without the entries of the addressees (store.Addressee), a JSON array.
 // Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptParams) ([]ListDueExceptRow, error) {
 	rows, err := db.QueryContext(ctx, ListDueExcept,
@@ -344,7 +344,7 @@ SELECT shard, next_try_time, due_rank, id, application FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
     WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
       AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
-      AND application IN (SELECT value FROM json_each(CAST(? AS TEXT)))
+      AND application || '/' || (due_rank / 16) IN (SELECT value FROM json_each(CAST(? AS TEXT)))
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER))
 `
 
@@ -372,7 +372,7 @@ type ListDueOnlyRow struct {
 	Application string
 }
 
-// Like ListDue, only the entries of the applications. The applications are a JSON array.
+// Like ListDue, only the entries of the addressees (store.Addressee), a JSON array.
 // Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
 func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParams) ([]ListDueOnlyRow, error) {
 	rows, err := db.QueryContext(ctx, ListDueOnly,

@@ -68,6 +68,7 @@ type AlarmReport struct {
 	CreateTime   interface{}
 	UpdateTime   interface{}
 	FinishedAt   interface{}
+	Target       interface{}
 }
 
 type ApplicationSetting struct {
