@@ -12,6 +12,8 @@
 //  4. The host reads the body of a request before this package does, so its limits of bodies, memory and time hold. A response counts in the
 //     host's memory while it is written. A page of a list and an alarm that is read are refused if there is no memory.
 //  5. No write lasts longer than Config.WriteTimeout. connect drops the errors of flushes, so the writer of each call keeps them.
+//  6. A ring counts as written when the kernel has it. On HTTP/2 a flush ends earlier, so a delivery ends with a response without rings, and waits
+//     for the write that has it (clock.Flushed).
 //
 // # Failures, effects and remedies
 //

@@ -220,14 +220,14 @@ func largeRings(count int) []clock.Ring {
 	return rings
 }
 
-// A subscriber that reads nothing leaves only the rings of the last response in doubt. Its connection goes on.
+// A subscriber that reads nothing leaves only the rings of the last two responses in doubt. Its connection goes on.
 func TestSlowSubscriberIsCutAndItsConnectionGoesOn(t *testing.T) {
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams, su.web.WriteTimeout = f, 300*time.Millisecond })
 	conn := s.grpc()
 	in := s.subscribe(t.Context(), conn)
 	got := <-f.deliver(clock.Delivery{Rings: largeRings(1000)})
-	if got.err == nil || got.begun != got.written+1 || got.begun >= 1000 {
+	if got.err == nil || got.begun <= got.written || got.begun > got.written+2 || got.begun >= 1000 {
 		t.Errorf("%+v", got)
 	}
 	<-f.closed
@@ -376,7 +376,7 @@ func TestEndOfDeliveryEndsItsBlockedWrite(t *testing.T) {
 	done := f.deliver(clock.Delivery{Rings: largeRings(1000), Context: ctx})
 	in.next(t)
 	cancel()
-	if got := <-done; got.err == nil || got.begun >= 1000 || got.begun > got.written+1 {
+	if got := <-done; got.err == nil || got.begun >= 1000 || got.begun > got.written+2 {
 		t.Errorf("%+v", got)
 	}
 	<-f.closed

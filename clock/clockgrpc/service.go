@@ -48,6 +48,8 @@ type Host interface {
 	RingsElsewhere(application string) error
 	// Cut counts a stream that ends because a write has failed.
 	Cut(r *http.Request, err error)
+	// Flushed returns a mark of what the response to r has flushed before the call.
+	Flushed(r *http.Request) clock.Flushed
 	// Stopping is closed when streams must end, because the server stops.
 	Stopping() <-chan struct{}
 }

@@ -97,7 +97,18 @@ func hostOf(address netip.Addr) netip.Addr {
 // limitedConn is a connection that counts against the limits until it is closed.
 type limitedConn struct {
 	*net.TCPConn
-	leave func()
+	leave  func()
+	writes writeCount
+}
+
+// Write writes b, and counts the write.
+func (c *limitedConn) Write(b []byte) (int, error) {
+	number := c.writes.begin()
+	n, err := c.TCPConn.Write(b)
+	if err == nil {
+		c.writes.end(number)
+	}
+	return n, err
 }
 
 // Close closes the connection and makes room for a new connection.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -75,11 +74,11 @@ func (f errorFlusher) FlushError() error {
 
 // findVanished makes the kernel end the connection of a lasting response when its remote host vanishes. On HTTP/2 the server's pings do so.
 func (s *Server) findVanished(r *http.Request) error {
-	conn, ok := r.Context().Value(connKey{}).(*net.TCPConn)
+	conn, ok := r.Context().Value(connKey{}).(*limitedConn)
 	if !ok || r.ProtoMajor > 1 {
 		return nil
 	}
-	if err := findVanished(conn); err != nil {
+	if err := findVanished(conn.TCPConn); err != nil {
 		return fmt.Errorf("set the connection's limits: %w", err)
 	}
 	return nil

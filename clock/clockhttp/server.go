@@ -93,9 +93,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		Handler: s, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(deps.Log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			if limited, ok := conn.(*limitedConn); ok {
-				conn = limited.TCPConn
-			}
 			return context.WithValue(ctx, connKey{}, conn)
 		},
 	}
@@ -113,7 +110,7 @@ func resetOnClose(r *http.Request) {
 	if r.ProtoMajor > 1 {
 		return
 	}
-	if conn, ok := r.Context().Value(connKey{}).(*net.TCPConn); ok {
+	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
 		_ = conn.SetLinger(0) // fails only on a broken connection
 	}
 }
