@@ -20,7 +20,7 @@ type Set struct {
 	MaxRings    int           // rings without an answer until the alarm is dead; default 10
 	Priority    int           // 0 to 9; among alarms due at the same instant the higher rings first
 	Delivery    Delivery      // default AtLeastOnce
-	Target      string        // amqp, stream, webhook, kafka or pull, if the application's settings allow it; default: the application's target
+	Target      string        // amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it; default: the application's target
 	Traceparent string        // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
 }
 

@@ -62,7 +62,7 @@
 //	            decide.go decide_answer.go decide_dead.go decision.go fate.go
 //	requests    what applications and people ask, and its validation
 //	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go cursor.go traceparent.go
-//	            amqp.go webhook.go kafka.go webhookjson.go kafkajson.go webhooksecret.go
+//	            amqp.go endpoint.go webhook.go kafka.go grpc.go webhookjson.go kafkajson.go grpcjson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go message.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            instant.go limits.go errors.go settingsversion.go targetkind.go

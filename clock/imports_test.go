@@ -40,6 +40,7 @@ var importTable = []struct {
 	{"preload/*", []string{"clock", "store"}},
 	{"ring", []string{"clock", "store"}},
 	{"ring/webhook", []string{"clock", "ring", "ring/httpcall"}},
+	{"ring/grpc", []string{"clock", "ring", "ring/httpcall"}},
 	{"ring/*", []string{"clock", "ring"}},
 	{"schema/...", nil},
 	{"queries/...", nil},

@@ -18,6 +18,7 @@ type Settings struct {
 	AMQP         *AMQP          // destination of rings to TargetAMQP; nil: the exchange of the process, with the application as routing key
 	Webhook      *Webhook       // endpoint of rings to TargetWebhook; nil: none, which that target needs
 	Kafka        *Kafka         // topic of rings to TargetKafka; nil: none, which that target needs
+	GRPC         *GRPC          // method of rings to TargetGRPC; nil: none, which that target needs
 	Retry        *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout   *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
 	MaxRings     *int           // nil: DefaultMaxRings
@@ -46,6 +47,14 @@ func (s *Settings) Validate() error {
 	if s.Allows(TargetKafka) && s.Kafka == nil {
 		return invalid(CodeRequired, "kafka", "the target kafka needs a topic")
 	}
+	if s.GRPC != nil {
+		if err := s.GRPC.Validate(); err != nil {
+			return within("grpc", err)
+		}
+	}
+	if s.Allows(TargetGRPC) && s.GRPC == nil {
+		return invalid(CodeRequired, "grpc", "the target grpc needs a method")
+	}
 	if s.Retry != nil {
 		if err := s.Retry.Validate(); err != nil {
 			return err
@@ -67,6 +76,9 @@ func (s *Settings) Redacted() Settings {
 	shown := *s
 	if s.Webhook != nil {
 		shown.Webhook = s.Webhook.Redacted()
+	}
+	if s.GRPC != nil {
+		shown.GRPC = s.GRPC.Redacted()
 	}
 	return shown
 }

@@ -43,6 +43,10 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		s.Kafka, err = parseKafka(raw)
 		return err
 	},
+	"grpc": func(s *Settings, raw []byte) (err error) {
+		s.GRPC, err = parseGRPC(raw)
+		return err
+	},
 	"retry": func(s *Settings, raw []byte) error {
 		policy, err := parseRetry(raw)
 		s.Retry = &policy
@@ -59,7 +63,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -203,6 +207,7 @@ func (s *Settings) Encode() string {
 		AMQP         *amqpFormat    `json:"amqp,omitempty"`
 		Webhook      *webhookFormat `json:"webhook,omitempty"`
 		Kafka        *kafkaFormat   `json:"kafka,omitempty"`
+		GRPC         *grpcFormat    `json:"grpc,omitempty"`
 		Retry        *retryFormat   `json:"retry,omitempty"`
 		AckTimeout   string         `json:"ack_timeout,omitempty"`
 		MaxRings     *int           `json:"max_rings,omitempty"`
@@ -212,6 +217,7 @@ func (s *Settings) Encode() string {
 	}
 	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
 	document.AMQP, document.Webhook, document.Kafka = s.AMQP.format(), s.Webhook.format(), s.Kafka.format()
+	document.GRPC = s.GRPC.format()
 	if s.Retry != nil {
 		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
 		if s.Retry.Limit != NoLimit {

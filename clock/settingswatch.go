@@ -108,6 +108,14 @@ func (w *SettingsWatch) Webhook(application string) (*Webhook, bool) {
 	return nil, false
 }
 
+// GRPC returns the method of an application, and false if it has none. The pointer stays the same until the method changes. Safe for concurrent use.
+func (w *SettingsWatch) GRPC(application string) (*GRPC, bool) {
+	if s := w.Settings(application); s != nil && s.GRPC != nil {
+		return s.GRPC, true
+	}
+	return nil, false
+}
+
 // AMQP returns the destination of an application, nil if its settings name none. Safe for concurrent use.
 func (w *SettingsWatch) AMQP(application string) *AMQP {
 	if s := w.Settings(application); s != nil {
@@ -237,6 +245,9 @@ func (w *SettingsWatch) parse(v SettingsVersion, known *CurrentSettings) *Curren
 	if err == nil {
 		if known != nil && known.Webhook.equals(settings.Webhook) {
 			settings.Webhook = known.Webhook
+		}
+		if known != nil && known.GRPC.equals(settings.GRPC) {
+			settings.GRPC = known.GRPC
 		}
 		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version, "changed_by", v.ChangedBy)
 		return &CurrentSettings{Settings: settings, Stored: v}

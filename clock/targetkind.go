@@ -15,15 +15,16 @@ const (
 	TargetStream  TargetKind = 2 // subscribers of the application's stream
 	TargetWebhook TargetKind = 3 // the application's HTTP endpoint
 	TargetKafka   TargetKind = 4 // the application's topic of Kafka
-	TargetPull    TargetKind = 6 // workers that reserve the application's rings; 5 is reserved
+	TargetGRPC    TargetKind = 5 // the application's method of gRPC
+	TargetPull    TargetKind = 6 // workers that reserve the application's rings
 )
 
 // targetNames has the name of each kind of target. To add a kind, add its name here and its route in cmd/clockd.
-var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream", TargetWebhook: "webhook", TargetKafka: "kafka", TargetPull: "pull"}
+var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream", TargetWebhook: "webhook", TargetKafka: "kafka", TargetGRPC: "grpc", TargetPull: "pull"}
 
 // TargetKinds returns all kinds except NoTarget, in the order of their numbers.
 func TargetKinds() []TargetKind {
-	return []TargetKind{TargetAMQP, TargetStream, TargetWebhook, TargetKafka, TargetPull}
+	return []TargetKind{TargetAMQP, TargetStream, TargetWebhook, TargetKafka, TargetGRPC, TargetPull}
 }
 
 // ParseTargetKind returns the kind with this name.

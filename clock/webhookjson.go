@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 )
 
 // webhookFields are the fields of an endpoint in a settings document.
@@ -53,17 +51,20 @@ func (w *Webhook) decode(name string, raw []byte) error {
 	case "concurrency":
 		return parseIntField(raw, name, &w.Concurrency)
 	case "headers":
-		return w.decodeHeaders(raw)
+		var err error
+		w.Headers, err = parseHeaders(name, raw)
+		return err
 	}
 	return w.decodeSecrets(raw)
 }
 
-func (w *Webhook) decodeHeaders(raw []byte) error {
-	w.Headers = map[string]string{}
-	return eachMember("headers.", raw, nil, func(name string, raw []byte) error {
+// parseHeaders reads an object of texts. object is its name.
+func parseHeaders(object string, raw []byte) (map[string]string, error) {
+	headers := map[string]string{}
+	return headers, eachMember(object+".", raw, nil, func(name string, raw []byte) error {
 		var value string
-		err := parseTextField(raw, "headers."+cleanName(name), &value)
-		w.Headers[name] = value
+		err := parseTextField(raw, object+"."+cleanName(name), &value)
+		headers[name] = value
 		return err
 	})
 }
@@ -100,11 +101,8 @@ func (w *Webhook) format() *webhookFormat {
 		return nil
 	}
 	f := &webhookFormat{
-		URL: w.URL, Method: w.Method, Headers: w.Headers, Body: w.Body, Timeout: strconv.FormatInt(w.Timeout.Milliseconds(), 10) + "ms",
+		URL: w.URL, Method: w.Method, Headers: w.Headers, Body: w.Body, Timeout: shortDuration(w.Timeout),
 		Concurrency: w.Concurrency, Secrets: make([]string, len(w.Secrets)),
-	}
-	if w.Timeout%time.Second == 0 {
-		f.Timeout = strconv.FormatInt(int64(w.Timeout/time.Second), 10) + "s"
 	}
 	for i := range w.Secrets {
 		f.Secrets[i] = string(w.Secrets[i])

@@ -142,6 +142,7 @@ func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []
 	b = append(append(b, `],"amqp":`...), s.AMQP.JSON()...)
 	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
 	b = append(append(b, `,"kafka":`...), s.Kafka.JSON()...)
+	b = append(append(b, `,"grpc":`...), s.GRPC.RedactedJSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
 	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime(clock.NoTarget))
 	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')

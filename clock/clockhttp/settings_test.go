@@ -45,7 +45,7 @@ func TestSettingsAreShown(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", r.body, want)
 		}
 	}
-	const defaults = `"amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
+	const defaults = `"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10`
 	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
 		`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
@@ -60,14 +60,14 @@ func TestSettingsAreShown(t *testing.T) {
 		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
 			`"settings":{"target":"stream","alarm_targets":["amqp","pull"],"ack_timeout":"1m30s","max_rings":3},"unreadable":null`
 		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
-			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook, kafka, pull"`
+			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook, kafka, grpc, pull"`
 	)
 	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
 	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)
 	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
-	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 		`"ack_timeout":"1m30s","max_rings":3},"applied_version":2,"applied_target":"stream"}`)
 }
 

@@ -156,6 +156,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 	line("amqp", describeDestination(s.AMQP), s.AMQP != nil)
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
+	line("grpc", describeMethod(s.GRPC), s.GRPC != nil)
 	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
 	line("ack_timeout", ack, s.AckTimeout != nil)
 	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
@@ -186,14 +187,15 @@ type applicationSetCommand struct {
 	webhookFlags
 	topicFlags
 	destinationFlags
+	methodFlags
 
-	Target string `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka or pull."`
+	Target string `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka, grpc or pull."`
 	// AlarmTargets replaces the list.
 	AlarmTargets []string          `placeholder:"NAME,..." help:"Targets that an alarm may name for its own rings, beside the application's target."`
 	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset        []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, retry, ack_timeout, max_rings."`
+	Unset        []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
@@ -286,7 +288,7 @@ func (c *changeFlags) by() string {
 }
 
 // errNothingNamed says that the command names no setting.
-var errNothingNamed = errors.New("name a setting to change: --target, --alarm-targets, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --retry, --ack-timeout, --max-rings or --unset")
+var errNothingNamed = errors.New("name a setting to change: --target, --alarm-targets, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --grpc-url or another flag of gRPC, --retry, --ack-timeout, --max-rings or --unset")
 
 // next returns the document after the change, and keeps a signing secret that was made for it in s.made.
 func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
@@ -299,7 +301,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() {
+	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() && !s.methodFlags.named() {
 		return "", errNothingNamed
 	}
 	for _, name := range s.Unset {
@@ -338,6 +340,13 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	if s.topicFlags.named() {
 		topic, _ := fields["kafka"].(map[string]any)
 		fields["kafka"] = s.applyTopic(topic)
+	}
+	if s.methodFlags.named() {
+		method, _ := fields["grpc"].(map[string]any)
+		var err error
+		if fields["grpc"], err = s.applyMethod(method); err != nil {
+			return "", err
+		}
 	}
 	document, err := json.Marshal(fields)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/grpc"
 	"github.com/clockd/clockd/ring/kafka"
 	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/webhook"
@@ -64,7 +65,7 @@ type serveFlags struct {
 	AMQPDeclareQueues []string `name:"amqp-declare-queues" env:"CLOCKD_AMQP_DECLARE_QUEUES" placeholder:"APP,..." help:"Applications to declare and bind a durable quorum queue EXCHANGE.APP for."`
 	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API. clockd asks it whether the bound queues are durable."`
 
-	WebhookAllow           []string      `env:"CLOCKD_WEBHOOK_ALLOW" placeholder:"HOST,..." help:"Hosts and addresses that webhooks may reach although they are not public: hooks.internal, *.svc.internal, 10.0.0.0/8."`
+	WebhookAllow           []string      `env:"CLOCKD_WEBHOOK_ALLOW" placeholder:"HOST,..." help:"Hosts and addresses that webhooks and calls of gRPC may reach although they are not public: hooks.internal, *.svc.internal, 10.0.0.0/8."`
 	WebhookInFlight        int           `env:"CLOCKD_WEBHOOK_IN_FLIGHT" default:"512" help:"Requests to webhooks under way at once, at most."`
 	WebhookHostConcurrency int           `env:"CLOCKD_WEBHOOK_HOST_CONCURRENCY" default:"64" help:"Requests to one host at once, at most."`
 	WebhookConnectTimeout  time.Duration `env:"CLOCKD_WEBHOOK_CONNECT_TIMEOUT" default:"5s" help:"Longest wait for a connection to a webhook, with its name and its handshake."`
@@ -102,6 +103,7 @@ type config struct {
 	retention store.RetentionConfig
 	rabbit    rabbit.Config
 	webhook   webhook.Config
+	grpc      grpc.Config
 	kafka     kafka.Config
 }
 
@@ -110,9 +112,9 @@ func (c *config) ringConns() int {
 	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
 }
 
-// routes returns the number of routes: the stream, webhooks, reserves and, with their brokers, the exchange and Kafka.
+// routes returns the number of routes: the stream, webhooks, gRPC, reserves and, with their brokers, the exchange and Kafka.
 func (c *config) routes() int {
-	n := 3
+	n := 4
 	if c.usesBroker() {
 		n++
 	}
@@ -148,6 +150,7 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.webhook.Allow, cfg.webhook.InFlight, cfg.webhook.HostConcurrency = flags.WebhookAllow, flags.WebhookInFlight, flags.WebhookHostConcurrency
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
+	cfg.grpc.Config = cfg.webhook.Config // the same limits, and the same allowed hosts
 	var err error
 	if cfg.kafka, err = flags.kafkaConfig(); err != nil {
 		return nil, &configError{reasons: err}

@@ -12,6 +12,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/grpc"
 	"github.com/clockd/clockd/ring/kafka"
 	"github.com/clockd/clockd/ring/pull"
 	"github.com/clockd/clockd/ring/rabbit"
@@ -27,20 +28,25 @@ type targets struct {
 	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
 	streams   *stream.Target    // target that is the stream
 	webhooks  *webhook.Target   // target of applications with an endpoint
+	grpc      *grpc.Target      // target of applications with a method of gRPC
 	kafka     *kafka.Target     // target of applications with a topic; nil: no brokers are configured
 	pulls     *pull.Target      // target of applications whose workers reserve rings
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream, webhooks, reserves and, with a broker, the exchange and Kafka. The settings of an application name its target.
+// newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settings *clock.SettingsWatch) (*targets, error) {
 	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: settings.Webhook, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
-	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, name: "the stream"}
+	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: settings.GRPC, Registerer: reg})
+	if err != nil {
+		return nil, err
+	}
+	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, grpc: calls, name: "the stream"}
 	t.pulls = pull.New(t.streams.SignalApplications)
-	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), pullRoute(t.pulls)}
+	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), grpcRoute(calls), pullRoute(t.pulls)}
 	if cfg.usesKafka() {
 		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: settings.Kafka, Log: log}); err != nil {
 			return nil, err
@@ -144,6 +150,11 @@ func webhookRoute(t *webhook.Target) *ring.Route {
 	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
 }
 
+// grpcRoute returns the route to methods of gRPC. As with webhooks, it has no ability, and its claims do not hold their transactions.
+func grpcRoute(t *grpc.Target) *ring.Route {
+	return &ring.Route{Name: "grpc", Target: t, Kind: clock.TargetGRPC, SeparateReplies: true}
+}
+
 // pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application only.
 func pullRoute(t *pull.Target) *ring.Route {
 	return &ring.Route{Name: "pull", Target: t, Kind: clock.TargetPull, HoldsClaims: true, SeparateReplies: true}
@@ -158,6 +169,7 @@ func kafkaRoute(t *kafka.Target) *ring.Route {
 // settingsChanged tells the targets that settings have changed.
 func (t *targets) settingsChanged() {
 	t.webhooks.EndpointsChanged()
+	t.grpc.EndpointsChanged()
 	for _, s := range t.sessions {
 		s.DestinationsChanged()
 	}

@@ -37,27 +37,14 @@ func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, m
 		endpoint["url"] = f.WebhookURL
 	}
 	for name, value := range f.Webhook {
-		switch {
-		case name == "url" || name == "headers" || name == "secrets":
+		switch name {
+		case "url", "headers", "secrets":
 			return nil, "", errSecretsInWebhook
-		case name == "concurrency" && json.Valid([]byte(value)):
-			endpoint[name] = json.RawMessage(value)
 		default:
-			endpoint[name] = value
+			endpoint[name] = endpointPart(name, value)
 		}
 	}
-	headers, _ := endpoint["headers"].(map[string]any)
-	headers = maps.Clone(headers)
-	for name, value := range f.WebhookHeader {
-		if headers == nil {
-			headers = map[string]any{}
-		}
-		headers[name] = value
-		if value == "" {
-			delete(headers, name)
-		}
-	}
-	endpoint["headers"] = headers
+	endpoint["headers"] = withHeaders(endpoint["headers"], f.WebhookHeader)
 	secrets, _ := endpoint["secrets"].([]any)
 	secret := clock.WebhookSecret(f.WebhookSecret)
 	if f.WebhookSecret == "new" || f.WebhookSecret == "" && len(secrets) == 0 {
@@ -72,6 +59,30 @@ func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, m
 	}
 	endpoint["secrets"] = secrets
 	return endpoint, made, nil
+}
+
+// endpointPart returns a part of an endpoint for a document.
+func endpointPart(name, value string) any {
+	if name == "concurrency" && json.Valid([]byte(value)) {
+		return json.RawMessage(value)
+	}
+	return value
+}
+
+// withHeaders returns the headers of a document with changes. An empty value removes a header.
+func withHeaders(before any, changes map[string]string) map[string]any {
+	headers, _ := before.(map[string]any)
+	headers = maps.Clone(headers)
+	for name, value := range changes {
+		if headers == nil {
+			headers = map[string]any{}
+		}
+		headers[name] = value
+		if value == "" {
+			delete(headers, name)
+		}
+	}
+	return headers
 }
 
 // describeWebhook returns an endpoint on one line for people, without its secrets.

@@ -92,6 +92,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 		r.own(lc, component{name: "kafka", run: p.Targets.kafka.Run})
 	}
 	lc.Append(fx.StopHook(p.Targets.webhooks.Close)) // these hooks run after the loop has ended
+	lc.Append(fx.StopHook(p.Targets.grpc.Close))
 	lc.Append(fx.StopHook(p.Targets.pulls.Close))
 	r.own(lc, component{name: "ring", run: p.Loop.Run, endBy: p.Loop.EndBy})
 	if p.WakeUps != nil {

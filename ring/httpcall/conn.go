@@ -22,6 +22,8 @@ var ErrTooLate = errors.New("the time to write the ring was over")
 type ringConn struct {
 	net.Conn
 
+	http2 bool // the connection in plain text speaks HTTP/2 (DialHTTP2)
+
 	mu       sync.Mutex
 	writing  map[*Write]struct{} // rings whose requests are being written
 	deadline time.Time           // write deadline that the HTTP client has set; zero: none
@@ -110,12 +112,22 @@ type Write struct {
 func (w *Write) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
-			encrypted, is := info.Conn.(*tls.Conn)
-			w.Use(info.Conn, is && encrypted.ConnectionState().NegotiatedProtocol == "h2")
+			w.Use(info.Conn, speaksHTTP2(info.Conn))
 		},
 		WroteHeaderField: func(string, []string) { w.start() },
 		WroteRequest:     func(info httptrace.WroteRequestInfo) { w.finish(info.Err) },
 	}
+}
+
+// speaksHTTP2 reports whether a connection of Target.Dial, DialHTTP2 or DialTLS speaks HTTP/2.
+func speaksHTTP2(conn net.Conn) bool {
+	switch c := conn.(type) {
+	case *tls.Conn:
+		return c.ConnectionState().NegotiatedProtocol == "h2"
+	case *ringConn:
+		return c.http2
+	}
+	return false
 }
 
 // Use notes that the request goes to conn next. A transport of net/http calls it by itself; the user of a http.ClientConn calls it.

@@ -381,7 +381,7 @@ type AlarmSpec struct {
 	Priority int32 `protobuf:"varint,14,opt,name=priority,proto3" json:"priority,omitempty"`
 	// What happens to a ring whose arrival is unknown.
 	Delivery Delivery `protobuf:"varint,15,opt,name=delivery,proto3,enum=clockd.v1.Delivery" json:"delivery,omitempty"`
-	// Name of the target that the rings go to: amqp, stream, webhook, kafka or pull. Empty: the target of the application. The settings of the
+	// Name of the target that the rings go to: amqp, stream, webhook, kafka, grpc or pull. Empty: the target of the application. The settings of the
 	// application must allow the target.
 	Target        string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields

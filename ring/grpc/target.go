@@ -1,0 +1,101 @@
+package grpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/httpcall"
+)
+
+var _ ring.Target = (*Target)(nil)
+
+// Target calls the applications' methods.
+type Target struct {
+	*httpcall.Target
+
+	cfg       Config
+	rootCAs   *x509.CertPool
+	transport *http.Transport
+}
+
+// New returns a Target. It calls nothing by itself.
+func New(cfg Config, deps Deps) (*Target, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Target{cfg: cfg, rootCAs: deps.RootCAs}
+	var err error
+	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
+		Endpoint: func(application string) (httpcall.Endpoint, bool) {
+			m, ok := deps.Methods(application)
+			return endpoint{GRPC: m, target: t}, ok
+		},
+		Registerer: deps.Registerer, Dial: deps.Dial,
+		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames, Help: "their status"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.transport = t.newTransport()
+	return t, nil
+}
+
+// Close ends all calls and connections, and waits for them. Call it after the loop has ended.
+func (t *Target) Close() {
+	t.Target.Close()
+	t.transport.CloseIdleConnections()
+}
+
+// newTransport returns the one HTTP/2 client of a target. It unpacks no compressed bodies.
+func (t *Target) newTransport() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Transport{
+		DialContext:            t.DialHTTP2,
+		DialTLSContext:         t.dialTLS,
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxIdleConns:           t.cfg.InFlight,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: maxHeadBytes,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 5 * time.Second},
+	}
+}
+
+// errNoHTTP2 is the failure of a connection to a server that chose another protocol.
+var errNoHTTP2 = errors.New("the server does not speak HTTP/2")
+
+// dialTLS connects to an address, and shakes hands.
+func (t *Target) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := t.DialTLS(ctx, network, address, &tls.Config{ServerName: host, RootCAs: t.rootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+	if err != nil {
+		return nil, err
+	}
+	if encrypted, is := conn.(*tls.Conn); is && encrypted.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = conn.Close()
+		return nil, errNoHTTP2
+	}
+	return conn, nil
+}
+
+// endpoint is the method of an application, as its settings name it.
+type endpoint struct {
+	*clock.GRPC
+
+	target *Target
+}
+
+// NewSender returns the sender of the method.
+func (e endpoint) NewSender() (httpcall.Sender, error) { return newSender(e.GRPC, e.target) }
