@@ -62,8 +62,9 @@ type publishedApplications struct {
 // Quarantined describes an application in quarantine, for /readyz.
 type Quarantined struct {
 	Application string
-	Health      string // suspect, held or absent
-	Reason      string // reason of the last failure, or why the application has no route; empty for an absent application without either
+	Target      clock.TargetKind // target that the concerned alarms name; NoTarget: they name none
+	Health      string           // suspect, held or absent
+	Reason      string           // reason of the last failure, or why the application has no route; empty for an absent application without either
 }
 
 // review goes through all applications of usable routes, unless the last review is recent. It readmits an absent application when the target
@@ -386,7 +387,7 @@ func (q *quarantine) publish() {
 	}
 	u := &publishedApplications{all: unwell}
 	for _, a := range q.shown {
-		u.sample = append(u.sample, Quarantined{Application: a.name.Value().Application, Health: a.health.String(), Reason: a.reason})
+		u.sample = append(u.sample, Quarantined{Application: a.name.Value().Application, Target: a.name.Value().Target, Health: a.health.String(), Reason: a.reason})
 	}
 	q.published.Store(u)
 	q.metrics.quarantined(q.counts)

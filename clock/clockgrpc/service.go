@@ -117,7 +117,7 @@ type Procedure struct {
 	Name      string // name in metrics
 	Path      string
 	BodyBytes int  // most bytes of a request's body; 0: the procedure reads a stream
-	Batch     bool // the body's memory counts as that of a batch
+	Batch     bool // the memory of the body counts as memory of a batch
 	Lasting   bool // a call may last
 	Handler   http.Handler
 	Refuse    func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)

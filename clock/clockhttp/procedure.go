@@ -18,7 +18,7 @@ type Procedure struct {
 	Name      string // name in metrics
 	Path      string // path of its POST requests
 	BodyBytes int    // most bytes of a request's body, which is read before Handler is called; 0: Handler reads a stream
-	Batch     bool   // the body's memory counts as that of a batch
+	Batch     bool   // the memory of the body counts as memory of a batch
 	Lasting   bool   // a call may last, so its duration is not measured
 	Handler   http.Handler
 	// Refuse writes the response to a request that Handler does not see, or whose Handler has panicked.

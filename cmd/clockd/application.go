@@ -25,7 +25,7 @@ import (
 // must not send an application's rings elsewhere.
 type applicationCommand struct {
 	List    applicationListCommand    `cmd:"" help:"List the applications that have settings."`
-	Show    applicationShowCommand    `cmd:"" help:"Show the settings of an application."`
+	Show    applicationShowCommand    `cmd:"" aliases:"get" help:"Show the settings of an application."`
 	Set     applicationSetCommand     `cmd:"" help:"Change settings of an application. Settings that are not named stay."`
 	Reset   applicationResetCommand   `cmd:"" help:"Give an application all defaults again."`
 	History applicationHistoryCommand `cmd:"" help:"Show the versions of an application's settings."`
@@ -191,11 +191,11 @@ type applicationSetCommand struct {
 
 	Target string `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka, grpc or pull."`
 	// AlarmTargets replaces the list.
-	AlarmTargets []string          `placeholder:"NAME,..." help:"Targets that an alarm may name for its own rings, beside the application's target."`
+	AlarmTargets []string          `placeholder:"NAME" help:"Targets that an alarm may name for its own rings, beside the application's target."`
 	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset        []string          `placeholder:"NAME,..." help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings."`
+	Unset        []string          `placeholder:"NAME" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }

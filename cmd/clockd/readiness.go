@@ -128,7 +128,11 @@ func (r *readiness) applications() clockhttp.Check {
 	const shown = 10
 	detail := ""
 	for _, application := range sample[:min(shown, len(sample))] {
-		detail += fmt.Sprintf("%s is %s: %s; ", application.Application, application.Health, application.Reason)
+		alarms := application.Application
+		if application.Target != clock.NoTarget {
+			alarms += " at its target " + application.Target.String()
+		}
+		detail += fmt.Sprintf("%s is %s: %s; ", alarms, application.Health, application.Reason)
 	}
 	if more := all - min(shown, len(sample)); more > 0 {
 		detail += fmt.Sprintf("and %d more; ", more)

@@ -8,11 +8,11 @@ import (
 
 // MetricNames are the names in the metrics of one target.
 type MetricNames struct {
-	Prefix  string   // of all names, "clockd_webhook_"
-	Noun    string   // what is counted, in the plural: "requests"
-	Label   string   // label of the reply's class: "status"
+	Prefix  string   // prefix of the names of all metrics: "clockd_webhook_"
+	Noun    string   // name of the counted things, in the plural: "requests"
+	Label   string   // label that has the class of the reply: "status"
 	Classes []string // values of the label, beside none
-	Help    string   // what a class is
+	Help    string   // description of a class, for the help text
 }
 
 type metrics struct {

@@ -33,9 +33,9 @@ type Config struct {
 	Brokers  []string    // seeds, as host:port; at least one
 	ClientID string      // name of this process in the brokers' logs; default clockd
 	TLS      *tls.Config // nil: no TLS
-	SASL     string      // one of the mechanisms above; default NoSASL
-	User     string      // of SASL
-	Password string      // of SASL
+	SASL     string      // mechanism of SASL: NoSASL (the default) or one of the mechanisms above
+	User     string      // user for SASL
+	Password string      // password for SASL
 	// DialTimeout bounds a connect with its TLS handshake, and the opening of a lane. Default 5s.
 	DialTimeout time.Duration
 	// AckTimeout is the time in which a partition leader must have the acks of its replicas. The leader then replies to the whole request. So it

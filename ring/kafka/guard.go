@@ -105,8 +105,8 @@ func (g *guard) wasSent(r *kgo.Record) bool {
 	return placed && g.sent[p]
 }
 
-// wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come: the client sends again only
-// what has failed before.
+// wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come: the client repeats only
+// failed records.
 func (g *guard) wasRefused(r *kgo.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -176,6 +176,7 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 		}
 		i := slices.IndexFunc(batch[:len(confirmed)], func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
 		if i < 0 { // a dead letter without headers of ours
+			drain(c.ch.returns) // they must not reach the next batch
 			clear(confirmed)
 			return errNoCopy
 		}

@@ -3,6 +3,7 @@ package rabbit
 import (
 	"maps"
 	"math"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -42,8 +43,8 @@ func (t *intakeTurn) deadLetterRules() *copyRules {
 }
 
 // deadLetter returns the message with its reason. It has no user_id, because the broker accepts only clockd's own user. It is persistent and has no
-// expiration, so that it waits until a person reads it. If the message's own headers leave no room in a frame, the reason is left out, in the log
-// alone: the message matters more.
+// expiration, so that it waits until a person reads it. If the message's own headers leave no room in a frame, the dead letter has no headers with
+// the reason. The log has it.
 func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	d := &s.delivery.Delivery
 	headers := make(amqp.Table, len(d.Headers)+4)
@@ -53,7 +54,7 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 			"code", s.refusal.code, "detail", s.refusal.detail)
 	} else {
 		detail := s.refusal.detail
-		headers[headerRefusalCode], headers[headerRefusalDetail] = s.refusal.code, detail[:min(len(detail), maxRefusalDetail)]
+		headers[headerRefusalCode], headers[headerRefusalDetail] = s.refusal.code, strings.ToValidUTF8(detail[:min(len(detail), maxRefusalDetail)], "")
 		headers[headerRefusedBy], headers[headerDeliveryTag] = t.queue(), int64(d.DeliveryTag)
 	}
 	return amqp.Publishing{

@@ -9,10 +9,10 @@ import (
 
 // inbox says what a consumer does with the messages of one queue. Answers and the intake of delayed messages are inboxes.
 type inbox interface {
-	role() string  // of the connection
-	queue() string // that is consumed
-	prefetch() int // deliveries in flight, at most
-	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are published again; nil: none is.
+	role() string  // role of the connection, for its name and for logs
+	queue() string // queue that the inbox consumes
+	prefetch() int // most deliveries in flight
+	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are published again; nil: no delivery is.
 	prepare(l *link) (copies *copyRules, warnings []string, err error)
 	// submit begins the work on a batch. It calls settle exactly once for each delivery, as soon as its outcome is known and at the latest when
 	// ctx ends. Any goroutine may call settle, also before submit returns.
