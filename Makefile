@@ -19,6 +19,8 @@ COUNT     ?= 6
 BASE      ?=
 # when a package's tests are given up: a guard against a hang, wide enough for a machine that others use
 TESTTIME  ?= 40m
+# how many tests of a package run at once: more than there are cores, because most of them wait
+PARALLEL  ?= 4
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
@@ -50,7 +52,7 @@ build: ## build bin/clockd and bin/clockbench, static binaries
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
-	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS) $(PKGS)
+	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -parallel=$(PARALLEL) $(TESTFLAGS) $(PKGS)
 
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
