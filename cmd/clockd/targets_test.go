@@ -85,7 +85,7 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			g.set(true)
 			eventually(t, "readiness names the target", func() bool {
 				failing := p.details("target", statusFailing)
-				return len(failing) == 1 && strings.HasPrefix(failing[0], "rabbitmq: ") && slices.Equal(p.details("target", statusOK), []string{"stream", "webhook", "pull"})
+				return len(failing) == 1 && strings.HasPrefix(failing[0], "rabbitmq: ") && slices.Equal(p.details("target", statusOK), []string{"stream", "webhook", "grpc", "pull"})
 			})
 			eventually(t, "the node lacks RabbitMQ", func() bool { return p.metric(`clockd_preload_ability_lost_seconds{ability="amqp"}`) > 0 })
 			set("second")
