@@ -26,7 +26,8 @@ var importTable = []struct {
 	{"cmd/...", []string{"..."}},
 	{"client", []string{"client/internal/..."}},
 	{"client/internal/...", nil},
-	{"clock", nil},
+	{"clock", []string{"clock/repeat"}},
+	{"clock/repeat", nil},
 	{"clock/clockhttp", []string{"clock"}},
 	{"clock/clockgrpc", []string{"clock", "clock/clockgrpc/clockd/..."}},
 	{"clock/clockgrpc/clockd/v1", nil},
@@ -55,6 +56,7 @@ var homes = []struct {
 	library string
 	at      []string
 }{
+	{"github.com/netresearch/go-cron", []string{"clock/repeat"}},
 	{"github.com/labstack/", []string{"clock/clockhttp"}},
 	{"connectrpc.com/connect", []string{"clock/clockgrpc/..."}},
 	{"google.golang.org/protobuf", []string{"clock/clockgrpc/..."}},
@@ -118,6 +120,10 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 	}{
 		{"clock", module + "/store", false},
 		{"clock", "time", true},
+		{"clock", module + "/clock/repeat", true},
+		{"clock", "github.com/netresearch/go-cron", false},
+		{"clock/repeat", "github.com/netresearch/go-cron", true},
+		{"clock/repeat", module + "/clock", false},
 		{"clock/clockhttp", module + "/clock", true},
 		{"clock/clockhttp", module + "/store", false},
 		{"clock/clockhttp", "github.com/labstack/echo/v4", true},

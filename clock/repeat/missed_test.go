@@ -1,0 +1,184 @@
+package repeat
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMissedPolicies(t *testing.T) {
+	numbers := func(list []Occurrence) (n []int64) {
+		for _, o := range list {
+			n = append(n, o.Number)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		name   string
+		spec   Spec
+		now    int64
+		ring   []int64
+		missed int64
+		next   int64 // 0: last
+	}{
+		{"not due", Spec{Every: 1000}, 999, nil, 0, 1},
+		{"on time", Spec{Every: 1000}, 1000, []int64{1}, 0, 2},
+		{"once", Spec{Every: 1000}, 5999, []int64{5}, 4, 6},
+		{"once with cron", Spec{Cron: "* * * * * *"}, 5999, []int64{5}, 4, 6},
+		{"skip, in time", Spec{Every: 1000, Missed: MissedSkip}, 5200, []int64{5}, 4, 6},
+		{"skip, late", Spec{Every: 1000, Missed: MissedSkip}, 5201, nil, 5, 6},
+		{"all", Spec{Every: 1000, Missed: MissedAll}, 3000, []int64{1, 2, 3}, 0, 4},
+		{"all, bounded", Spec{Every: 1000, Missed: MissedAll, MissedLimit: 2}, 5000, []int64{4, 5}, 3, 6},
+		{"until", Spec{Every: 1000, Until: 3500}, 9000, []int64{3}, 2, 0},
+		{"times", Spec{Every: 1000, Times: 4}, 9000, []int64{4}, 3, 0},
+		{"a long outage of a period", Spec{Every: 1000}, 1e12, []int64{1e9}, 1e9 - 1, 1e9 + 1},
+	} {
+		r := mustParse(t, c.spec)
+		d := r.Due(Ringer{1, 1}, Occurrence{1000, 1}, c.now, 200)
+		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Last != (c.next == 0) || d.Next.Number != c.next || d.More {
+			t.Errorf("%s: got %+v", c.name, d)
+		}
+	}
+}
+
+// TestDueDecidesEachOccurrenceOnce compares Due, called at random instants, with the list of all occurrences.
+func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := Spec{
+			Jitter: rapid.Int64Range(0, 5000).Draw(t, "jitter"),
+			Times:  rapid.Int64Range(0, 60).Draw(t, "times"),
+			Missed: rapid.SampledFrom([]Missed{MissedOnce, MissedSkip, MissedAll}).Draw(t, "missed"),
+		}
+		if spec.Missed == MissedAll {
+			spec.MissedLimit = rapid.IntRange(1, 5).Draw(t, "limit")
+		}
+		if spec.Cron = rapid.SampledFrom([]string{"", "* * * * * *", "0,1,7 * * * * *"}).Draw(t, "cron"); spec.Cron == "" {
+			spec.Every = rapid.Int64Range(1000, 7000).Draw(t, "every")
+		}
+		if rapid.Bool().Draw(t, "has until") {
+			spec.Until = rapid.Int64Range(10_000, 120_000).Draw(t, "until")
+		}
+		r, err := Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alarm := Ringer{ID: rapid.Int64().Draw(t, "id"), Generation: 3}
+		o, ok := r.First(0)
+		all := r.Occurrences(o, 300)
+		decided := 0 // occurrences of all
+		for now, ends := int64(0), int64(150_000); ok && now < ends; now += rapid.Int64Range(1, 20_000).Draw(t, "wait") {
+			d := r.Due(alarm, o, now, 500)
+			due := 0
+			for decided+due < len(all) && r.RingAt(alarm, all[decided+due]) <= now {
+				due++
+			}
+			keep := min(due, max(1, spec.MissedLimit))
+			if spec.Missed == MissedSkip && due > 0 && now-r.RingAt(alarm, all[decided+due-1]) > 500 {
+				keep = 0
+			}
+			if want := all[decided+due-keep : decided+due]; !slices.Equal(d.Ring, want) || d.Missed != int64(due-keep) {
+				t.Fatalf("at %d: got %+v, want the rings %v and %d missed", now, d, want, due-keep)
+			}
+			decided += due
+			if d.Last != (decided == len(all)) || !d.Last && d.Next != all[decided] {
+				t.Fatalf("at %d: got %+v, want the next %v", now, d, all[decided:])
+			}
+			o, ok = d.Next, !d.Last
+		}
+	})
+}
+
+func TestDueAfterAVeryLongOutageGoesOnInSteps(t *testing.T) {
+	r := mustParse(t, Spec{Cron: "* * * * * *", Missed: MissedAll, MissedLimit: 3})
+	o, missed := Occurrence{1000, 1}, int64(0)
+	const due = 2*maxScan + 1
+	for range 5 {
+		d := r.Due(Ringer{}, o, due*1000, 0)
+		missed += d.Missed
+		if !d.More {
+			if missed != due-3 || !slices.Equal(d.Ring, []Occurrence{{(due - 2) * 1000, due - 2}, {(due - 1) * 1000, due - 1}, {due * 1000, due}}) {
+				t.Errorf("%d missed, and %+v", missed, d)
+			}
+			return
+		}
+		if len(d.Ring) > 0 || d.Next.At > due*1000 || d.Next.At <= o.At {
+			t.Fatalf("got %+v after %v", d, o)
+		}
+		o = d.Next
+	}
+	t.Error("five steps did not end")
+}
+
+func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {
+	r := mustParse(t, Spec{Cron: "0,1,30 * * * * *", Jitter: 10_000, Times: 200})
+	first, _ := r.First(0)
+	values := map[int64]bool{}
+	for list := r.Occurrences(first, 200); len(list) > 1; list = list[1:] {
+		at := r.RingAt(Ringer{7, 2}, list[0])
+		if at < list[0].At || at >= list[1].At || at > list[0].At+10_000 {
+			t.Errorf("%v rings at %d, the next occurrence is %v", list[0], at, list[1])
+		}
+		if at != r.RingAt(Ringer{7, 2}, list[0]) {
+			t.Errorf("%v rings at two instants", list[0])
+		}
+		values[at-list[0].At] = true
+	}
+	if len(values) < 150 {
+		t.Errorf("only %d different delays", len(values))
+	}
+	if at := r.RingAt(Ringer{7, 2}, first); at == r.RingAt(Ringer{8, 2}, first) || at == r.RingAt(Ringer{7, 3}, first) {
+		t.Error("the jitter does not depend on the alarm and its generation")
+	}
+	if at := r.RingAt(Ringer{7, 2}, Occurrence{30_000, 2}); at != 30_057 {
+		t.Errorf("the ring moved to %d: a new version must draw the same jitter", at)
+	}
+}
+
+// TestAdmitKeepsOrderAndOneWaitingOccurrence compares Admit with a model of one receiver.
+func TestAdmitKeepsOrderAndOneWaitingOccurrence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		overlap := rapid.SampledFrom([]Overlap{"", OverlapSkip, OverlapQueueOne}).Draw(t, "overlap")
+		r, err := Parse(Spec{Every: 1000, Overlap: overlap})
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy, waiting, rung, skipped, came := false, 0, 0, 0, 0
+		last := 0
+		ring := func(n int) {
+			if busy || n <= last {
+				t.Fatalf("occurrence %d rings after %d, busy %v", n, last, busy)
+			}
+			busy, last, rung = true, n, rung+1
+		}
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "the ring ends") {
+				busy = false
+				if waiting > 0 {
+					n := waiting
+					waiting = 0
+					ring(n)
+				}
+				continue
+			}
+			came++
+			switch r.Admit(busy, waiting > 0) {
+			case RingNow:
+				ring(came)
+			case Wait:
+				if waiting > 0 || overlap != OverlapQueueOne || !busy {
+					t.Fatalf("occurrence %d waits", came)
+				}
+				waiting = came
+			case Skip:
+				if !busy || overlap == OverlapQueueOne && waiting == 0 {
+					t.Fatalf("occurrence %d is skipped", came)
+				}
+				skipped++
+			}
+		}
+		if waits := min(waiting, 1); rung+skipped+waits != came {
+			t.Fatalf("%d of %d occurrences rang, %d were skipped, %d waits", rung, came, skipped, waits)
+		}
+	})
+}

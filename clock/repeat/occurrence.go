@@ -1,0 +1,57 @@
+package repeat
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Occurrence is one occurrence of a rule.
+type Occurrence struct {
+	At     int64 // epoch ms, without jitter
+	Number int64 // 1 for the first occurrence of a generation; also counts missed and skipped occurrences
+}
+
+// First returns the first occurrence after an instant.
+func (r Rule) First(after int64) (Occurrence, bool) {
+	at, ok := r.Next(after)
+	return Occurrence{At: at, Number: 1}, ok
+}
+
+// Following returns the occurrence after o. It returns false if o is the last one.
+func (r Rule) Following(o Occurrence) (Occurrence, bool) {
+	if r.spec.Times != 0 && o.Number >= r.spec.Times {
+		return Occurrence{}, false
+	}
+	at, ok := r.Next(o.At)
+	return Occurrence{At: at, Number: o.Number + 1}, ok
+}
+
+// Occurrences returns o and the occurrences that follow, at most count together, in order.
+func (r Rule) Occurrences(o Occurrence, count int) []Occurrence {
+	var list []Occurrence
+	for ok := true; ok && len(list) < count; o, ok = r.Following(o) {
+		list = append(list, o)
+	}
+	return list
+}
+
+// Ringer is the alarm that a jitter is drawn for.
+type Ringer struct{ ID, Generation int64 }
+
+// RingAt returns the instant of an occurrence's ring in epoch ms: the occurrence plus its jitter. The jitter is a hash of the alarm's
+// id, its generation and the occurrence. It ends before the next occurrence. A ring of the last occurrence may be after Until.
+func (r Rule) RingAt(alarm Ringer, o Occurrence) int64 {
+	longest := r.spec.Jitter
+	if longest == 0 {
+		return o.At
+	}
+	if next, ok := r.Following(o); ok {
+		longest = min(longest, next.At-o.At-1)
+	}
+	var seed [24]byte
+	binary.BigEndian.PutUint64(seed[0:], uint64(alarm.ID))
+	binary.BigEndian.PutUint64(seed[8:], uint64(alarm.Generation))
+	binary.BigEndian.PutUint64(seed[16:], uint64(o.At))
+	hash := sha256.Sum256(seed[:])
+	return o.At + int64(binary.BigEndian.Uint64(hash[:])%uint64(longest+1))
+}

@@ -1,0 +1,198 @@
+package repeat
+
+import "cmp"
+
+// Spec is what a set says about repeating. Exactly one of Cron and Every is set.
+type Spec struct {
+	Cron     string // five or six fields, or a short form such as @daily
+	TimeZone string // IANA name, for Cron only; empty: UTC
+	Every    int64  // period in ms; 0: none
+	Anchor   *int64 // an occurrence in epoch ms, for Every only; no occurrence is before it. nil: see Rule.Anchored
+
+	Until  int64 // latest possible occurrence, inclusive, in epoch ms; 0: no end
+	Times  int64 // number of occurrences; 0: no limit
+	Jitter int64 // longest delay of a ring in ms; 0: none
+
+	Missed      Missed  // effect of missed occurrences
+	MissedLimit int     // largest number of late rings with MissedAll; 0: DefaultMissedLimit with MissedAll
+	Overlap     Overlap // effect of an occurrence while the ring before it is not over
+	DST         string  // ring_once or empty, which mean the same
+}
+
+// Limits of a Spec.
+const (
+	MinEvery           = 1000
+	MaxEvery           = 10 * 366 * 24 * 60 * 60 * 1000
+	MaxTimes           = 1_000_000_000
+	MaxJitter          = 24 * 60 * 60 * 1000
+	MaxMissedLimit     = 1000
+	DefaultMissedLimit = 100
+
+	maxInstant = 253402300799999 // 9999-12-31T23:59:59.999Z
+	ringOnce   = "ring_once"
+)
+
+// Rule is a valid Spec. It is immutable and safe for concurrent use. The zero Rule has no occurrences.
+type Rule struct { //nolint:recvcheck // parseCron fills a Rule that no one else has yet
+	spec Spec // in canonical form, but with empty texts for the defaults of Missed, Overlap and DST
+	cron *cron
+	zone zone
+}
+
+// Parse validates a Spec. A refusal is an *Error.
+func Parse(spec Spec) (Rule, error) {
+	r := Rule{spec: spec}
+	if r.spec.DST == ringOnce {
+		r.spec.DST = ""
+	}
+	if spec.Missed == MissedOnce {
+		r.spec.Missed = ""
+	}
+	if spec.Missed == MissedAll && spec.MissedLimit == 0 {
+		r.spec.MissedLimit = DefaultMissedLimit
+	}
+	if spec.Overlap == OverlapSkip {
+		r.spec.Overlap = ""
+	}
+	if err := r.spec.check(); err != nil {
+		return Rule{}, err
+	}
+	if spec.Anchor != nil {
+		anchor := *spec.Anchor
+		r.spec.Anchor = &anchor
+	}
+	if spec.Cron == "" {
+		return r, nil
+	}
+	if err := r.parseCron(); err != nil {
+		return Rule{}, err
+	}
+	return r, nil
+}
+
+func (r *Rule) parseCron() (err error) {
+	if r.spec.TimeZone == "" {
+		r.spec.TimeZone = "UTC"
+	}
+	if r.zone, err = loadZone(r.spec.TimeZone); err != nil {
+		return err
+	}
+	if r.cron, r.spec.Cron, err = parseCron(r.spec.Cron); err != nil {
+		return err
+	}
+	// 2000-01-01. Only the calendar decides here: from today on, the search may end at the last year before 400 years.
+	if _, ok := r.cron.nextLabel(946684800); !ok {
+		return refuse("cron", "the expression never occurs: no month has such a day")
+	}
+	return nil
+}
+
+// check validates the fields whose values do not need the parser.
+func (s *Spec) check() error {
+	switch {
+	case s.Cron == "" && s.Every == 0:
+		return refuse("cron", "repeat needs cron or every")
+	case s.Cron != "" && s.Every != 0:
+		return refuse("every", "repeat takes cron or every, not both")
+	case s.Cron != "" && s.Anchor != nil:
+		return refuse("anchor", "anchor is for every, not for cron")
+	case s.Every != 0 && s.TimeZone != "":
+		return refuse("time_zone", "time_zone is for cron, not for every")
+	case s.Every != 0 && (s.Every < MinEvery || s.Every > MaxEvery):
+		return refuse("every", "every must be from 1 s to 3660 days")
+	case s.Anchor != nil && (*s.Anchor < 0 || *s.Anchor > maxInstant):
+		return refuse("anchor", "anchor must be in the years from 1970 to 9999")
+	case s.Until < 0 || s.Until > maxInstant:
+		return refuse("until", "until must be in the years from 1970 to 9999")
+	case s.Times < 0 || s.Times > MaxTimes:
+		return refuse("times", "times must be from 1 to %d", int64(MaxTimes))
+	case s.Jitter < 0 || s.Jitter > MaxJitter:
+		return refuse("jitter", "jitter must be from 0 to 24 h")
+	}
+	return s.checkPolicies()
+}
+
+func (s *Spec) checkPolicies() error {
+	switch {
+	case !s.Missed.valid():
+		return refuse("missed", "missed must be once, skip or all")
+	case s.Missed != MissedAll && s.MissedLimit != 0:
+		return refuse("missed_limit", "missed_limit is for missed all only")
+	case s.MissedLimit < 0 || s.MissedLimit > MaxMissedLimit:
+		return refuse("missed_limit", "missed_limit must be from 1 to %d", MaxMissedLimit)
+	case !s.Overlap.valid():
+		return refuse("overlap", "overlap must be skip or queue_one")
+	case s.DST != "":
+		return refuse("dst", "dst must be ring_once")
+	}
+	return nil
+}
+
+// Spec returns the rule in canonical form: upper-case names, and defaults filled in.
+func (r Rule) Spec() Spec {
+	s := r.spec
+	if s.Anchor != nil {
+		anchor := *s.Anchor
+		s.Anchor = &anchor
+	}
+	if s.Cron != "" {
+		s.DST = ringOnce
+	}
+	s.Missed = cmp.Or(s.Missed, MissedOnce)
+	s.Overlap = cmp.Or(s.Overlap, OverlapSkip)
+	return s
+}
+
+// IsZero reports whether r is the zero Rule: the alarm rings once.
+func (r Rule) IsZero() bool { return r.cron == nil && r.spec.Every == 0 }
+
+// Equal reports whether two rules have the same canonical form. It compares texts: @daily and 0 0 * * * differ.
+func (r Rule) Equal(other Rule) bool { return r.Encode() == other.Encode() }
+
+// Anchored returns the rule with an anchor if it has a period without one: the anchor of the stored rule, or now if the stored rule has
+// none. So a repeated set without an anchor keeps the occurrences. Without a stored rule, the first occurrence is one period after now.
+func (r Rule) Anchored(stored Rule, now int64) Rule {
+	if r.spec.Every == 0 || r.spec.Anchor != nil {
+		return r
+	}
+	anchor := min(max(now, 0), maxInstant)
+	if stored.spec.Anchor != nil {
+		anchor = *stored.spec.Anchor
+	}
+	r.spec.Anchor = &anchor
+	return r
+}
+
+// Next returns the first occurrence after an instant, without jitter. It returns false after Until, and after the year 9999. It does
+// not know Times. A period without an anchor counts from the epoch.
+func (r Rule) Next(after int64) (at int64, ok bool) {
+	after = max(after, -1)
+	switch {
+	case after >= maxInstant || r.IsZero():
+		return 0, false
+	case r.cron == nil:
+		at, ok = r.nextPeriod(after), true
+	default:
+		at, ok = r.cron.next(r.zone, floorDiv(after, 1000))
+		at *= 1000
+	}
+	if !ok || at > maxInstant || r.spec.Until != 0 && at > r.spec.Until {
+		return 0, false
+	}
+	return at, true
+}
+
+func (r Rule) nextPeriod(after int64) int64 {
+	anchor := r.anchor()
+	if after < anchor {
+		return anchor
+	}
+	return anchor + ((after-anchor)/r.spec.Every+1)*r.spec.Every
+}
+
+func (r Rule) anchor() int64 {
+	if r.spec.Anchor == nil {
+		return 0
+	}
+	return *r.spec.Anchor
+}

@@ -1,0 +1,164 @@
+package repeat
+
+import (
+	"archive/zip"
+	"bytes"
+	_ "embed"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:generate go run gen_zoneinfo.go
+
+// zoneArchive is the file lib/time/zoneinfo.zip of the Go toolchain. time/tzdata has the same data, but time.LoadLocation prefers the
+// data of the operating system, so nodes could differ.
+//
+//go:embed zoneinfo.zip
+var zoneArchive []byte
+
+// TimeZoneData returns the version of the embedded IANA time-zone database, such as 2025c.
+func TimeZoneData() string { return zoneVersion }
+
+// TimeZones returns the names of all known time zones, sorted.
+func TimeZones() []string { return slices.Sorted(maps.Keys(zoneFiles())) }
+
+// zoneFiles returns the archive's files by time-zone name.
+var zoneFiles = sync.OnceValue(func() map[string]*zip.File {
+	archive, err := zip.NewReader(bytes.NewReader(zoneArchive), int64(len(zoneArchive)))
+	if err != nil {
+		panic("repeat: embedded time-zone data: " + err.Error())
+	}
+	files := map[string]*zip.File{}
+	for _, f := range archive.File {
+		if !strings.HasSuffix(f.Name, "/") && f.Name != "Factory" {
+			files[f.Name] = f
+		}
+	}
+	return files
+})
+
+// loadedZones caches the zones by name. It is bounded by the number of time zones.
+var loadedZones sync.Map
+
+// zone is a time zone of the embedded database.
+type zone struct{ location *time.Location }
+
+// loadZone returns the zone with an IANA name, in exactly its spelling.
+func loadZone(name string) (zone, error) {
+	if loaded, ok := loadedZones.Load(name); ok {
+		return loaded.(zone), nil //nolint:errcheck // the cache has no other type
+	}
+	file := zoneFiles()[name]
+	if file == nil {
+		return zone{}, refuse("time_zone", "%.64q is not the name of an IANA time zone (tzdata %s)", name, zoneVersion)
+	}
+	location, err := readZone(file)
+	if err != nil {
+		return zone{}, fmt.Errorf("read time zone %s: %w", name, err)
+	}
+	z := zone{location: location}
+	loadedZones.Store(name, z)
+	return z, nil
+}
+
+func readZone(file *zip.File) (*time.Location, error) {
+	content, err := file.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return nil, err
+	}
+	return time.LoadLocationFromTZData(file.Name, data)
+}
+
+// span is a range of instants with one offset from UTC, in seconds. The end is exclusive.
+type span struct{ start, end, offset int64 }
+
+// spanAt returns a span that contains an instant. Two spans that touch may have the same offset.
+func (z zone) spanAt(second int64) span {
+	at := time.Unix(second, 0).In(z.location)
+	_, offset := at.Zone()
+	s := span{start: math.MinInt64, end: math.MaxInt64, offset: int64(offset)}
+	start, end := at.ZoneBounds()
+	if !start.IsZero() {
+		s.start = start.Unix()
+	}
+	if !end.IsZero() {
+		s.end = end.Unix()
+	}
+	if s.end <= second {
+		s.end = z.endOfOffset(second)
+	}
+	return s
+}
+
+// endOfOffset returns an end for the span of an instant whose end ZoneBounds does not know. On 31 December of a leap year it returns an end
+// that has passed, because it takes each year for 365 days. The end is the next midnight in UTC, or the first change of the offset before it.
+func (z zone) endOfOffset(second int64) int64 {
+	midnight := floorDiv(second, daySeconds)*daySeconds + daySeconds
+	offsetAt := func(second int64) int {
+		_, offset := time.Unix(second, 0).In(z.location).Zone()
+		return offset
+	}
+	offset := offsetAt(second)
+	return second + int64(sort.Search(int(midnight-second), func(n int) bool { return offsetAt(second+int64(n)) != offset }))
+}
+
+// shiftBound is longer than the difference of any two offsets, in seconds.
+const shiftBound = 48 * 60 * 60
+
+// highestLabel returns the latest label that the local clock has shown until an instant, inclusive. Labels are seconds.
+func (z zone) highestLabel(second int64) int64 {
+	s := z.spanAt(second)
+	highest := second + s.offset
+	for s.start > second-shiftBound {
+		last := s.start - 1
+		s = z.spanAt(last)
+		highest = max(highest, last+s.offset)
+	}
+	return highest
+}
+
+// lowestLabel returns the earliest label that the local clock shows from an instant on.
+func (z zone) lowestLabel(second int64) int64 {
+	s := z.spanAt(second)
+	lowest := second + s.offset
+	for s.end < second+shiftBound {
+		first := s.end
+		s = z.spanAt(first)
+		lowest = min(lowest, first+s.offset)
+	}
+	return lowest
+}
+
+// reach returns the first instant at which the local clock shows a label or a later one. Both are in milliseconds.
+func (z zone) reach(label int64) int64 {
+	s := z.spanAt(floorDiv(label, 1000) - shiftBound)
+	for {
+		if at := label - s.offset*1000; s.end == math.MaxInt64 || at < s.end*1000 {
+			if s.start == math.MinInt64 {
+				return at
+			}
+			return max(at, s.start*1000)
+		}
+		s = z.spanAt(s.end)
+	}
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
