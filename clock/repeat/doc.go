@@ -2,20 +2,18 @@
 // overlapping occurrences, and the conversion of a local time to an instant. It has no I/O, starts no goroutine and reads no clock. It
 // imports no other package of this project. All instants are epoch milliseconds.
 //
-// No other package uses it yet: sets do not take rules so far.
-//
 // A rule is a cron expression in a time zone, or a fixed period (Every) from an anchor. Parse validates it, Rule.Encode and Decode
-// store it.
+// convert it to and from its stored text. A LocalTime is the time of an alarm that rings once: a date and a time of day in a time zone. ParseLocal validates it,
+// LocalTime.Encode and Decode convert it.
 //
 // # Invariants
 //
 //  1. Next(after) is later than after. The result depends only on the rule, on after and on the embedded time-zone data.
-//  2. Until and Times limit the occurrences, not the rings. Until is inclusive. Times counts each occurrence: rung, missed or skipped.
-//  3. RingAt is not before its occurrence, and before the next occurrence. It depends only on the jitter, the alarm's id, its
+//  2. Until and Times limit the occurrences, not the rings. Until is inclusive. Times counts each occurrence: rung, missed, skipped or failed.
+//  3. RingAt is not earlier than its occurrence, and earlier than the next one. It depends only on the jitter, the alarm's key, its
 //     generation and the occurrence.
-//  4. Each occurrence is in exactly one Due: as a ring, or in its count of missed occurrences.
-//  5. All nodes of one build have the same time-zone data. TimeZoneData names its version. The data of the operating system is not
-//     used.
+//  4. Each occurrence is in exactly one Due or Overlapped: as a ring, or in a count of missed or skipped occurrences.
+//  5. All nodes of one build have the same time-zone data (Data). The data of the operating system is not used.
 //  6. The work of each call is bounded. A search ends after 400 years, the period of the Gregorian calendar: an expression without an
 //     occurrence in 400 years never occurs, and Parse refuses it. Due reads at most maxScan occurrences of a cron expression.
 //

@@ -1,7 +1,9 @@
 package repeat
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -64,7 +66,7 @@ func TestOccurrencesAtDaylightSavingEdges(t *testing.T) {
 	}
 }
 
-func TestLocalInstantFollowsTheSameRule(t *testing.T) {
+func TestLocalTimeFollowsTheSameRule(t *testing.T) {
 	for _, c := range []struct{ zone, text, want string }{
 		{"Europe/Berlin", "2026-12-24T18:00:00", "2026-12-24T18:00:00+01:00"},
 		{"Europe/Berlin", "2026-12-24T18:00", "2026-12-24T18:00:00+01:00"},
@@ -74,17 +76,26 @@ func TestLocalInstantFollowsTheSameRule(t *testing.T) {
 		{"Europe/Berlin", "2026-10-25T03:00:00", "2026-10-25T03:00:00+01:00"},
 		{"Australia/Lord_Howe", "2026-10-04T02:15:00", "2026-10-04T02:30:00+11:00"},
 		{"Pacific/Apia", "2011-12-30T12:00:00", "2011-12-31T00:00:00+14:00"},
-		{"", "2026-12-24T18:00:00", "2026-12-24T18:00:00Z"},
+		{"UTC", "2026-12-24T18:00:00", "2026-12-24T18:00:00Z"},
 	} {
-		at, err := LocalInstant(c.text, c.zone)
-		if err != nil || at != instant(t, c.want) {
-			t.Errorf("%s in %s: got %s (%v), want %s", c.text, c.zone, rfc3339(at), err, c.want)
+		local, err := ParseLocal(c.text, c.zone)
+		if err != nil || local.Instant() != instant(t, c.want) {
+			t.Errorf("%s in %s: got %+v (%v), want %s", c.text, c.zone, local, err, c.want)
+			continue
+		}
+		if again, err := Decode(local.Encode()); err != nil || again.Rule != nil || *again.Local != local {
+			t.Errorf("%s became %+v: %v", local.Encode(), again, err)
 		}
 	}
 	for _, text := range []string{"", "2026-12-24", "2026-12-24T18:00:00Z", "2026-12-24T18:00:00+01:00", "2026-02-30T18:00:00", "2026-12-24 18:00:00",
-		"2026-12-24T8:00:00", "2026-12-24T18:00:00.1234", "1960-01-01T00:00:00"} {
-		if at, err := LocalInstant(text, "UTC"); err == nil {
-			t.Errorf("%q became %s", text, rfc3339(at))
+		"2026-12-24T8:00:00", "2026-12-24T18:00:00.1234", "2026-12-24T18:00:00,5", "1960-01-01T00:00:00"} {
+		if local, err := ParseLocal(text, "UTC"); err == nil {
+			t.Errorf("%q became %s", text, local)
+		}
+	}
+	for _, name := range []string{"", "Local", "europe/berlin", "CEST"} {
+		if local, err := ParseLocal("2026-12-24T18:00", name); err == nil {
+			t.Errorf("time zone %q was read as %s", name, local.TimeZone())
 		}
 	}
 }
@@ -164,7 +175,7 @@ func TestOccurrencesMatchAWalkAtEveryTransitionOfTheYear(t *testing.T) {
 	year := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	walkedTransitions := map[[3]int64]bool{} // instant and offsets: many zones share them
 	count := 0
-	for _, name := range TimeZones() {
+	for _, name := range Data().Names() {
 		for _, at := range transitions(t, name, year, year+365*day) {
 			z, _ := loadZone(name)
 			key := [3]int64{at, z.spanAt(at - 1).offset, z.spanAt(at).offset}
@@ -200,4 +211,64 @@ func TestOccurrencesMatchAWalkInUnusualYears(t *testing.T) {
 			walk(t, c.zone, at-day, at+day)
 		}
 	}
+}
+
+// TestTableOfEdgesInTheDocumentHolds compares each line of the table of edges in docs/repeat.md with the occurrences from that time on.
+func TestTableOfEdgesInTheDocumentHolds(t *testing.T) {
+	document, err := os.ReadFile("../../docs/repeat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(document), "| edge | from | rings at |\n")
+	if !found {
+		t.Fatal("docs/repeat.md has no table of edges")
+	}
+	zones, count := map[string]bool{}, 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.ReplaceAll(strings.Trim(line, "| \n"), "`", ""), " | ")
+		if strings.HasPrefix(line, "|---") {
+			continue
+		}
+		if len(cells) < 4 {
+			break
+		}
+		zones[cells[0]], count = true, count+1
+		want := strings.Split(cells[len(cells)-1], ", ")
+		if got := edgesOf(t, cells, len(want)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v", strings.TrimSpace(line), got)
+		}
+	}
+	if len(zones) < 5 || count < 12 {
+		t.Errorf("the table has %d lines about %d zones", count, len(zones))
+	}
+}
+
+// edgesOf returns the rings of a line: of its local time, or the first ones of its expression at or after its local time of day.
+func edgesOf(t *testing.T, cells []string, count int) (rings []string) {
+	t.Helper()
+	zone, when := cells[0], cells[1]
+	shown := func(at int64) string {
+		z, err := loadZone(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.UnixMilli(at).In(z.location).Format(time.RFC3339)
+	}
+	if local, err := ParseLocal(when, zone); err == nil {
+		return []string{shown(local.Instant())}
+	}
+	from := cells[3]
+	if !strings.Contains(from, "T") {
+		from += "T00:00"
+	}
+	begin, err := ParseLocal(from, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := mustParse(t, Spec{Cron: when, TimeZone: zone})
+	first, _ := rule.First(begin.Instant() - 1)
+	for _, o := range rule.Occurrences(first, count) {
+		rings = append(rings, shown(o.At))
+	}
+	return rings
 }

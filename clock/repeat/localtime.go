@@ -1,28 +1,46 @@
 package repeat
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// LocalInstant converts a local time in a time zone to epoch milliseconds. The text has the form 2026-12-24T18:00:00, with at most
-// three decimals of a second, or 2026-12-24T18:00. An empty zone means UTC. A local time in a gap is the end of the gap; of a local time in
-// an overlap the first is taken. A refusal is an *Error.
-func LocalInstant(text, timeZone string) (int64, error) {
+// LocalTime is a date and a time of day in a time zone: the time of an alarm that rings once. It is immutable. The zero LocalTime is no time.
+type LocalTime struct {
+	label    int64 // ms
+	timeZone string
+	zone     zone
+}
+
+// ParseLocal validates a local time. The text has the form 2026-12-24T18:00:00, with at most three decimals of a second, or
+// 2026-12-24T18:00. A refusal is an *Error.
+func ParseLocal(text, timeZone string) (LocalTime, error) {
 	label, err := parseLabel(text)
 	if err != nil {
-		return 0, err
-	}
-	if timeZone == "" {
-		timeZone = "UTC"
+		return LocalTime{}, err
 	}
 	z, err := loadZone(timeZone)
 	if err != nil {
-		return 0, err
+		return LocalTime{}, err
 	}
-	at := z.reach(label)
-	if at < 0 || at > maxInstant {
-		return 0, refuse("local_time", "the local time must be in the years from 1970 to 9999")
+	l := LocalTime{label: label, timeZone: timeZone, zone: z}
+	if at := l.Instant(); at < 0 || at > maxInstant {
+		return LocalTime{}, refuse("local_time", "a local time must be in the years from 1970 to 9999")
 	}
-	return at, nil
+	return l, nil
 }
+
+// Instant returns the epoch milliseconds of the local time. A local time in a gap is the end of the gap; of a local time in an overlap the
+// first is taken.
+func (l LocalTime) Instant() int64 { return l.zone.reach(l.label) }
+
+// String returns the local time in canonical form: with seconds, and with three decimals if it has any. ParseLocal reads it.
+func (l LocalTime) String() string {
+	return strings.TrimSuffix(time.UnixMilli(l.label).UTC().Format("2006-01-02T15:04:05.000"), ".000")
+}
+
+// TimeZone returns the IANA name of the time zone.
+func (l LocalTime) TimeZone() string { return l.timeZone }
 
 func parseLabel(text string) (int64, error) {
 	const minutes, seconds, millis = "2006-01-02T15:04", "2006-01-02T15:04:05", len("2006-01-02T15:04:05.000")
@@ -31,7 +49,8 @@ func parseLabel(text string) (int64, error) {
 		layout = minutes
 	}
 	label, err := time.Parse(layout, text)
-	if err != nil || len(text) > millis || text[len("2006-01-02T15")] != ':' { // time.Parse takes an hour of one digit
+	if err != nil || len(text) > millis || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
+		// time.Parse takes an hour of one digit, and a comma for the decimal point
 		return 0, refuse("local_time", "%.40q is not a local time such as 2026-12-24T18:00:00, without offset and with at most three decimals", text)
 	}
 	return label.UnixMilli(), nil

@@ -18,7 +18,7 @@ func (m Missed) valid() bool {
 type Due struct {
 	Ring   []Occurrence // occurrences to ring now, in order
 	Missed int64        // occurrences that do not ring
-	Next   Occurrence   // first occurrence after Ring and Missed; valid if Last is false
+	Next   Occurrence   // first occurrence after Ring and Missed; zero if Last
 	Last   bool         // no occurrence follows
 	More   bool         // Next is due too: the caller stores this decision and calls Due again
 }

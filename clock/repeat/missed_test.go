@@ -35,7 +35,7 @@ func TestMissedPolicies(t *testing.T) {
 		{"a long outage of a period", Spec{Every: 1000}, 1e12, []int64{1e9}, 1e9 - 1, 1e9 + 1},
 	} {
 		r := mustParse(t, c.spec)
-		d := r.Due(Ringer{1, 1}, Occurrence{1000, 1}, c.now, 200)
+		d := r.Due(Ringer{"shop", "4711", 1}, Occurrence{1000, 1}, c.now, 200)
 		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Last != (c.next == 0) || d.Next.Number != c.next || d.More {
 			t.Errorf("%s: got %+v", c.name, d)
 		}
@@ -63,7 +63,7 @@ func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alarm := Ringer{ID: rapid.Int64().Draw(t, "id"), Generation: 3}
+		alarm := Ringer{Application: "shop", BusinessID: rapid.String().Draw(t, "id"), Generation: 3}
 		o, ok := r.First(0)
 		all := r.Occurrences(o, 300)
 		decided := 0 // occurrences of all
@@ -115,11 +115,11 @@ func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {
 	first, _ := r.First(0)
 	values := map[int64]bool{}
 	for list := r.Occurrences(first, 200); len(list) > 1; list = list[1:] {
-		at := r.RingAt(Ringer{7, 2}, list[0])
+		at := r.RingAt(Ringer{"shop", "7", 2}, list[0])
 		if at < list[0].At || at >= list[1].At || at > list[0].At+10_000 {
 			t.Errorf("%v rings at %d, the next occurrence is %v", list[0], at, list[1])
 		}
-		if at != r.RingAt(Ringer{7, 2}, list[0]) {
+		if at != r.RingAt(Ringer{"shop", "7", 2}, list[0]) {
 			t.Errorf("%v rings at two instants", list[0])
 		}
 		values[at-list[0].At] = true
@@ -127,58 +127,52 @@ func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {
 	if len(values) < 150 {
 		t.Errorf("only %d different delays", len(values))
 	}
-	if at := r.RingAt(Ringer{7, 2}, first); at == r.RingAt(Ringer{8, 2}, first) || at == r.RingAt(Ringer{7, 3}, first) {
+	if at := r.RingAt(Ringer{"shop", "7", 2}, first); at == r.RingAt(Ringer{"shop", "8", 2}, first) || at == r.RingAt(Ringer{"shop", "7", 3}, first) {
 		t.Error("the jitter does not depend on the alarm and its generation")
 	}
-	if at := r.RingAt(Ringer{7, 2}, Occurrence{30_000, 2}); at != 30_057 {
+	if at := r.RingAt(Ringer{"shop", "7", 2}, Occurrence{30_000, 2}); at != 35_196 {
 		t.Errorf("the ring moved to %d: a new version must draw the same jitter", at)
 	}
 }
 
-// TestAdmitKeepsOrderAndOneWaitingOccurrence compares Admit with a model of one receiver.
-func TestAdmitKeepsOrderAndOneWaitingOccurrence(t *testing.T) {
+// TestOverlappedDecidesEachOccurrenceOnce compares Overlapped with the list of all occurrences.
+func TestOverlappedDecidesEachOccurrenceOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		overlap := rapid.SampledFrom([]Overlap{"", OverlapSkip, OverlapQueueOne}).Draw(t, "overlap")
-		r, err := Parse(Spec{Every: 1000, Overlap: overlap})
+		spec := Spec{Every: 1000, Overlap: overlap, Times: rapid.Int64Range(0, 9).Draw(t, "times"), Jitter: rapid.Int64Range(0, 900).Draw(t, "jitter")}
+		if rapid.Bool().Draw(t, "cron") {
+			spec.Every, spec.Cron = 0, "* * * * * *"
+		}
+		r, err := Parse(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		busy, waiting, rung, skipped, came := false, 0, 0, 0, 0
-		last := 0
-		ring := func(n int) {
-			if busy || n <= last {
-				t.Fatalf("occurrence %d rings after %d, busy %v", n, last, busy)
-			}
-			busy, last, rung = true, n, rung+1
+		alarm := Ringer{Application: "shop", Generation: 1}
+		first, _ := r.First(0)
+		all := r.Occurrences(first, 40)
+		now := rapid.Int64Range(0, 20_000).Draw(t, "now")
+		due := 0
+		for due < len(all) && r.RingAt(alarm, all[due]) <= now {
+			due++
 		}
-		for range rapid.IntRange(1, 50).Draw(t, "steps") {
-			if rapid.Bool().Draw(t, "the ring ends") {
-				busy = false
-				if waiting > 0 {
-					n := waiting
-					waiting = 0
-					ring(n)
-				}
-				continue
-			}
-			came++
-			switch r.Admit(busy, waiting > 0) {
-			case RingNow:
-				ring(came)
-			case Wait:
-				if waiting > 0 || overlap != OverlapQueueOne || !busy {
-					t.Fatalf("occurrence %d waits", came)
-				}
-				waiting = came
-			case Skip:
-				if !busy || overlap == OverlapQueueOne && waiting == 0 {
-					t.Fatalf("occurrence %d is skipped", came)
-				}
-				skipped++
-			}
+		got := r.Overlapped(alarm, first, now)
+		want := Overlapped{Skipped: int64(due), Last: due == len(all)}
+		if due < len(all) {
+			want.Next = all[due]
 		}
-		if waits := min(waiting, 1); rung+skipped+waits != came {
-			t.Fatalf("%d of %d occurrences rang, %d were skipped, %d waits", rung, came, skipped, waits)
+		if overlap == OverlapQueueOne && due > 0 {
+			want.Ring, want.Skipped = first, int64(due-1)
+		}
+		if got != want {
+			t.Fatalf("at %d: got %+v, want %+v", now, got, want)
 		}
 	})
+}
+
+func TestOverlappedEndsAfterManyOccurrences(t *testing.T) {
+	r := mustParse(t, Spec{Cron: "* * * * * *"})
+	d := r.Overlapped(Ringer{}, Occurrence{1000, 1}, 3*maxScan*1000)
+	if d.Skipped != maxScan-1 || d.Next != (Occurrence{maxScan * 1000, maxScan}) || d.Last {
+		t.Errorf("got %+v", d)
+	}
 }

@@ -8,7 +8,7 @@ import (
 // Occurrence is one occurrence of a rule.
 type Occurrence struct {
 	At     int64 // epoch ms, without jitter
-	Number int64 // 1 for the first occurrence of a generation; also counts missed and skipped occurrences
+	Number int64 // 1 for the first occurrence of a generation; also counts missed, skipped and failed occurrences
 }
 
 // First returns the first occurrence after an instant.
@@ -35,11 +35,15 @@ func (r Rule) Occurrences(o Occurrence, count int) []Occurrence {
 	return list
 }
 
-// Ringer is the alarm that a jitter is drawn for.
-type Ringer struct{ ID, Generation int64 }
+// Ringer is the alarm that a jitter is drawn for. It has no id of a database, because the first ring's time is known before the row is
+// inserted.
+type Ringer struct {
+	Application, BusinessID string
+	Generation              int64
+}
 
 // RingAt returns the instant of an occurrence's ring in epoch ms: the occurrence plus its jitter. The jitter is a hash of the alarm's
-// id, its generation and the occurrence. It ends before the next occurrence. A ring of the last occurrence may be after Until.
+// key, its generation and the occurrence. It ends before the next occurrence. A ring of the last occurrence may be after Until.
 func (r Rule) RingAt(alarm Ringer, o Occurrence) int64 {
 	longest := r.spec.Jitter
 	if longest == 0 {
@@ -48,10 +52,10 @@ func (r Rule) RingAt(alarm Ringer, o Occurrence) int64 {
 	if next, ok := r.Following(o); ok {
 		longest = min(longest, next.At-o.At-1)
 	}
-	var seed [24]byte
-	binary.BigEndian.PutUint64(seed[0:], uint64(alarm.ID))
-	binary.BigEndian.PutUint64(seed[8:], uint64(alarm.Generation))
-	binary.BigEndian.PutUint64(seed[16:], uint64(o.At))
-	hash := sha256.Sum256(seed[:])
+	seed := make([]byte, 0, 256)
+	seed = append(append(append(seed, alarm.Application...), 0), alarm.BusinessID...) // no application has a byte 0
+	seed = binary.BigEndian.AppendUint64(seed, uint64(alarm.Generation))
+	seed = binary.BigEndian.AppendUint64(seed, uint64(o.At))
+	hash := sha256.Sum256(seed)
 	return o.At + int64(binary.BigEndian.Uint64(hash[:])%uint64(longest+1))
 }

@@ -7,32 +7,34 @@ type Overlap string
 // The effects of an overlapping occurrence.
 const (
 	OverlapSkip     Overlap = "skip"      // it does not ring. Default, also written as ""
-	OverlapQueueOne Overlap = "queue_one" // it rings when the earlier ring is over; while one occurrence waits, later ones do not ring
+	OverlapQueueOne Overlap = "queue_one" // the first one rings when the earlier ring is over; those after it do not ring
 )
 
 func (o Overlap) valid() bool { return o == "" || o == OverlapSkip || o == OverlapQueueOne }
 
-// Admission is the decision about an occurrence that has come due.
-type Admission int
+// Overlapped is the decision about the occurrences that came due while an earlier ring was not over.
+type Overlapped struct {
+	Ring    Occurrence // occurrence to ring now; Number 0: none
+	Skipped int64      // occurrences that do not ring
+	Next    Occurrence // first occurrence after these; zero if Last
+	Last    bool       // no occurrence follows
+}
 
-// The decisions about an occurrence.
-const (
-	RingNow Admission = iota
-	Wait              // rings when the earlier ring is over
-	Skip              // does not ring; it counts as skipped
-)
-
-// Admit decides about an occurrence that has come due. busy reports whether an earlier ring of the alarm is not over, waiting whether an
-// occurrence waits for its end. The order of occurrences is kept: an occurrence behind a waiting one never rings before it.
-//
-// The late rings of MissedAll are one list that rings in order. Admit decides about the list as a whole, and not about its elements.
-func (r Rule) Admit(busy, waiting bool) Admission {
-	switch {
-	case !busy && !waiting:
-		return RingNow
-	case r.spec.Overlap == OverlapQueueOne && !waiting:
-		return Wait
-	default:
-		return Skip
+// Overlapped decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now, when the ring
+// before them ends. Of a cron expression it decides at most maxScan occurrences.
+func (r Rule) Overlapped(alarm Ringer, o Occurrence, now int64) Overlapped {
+	if now < r.RingAt(alarm, o) {
+		return Overlapped{Next: o}
 	}
+	d := r.scan(alarm, r.jump(o, now, 1), now, 1)
+	latest := d.Ring[0]
+	passed := Overlapped{Skipped: latest.Number - o.Number + 1, Next: d.Next, Last: d.Last}
+	if d.More {
+		passed.Skipped, passed.Next = passed.Skipped-1, latest
+	}
+	if r.spec.Overlap == OverlapQueueOne && passed.Skipped > 0 {
+		passed.Ring = o
+		passed.Skipped--
+	}
+	return passed
 }

@@ -12,6 +12,9 @@ type Spec struct {
 	Until  int64 // latest possible occurrence, inclusive, in epoch ms; 0: no end
 	Times  int64 // number of occurrences; 0: no limit
 	Jitter int64 // longest delay of a ring in ms; 0: none
+	// LatestAfter is the time in ms after an occurrence, with its jitter, until which it may ring. Afterwards the occurrence is over, and the
+	// next one follows. 0: however late.
+	LatestAfter int64
 
 	Missed      Missed  // effect of missed occurrences
 	MissedLimit int     // largest number of late rings with MissedAll; 0: DefaultMissedLimit with MissedAll
@@ -25,11 +28,13 @@ const (
 	MaxEvery           = 10 * 366 * 24 * 60 * 60 * 1000
 	MaxTimes           = 1_000_000_000
 	MaxJitter          = 24 * 60 * 60 * 1000
+	MaxLatestAfter     = 366 * 24 * 60 * 60 * 1000
 	MaxMissedLimit     = 1000
 	DefaultMissedLimit = 100
 
 	maxInstant = 253402300799999 // 9999-12-31T23:59:59.999Z
 	ringOnce   = "ring_once"
+	utc        = "UTC" // default time zone
 )
 
 // Rule is a valid Spec. It is immutable and safe for concurrent use. The zero Rule has no occurrences.
@@ -72,7 +77,7 @@ func Parse(spec Spec) (Rule, error) {
 
 func (r *Rule) parseCron() (err error) {
 	if r.spec.TimeZone == "" {
-		r.spec.TimeZone = "UTC"
+		r.spec.TimeZone = utc
 	}
 	if r.zone, err = loadZone(r.spec.TimeZone); err != nil {
 		return err
@@ -108,6 +113,8 @@ func (s *Spec) check() error {
 		return refuse("times", "times must be from 1 to %d", int64(MaxTimes))
 	case s.Jitter < 0 || s.Jitter > MaxJitter:
 		return refuse("jitter", "jitter must be from 0 to 24 h")
+	case s.LatestAfter < 0 || s.LatestAfter > MaxLatestAfter:
+		return refuse("latest_after", "latest_after must be from 1 ms to 366 days")
 	}
 	return s.checkPolicies()
 }
@@ -143,6 +150,14 @@ func (r Rule) Spec() Spec {
 	return s
 }
 
+// Latest returns the last instant at which an occurrence may ring, in epoch ms; -1: however late.
+func (r Rule) Latest(alarm Ringer, o Occurrence) int64 {
+	if r.spec.LatestAfter == 0 {
+		return -1
+	}
+	return min(r.RingAt(alarm, o)+r.spec.LatestAfter, maxInstant)
+}
+
 // IsZero reports whether r is the zero Rule: the alarm rings once.
 func (r Rule) IsZero() bool { return r.cron == nil && r.spec.Every == 0 }
 
@@ -176,7 +191,7 @@ func (r Rule) Next(after int64) (at int64, ok bool) {
 		at, ok = r.cron.next(r.zone, floorDiv(after, 1000))
 		at *= 1000
 	}
-	if !ok || at > maxInstant || r.spec.Until != 0 && at > r.spec.Until {
+	if !ok || r.isOver(at) {
 		return 0, false
 	}
 	return at, true

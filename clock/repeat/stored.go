@@ -9,9 +9,10 @@ import (
 // storedVersion is the version of the stored form. A new key with an unchanged default needs no new version.
 const storedVersion = 1
 
-// stored is the JSON of a rule in a database column. Defaults are left out.
+// stored is the JSON of a Schedule in a database column. Defaults are left out.
 type stored struct {
 	Version     int     `json:"v"`
+	Local       string  `json:"local,omitempty"` // only with TimeZone
 	Cron        string  `json:"cron,omitempty"`
 	TimeZone    string  `json:"tz,omitempty"`
 	Every       int64   `json:"every,omitempty"`
@@ -19,6 +20,7 @@ type stored struct {
 	Until       int64   `json:"until,omitempty"`
 	Times       int64   `json:"times,omitempty"`
 	Jitter      int64   `json:"jitter,omitempty"`
+	LatestAfter int64   `json:"latest,omitempty"`
 	Missed      Missed  `json:"missed,omitempty"`
 	MissedLimit int     `json:"missed_limit,omitempty"`
 	Overlap     Overlap `json:"overlap,omitempty"`
@@ -32,36 +34,61 @@ func (r Rule) Encode() string {
 	}
 	s := stored{
 		Version: storedVersion, Cron: r.spec.Cron, TimeZone: r.spec.TimeZone, Every: r.spec.Every, Anchor: r.spec.Anchor, Until: r.spec.Until,
-		Times: r.spec.Times, Jitter: r.spec.Jitter, Missed: r.spec.Missed, MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
+		Times: r.spec.Times, Jitter: r.spec.Jitter, LatestAfter: r.spec.LatestAfter, Missed: r.spec.Missed, MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
 	}
+	return s.encode()
+}
+
+// Encode returns the canonical form for a database column. Equal local times have the same text.
+func (l LocalTime) Encode() string {
+	s := stored{Version: storedVersion, Local: l.String(), TimeZone: l.timeZone}
+	return s.encode()
+}
+
+func (s *stored) encode() string {
 	text, err := json.Marshal(s)
 	if err != nil { // no field has a type that fails
-		panic("repeat: encode a rule: " + err.Error())
+		panic("repeat: encode a schedule: " + err.Error())
 	}
 	return string(text)
 }
 
-// Decode reads a rule that Encode wrote. An error means that a newer version or another program wrote it, or that the time zone has left
-// the database.
-func Decode(text string) (Rule, error) {
+// Schedule is what the database column holds: a rule, a local time, or neither.
+type Schedule struct {
+	Rule  *Rule      // of an alarm that rings again
+	Local *LocalTime // of an alarm that rings once, at a local time
+}
+
+// Decode reads a text that Rule.Encode or LocalTime.Encode wrote. An error means that a newer version or another program wrote it, or that the
+// time zone has left the database.
+func Decode(text string) (Schedule, error) {
 	if text == "" {
-		return Rule{}, nil
+		return Schedule{}, nil
 	}
 	var s stored
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&s); err != nil {
-		return Rule{}, fmt.Errorf("decode repeat rule %q: %w", text, err)
+		return Schedule{}, fmt.Errorf("decode repeat rule %q: %w", text, err)
 	}
 	if s.Version != storedVersion {
-		return Rule{}, fmt.Errorf("decode repeat rule %q: version %d is not known", text, s.Version)
+		return Schedule{}, fmt.Errorf("decode repeat rule %q: version %d is not known", text, s.Version)
 	}
-	r, err := Parse(Spec{
-		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, Until: s.Until,
-		Times: s.Times, Jitter: s.Jitter, Missed: s.Missed, MissedLimit: s.MissedLimit, Overlap: s.Overlap,
-	})
+	schedule, err := s.schedule()
 	if err != nil {
-		return Rule{}, fmt.Errorf("decode repeat rule %q: %w", text, err)
+		return Schedule{}, fmt.Errorf("decode repeat rule %q: %w", text, err)
 	}
-	return r, nil
+	return schedule, nil
+}
+
+func (s *stored) schedule() (Schedule, error) {
+	if s.Local != "" {
+		local, err := ParseLocal(s.Local, s.TimeZone)
+		return Schedule{Local: &local}, err
+	}
+	rule, err := Parse(Spec{
+		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, Until: s.Until,
+		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit, Overlap: s.Overlap,
+	})
+	return Schedule{Rule: &rule}, err
 }

@@ -1,85 +1,16 @@
 package repeat
 
 import (
-	"archive/zip"
-	"bytes"
-	_ "embed"
-	"fmt"
-	"io"
-	"maps"
 	"math"
-	"slices"
 	"sort"
-	"strings"
-	"sync"
 	"time"
 )
 
-//go:generate go run gen_zoneinfo.go
-
-// zoneArchive is the file lib/time/zoneinfo.zip of the Go toolchain. time/tzdata has the same data, but time.LoadLocation prefers the
-// data of the operating system, so nodes could differ.
-//
-//go:embed zoneinfo.zip
-var zoneArchive []byte
-
-// TimeZoneData returns the version of the embedded IANA time-zone database, such as 2025c.
-func TimeZoneData() string { return zoneVersion }
-
-// TimeZones returns the names of all known time zones, sorted.
-func TimeZones() []string { return slices.Sorted(maps.Keys(zoneFiles())) }
-
-// zoneFiles returns the archive's files by time-zone name.
-var zoneFiles = sync.OnceValue(func() map[string]*zip.File {
-	archive, err := zip.NewReader(bytes.NewReader(zoneArchive), int64(len(zoneArchive)))
-	if err != nil {
-		panic("repeat: embedded time-zone data: " + err.Error())
-	}
-	files := map[string]*zip.File{}
-	for _, f := range archive.File {
-		if !strings.HasSuffix(f.Name, "/") && f.Name != "Factory" {
-			files[f.Name] = f
-		}
-	}
-	return files
-})
-
-// loadedZones caches the zones by name. It is bounded by the number of time zones.
-var loadedZones sync.Map
-
-// zone is a time zone of the embedded database.
+// zone is a time zone of the time-zone data.
 type zone struct{ location *time.Location }
 
 // loadZone returns the zone with an IANA name, in exactly its spelling.
-func loadZone(name string) (zone, error) {
-	if loaded, ok := loadedZones.Load(name); ok {
-		return loaded.(zone), nil //nolint:errcheck // the cache has no other type
-	}
-	file := zoneFiles()[name]
-	if file == nil {
-		return zone{}, refuse("time_zone", "%.64q is not the name of an IANA time zone (tzdata %s)", name, zoneVersion)
-	}
-	location, err := readZone(file)
-	if err != nil {
-		return zone{}, fmt.Errorf("read time zone %s: %w", name, err)
-	}
-	z := zone{location: location}
-	loadedZones.Store(name, z)
-	return z, nil
-}
-
-func readZone(file *zip.File) (*time.Location, error) {
-	content, err := file.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer content.Close()
-	data, err := io.ReadAll(content)
-	if err != nil {
-		return nil, err
-	}
-	return time.LoadLocationFromTZData(file.Name, data)
-}
+func loadZone(name string) (zone, error) { return Data().zone(name) }
 
 // span is a range of instants with one offset from UTC, in seconds. The end is exclusive.
 type span struct{ start, end, offset int64 }

@@ -29,13 +29,13 @@ func TestEmbeddedDataIsNotOlderThanThatOfGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`(?m)^DATA=(\S+)$`).FindStringSubmatch(string(script))
-	if len(version) < 2 || TimeZoneData() < version[1] {
-		t.Errorf("the embedded time-zone data is %s, that of Go is %v: run go generate", TimeZoneData(), version)
+	if len(version) < 2 || Data().Version() < version[1] {
+		t.Errorf("the embedded time-zone data is %s, that of Go is %v: run go generate", Data().Version(), version)
 	}
 }
 
 func TestEveryTimeZoneLoads(t *testing.T) {
-	names := TimeZones()
+	names := Data().Names()
 	if len(names) < 590 {
 		t.Errorf("%d time zones", len(names))
 	}
@@ -48,7 +48,7 @@ func TestEveryTimeZoneLoads(t *testing.T) {
 
 // On 31 December of a leap year time.Time.ZoneBounds returns an end that has passed. A span never does.
 func TestSpansEndAfterTheirInstant(t *testing.T) {
-	for _, name := range TimeZones() {
+	for _, name := range Data().Names() {
 		z, err := loadZone(name)
 		if err != nil {
 			t.Fatal(err)
@@ -61,5 +61,50 @@ func TestSpansEndAfterTheirInstant(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestReplacedDataAppliesToWhatIsParsedLater(t *testing.T) {
+	const text = "2027-01-15T12:00:00"
+	before, err := ParseLocal(text, "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := ReplaceData(Data().With("2099a", map[string]string{"Europe/Berlin": "Asia/Tokyo"}))
+	after, err := ParseLocal(text, "Europe/Berlin")
+	version := Data().Version()
+	restore()
+	if err != nil || version != "2099a" || Data().Version() != zoneVersion {
+		t.Errorf("the versions were %s and %s: %v", version, Data().Version(), err)
+	}
+	if got := before.Instant() - after.Instant(); got != 8*time.Hour.Milliseconds() {
+		t.Errorf("noon in Berlin moved by %d ms", got)
+	}
+}
+
+func TestDigestsDifferOnlyWhereTheLocalClockDiffers(t *testing.T) {
+	before := Data().Digests()
+	after := Data().With("2099a", map[string]string{"Europe/Berlin": "Asia/Tokyo", "Europe/Rome": "Europe/Vienna"}).Digests()
+	if len(before) != len(Data().Names()) || len(after) != len(before) {
+		t.Errorf("%d and %d digests", len(before), len(after))
+	}
+	for name, digest := range before {
+		if changed := digest != after[name]; changed != (name == "Europe/Berlin") {
+			t.Errorf("%s: the digest has changed: %v", name, changed)
+		}
+	}
+	for _, pair := range [][2]string{{"Europe/Berlin", "Europe/Paris"}, {"Asia/Kolkata", "Asia/Calcutta"}} {
+		if before[pair[0]] != before[pair[1]] {
+			t.Errorf("%s and %s have had the same clock since 2020, but their digests differ", pair[0], pair[1])
+		}
+	}
+	if before["Europe/Berlin"] == before["Africa/Algiers"] {
+		t.Error("Berlin and Algiers have one digest, but Algiers has no summer time")
+	}
+}
+
+func BenchmarkDigests(b *testing.B) {
+	for b.Loop() {
+		Data().With("2099a", nil).Digests()
 	}
 }
