@@ -19,13 +19,15 @@ COUNT     ?= 6
 BASE      ?=
 # when a package's tests are given up: a guard against a hang, wide enough for a machine that others use
 TESTTIME  ?= 40m
-# how many tests of a package run at once: more than there are cores, because most of them wait
+# how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
+PACKAGES  ?= 3
 PARALLEL  ?= 4
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
-# The race detector watches all code but SQLite, which is C translated to Go. There
-# it finds no race of clockd's code, and made the tests nine times slower.
+# The race detector watches all code but SQLite, which is C translated to Go. There it
+# finds no race of clockd's code, and made the tests nine times slower. A module that
+# uses sync.Map must be watched: the linker may take its copy of the generic map.
 RACE      := -race -gcflags='modernc.org/...=-race=false'
 
 # The generators and linters are pinned in a module of their own, so that their
@@ -35,7 +37,7 @@ TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
 BUF       := CGO_ENABLED=0 go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
-SCRIPTS   := deploy/services deploy/roots deploy/matrix deploy/citus tools/typescript/roundtrip .ci/run
+SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots deploy/matrix deploy/citus tools/typescript/roundtrip tools/console/check .ci/run
 
 .PHONY: help
 help: ## print this list
@@ -49,10 +51,26 @@ run: build ## build and run clockd on the embedded SQLite, with nothing else ins
 build: ## build bin/clockd and bin/clockbench, static binaries
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/clockd ./cmd/clockbench
 
+# the release that packages get, and the program that makes them
+VERSION   ?= 0.1.0-dev
+NFPM      := go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+
+.PHONY: package
+package: ## bin/: deb, rpm and SHA256SUMS of VERSION, for this machine's architecture
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/clockd
+	for packager in deb rpm; do \
+	  VERSION='$(VERSION)' ARCH="$$(go env GOARCH)" $(NFPM) package --config deploy/package/nfpm.yaml --packager "$$packager" --target bin/; \
+	done
+	cd bin && sha256sum clockd clockd[_-]*.deb clockd[_-]*.rpm >SHA256SUMS
+
+.PHONY: test-package
+test-package: package ## install the deb into a clean Debian and start the service's program as its unit would; needs root and debootstrap
+	deploy/package/check
+
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
-	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -parallel=$(PARALLEL) $(TESTFLAGS) $(PKGS)
+	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS) $(PKGS)
 
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
@@ -91,6 +109,22 @@ test-citus: ## stores and end to end on Citus (build tag citus): a coordinator a
 test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
 	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
 	$(GOTESTSUM) --format testname -- -tags=browser -run='^TestBrowser' -count=1 ./cmd/clockd
+
+.PHONY: test-console
+test-console: build ## the console in Chromium against a clockd on SQLite; needs chromium, node and npm; SHOTS=FOLDER keeps screenshots
+	tools/console/check $(SHOTS)
+
+# promtool is taken out of Debian's package, which is not installed, because the package would start a Prometheus.
+.PHONY: test-rules
+test-rules: ## the alert rules of deploy/observability with promtool; Debian's is fetched where there is none
+	@mkdir -p bin; promtool=$$(command -v promtool || echo bin/promtool); \
+	if [[ $$promtool == bin/promtool && ! -x bin/promtool ]]; then \
+	  fetched=$$(mktemp -d); trap 'rm -rf "$$fetched"' EXIT; \
+	  (cd "$$fetched" && { apt-get -q download prometheus || { apt-get -q update && apt-get -q download prometheus; }; } && dpkg -x prometheus_*.deb .) >/dev/null 2>&1 \
+	    || { echo 'promtool: neither installed nor to be had, not run'; exit 3; }; \
+	  cp "$$fetched/usr/bin/promtool" bin/promtool; \
+	fi; \
+	"$$promtool" check rules deploy/observability/alerts.yaml && "$$promtool" test rules deploy/observability/alerts_test.yaml
 
 # Only packages with a fuzz target are compiled, each once. One target runs at a
 # time, as go test demands, in the package's folder, where its seeds are.

@@ -27,7 +27,9 @@ type Alarm struct {
 	State       State
 	Generation  int64 // version: 1 at creation, 1 more with each set that changes the alarm
 
-	RingAt       time.Time
+	RingAt       time.Time // time to ring; of a repeating alarm, of its current occurrence
+	LocalRingAt  string    // local time that was set with AtLocal, whose instant is RingAt; empty: none
+	TimeZone     string    // time zone of LocalRingAt; empty: none
 	LatestRingAt time.Time // last time to ring; zero: however late
 	NextTryTime  time.Time // time of the next ring or try; zero: none
 	Payload      Payload
@@ -40,6 +42,10 @@ type Alarm struct {
 	Delivery    Delivery
 	Target      string // target that the set named; empty: none
 	Traceparent string
+
+	Repeat          *Repeat     // rule of a repeating alarm; nil: the alarm rings once
+	Occurrence      *Occurrence // current occurrence; nil without Repeat
+	NextOccurrences []time.Time // the next three occurrences, the current one first; empty when the alarm is over
 
 	RetryTimes int    // failed tries
 	RingNo     int    // confirmed rings of this generation
@@ -88,6 +94,8 @@ type alarmFields struct {
 	Generation  int64  `json:"generation"`
 
 	RingAt       time.Time `json:"ring_at"`
+	LocalRingAt  string    `json:"local_ring_at"`
+	TimeZone     string    `json:"time_zone"`
 	LatestRingAt time.Time `json:"latest_ring_at"`
 	NextTryTime  time.Time `json:"next_try_time"`
 	payloadFields
@@ -100,6 +108,10 @@ type alarmFields struct {
 	Delivery    Delivery `json:"delivery"`
 	Target      string   `json:"target"`
 	Traceparent string   `json:"traceparent"`
+
+	Repeat          *Repeat     `json:"repeat"`
+	Occurrence      *Occurrence `json:"occurrence"`
+	NextOccurrences []time.Time `json:"next_occurrences"`
 
 	RetryTimes int       `json:"retry_times"`
 	RingNo     int       `json:"ring_no"`
@@ -133,9 +145,9 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 	}
 	*a = Alarm{
 		Application: f.Application, BusinessID: f.BusinessID, State: f.State, Generation: f.Generation,
-		RingAt: f.RingAt, LatestRingAt: f.LatestRingAt, NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
+		RingAt: f.RingAt, LocalRingAt: f.LocalRingAt, TimeZone: f.TimeZone, LatestRingAt: f.LatestRingAt, NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
 		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority, Delivery: f.Delivery, Target: f.Target,
-		Traceparent: f.Traceparent, RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
+		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences, RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
 		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,
 		Raw: append(json.RawMessage(nil), b...),

@@ -47,6 +47,7 @@ func (c *Client) exchange(ctx context.Context, application string, lines *lineSo
 		return &Error{Err: errServerURL}
 	}
 	req.Header.Set("Content-Type", ndjsonType)
+	c.authorize(req)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return ended(ctx, broken(err))

@@ -141,7 +141,15 @@ func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, err
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	c.authorize(req)
 	return req, nil
+}
+
+// authorize adds the token to a request.
+func (c *Client) authorize(r *http.Request) {
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
 }
 
 // prefer tells the service how long the client waits, if that is less than the service may take. It leaves half a second for the way.

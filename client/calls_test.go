@@ -171,11 +171,18 @@ func TestListFollowsPages(t *testing.T) {
 		"due after": {client.Filter{DueAfter: soon}, 1, "x-1"}, "due before": {client.Filter{DueBefore: soon, States: []client.State{client.Scheduled}}, 999, "order-0000"},
 	} {
 		var ids []string
+		var due time.Time
 		for a, err := range c.List(ctx, app, want.filter) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			ids = append(ids, a.BusinessID)
+			if byDue := !want.filter.DueBefore.IsZero(); byDue && a.NextTryTime.Before(due) {
+				t.Errorf("%s: %s is due before the alarm before it", name, a.BusinessID)
+			}
+			ids, due = append(ids, a.BusinessID), a.NextTryTime
+		}
+		if !want.filter.DueBefore.IsZero() {
+			slices.Sort(ids) // sets of one instant are in the order of their ids in the database
 		}
 		if len(ids) != want.count || ids[0] != want.first || !slices.IsSorted(ids) {
 			t.Errorf("%s: %d alarms, %v", name, len(ids), ids[:min(3, len(ids))])

@@ -15,6 +15,7 @@ type Client struct {
 	tries      int
 	tryTimeout time.Duration
 	by         string
+	token      string
 }
 
 // Option changes a Client that New makes.
@@ -40,6 +41,12 @@ func WithTryTimeout(d time.Duration) Option {
 // WithName sets the name of this program or person in answers to rings, for reports. The default is the client's address.
 func WithName(name string) Option {
 	return func(c *Client) { c.by = name }
+}
+
+// WithToken sets the access token of this program or person. Use it over TLS, or inside a trusted network: each request has the token. The
+// default is none.
+func WithToken(token string) Option {
+	return func(c *Client) { c.token = token }
 }
 
 // Errors of New. None quotes the URL, because it may contain a password.

@@ -31,7 +31,7 @@ func (c Condition) header() http.Header {
 	return http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(c.generation, 10))}}
 }
 
-// onlyGeneration returns the header of the condition of a cancel, a kick or a discard. There is at most one, on a generation.
+// onlyGeneration returns the header of the condition of a cancel, or of an action on one alarm. There is at most one, on a generation.
 func onlyGeneration(conditions []Condition) (http.Header, *Error) {
 	switch {
 	case len(conditions) == 0:

@@ -25,8 +25,8 @@ type Consumer struct {
 	ReadAhead   int           // most rings that were read and wait for Handle; default 100
 	Memory      int           // message ids that are remembered, to recognize copies; default 100,000, which take about 10 MB
 	Drain       time.Duration // time for the rings that were read, after the end of the context; default 10 s
-	// Failed is told each fault after which Consume goes on: a stream that ended or could not be opened, and an answer that was not
-	// accepted. The error wraps an *Error. Several goroutines may call Failed at once. Default: faults are ignored.
+	// Failed is told each fault after which Consume goes on: a stream that ended, that could not be opened or not be resumed, and an answer that
+	// was not accepted. The error wraps an *Error. Several goroutines may call Failed at once. Default: faults are ignored.
 	Failed func(error)
 }
 
@@ -62,8 +62,9 @@ func (k Consumer) withDefaults() Consumer {
 // Consume receives the application's rings from the service's stream, until ctx ends. It calls Handle once for each message id, and answers
 // the rings that need an answer. Subscribers of an application share its rings, so any number of programs may consume them.
 //
-// When the stream ends, Consume connects again after a random pause. The service keeps the rings that it had not written, so nothing is
-// lost but rings on their way to this program: an alarm with AckTimeout rings again for them. The memory of message ids is this
+// When the stream ends, Consume connects again after a random pause, and resumes: the node of the service sends the rings again that it wrote
+// after the last one that this program has. Another node, and a node that was restarted, cannot do that; then Failed is told. The rings on
+// their way are lost, except for alarms with AckTimeout, which ring again. The memory of message ids is this
 // program's. A copy may reach another subscriber, so work that must not be done twice needs a memory in the database of the work.
 //
 // When ctx ends, Consume closes the stream, handles the rings that were read, and returns nil. If they are not handled within Drain, it

@@ -8,15 +8,16 @@ import (
 
 // Kick schedules a dead or expired alarm again: it is due at once and has all its tries. The condition may be AtGeneration.
 func (c *Client) Kick(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
-	return c.onDead(ctx, alarmPath(application, businessID)+"/kick", condition)
+	return c.act(ctx, alarmPath(application, businessID)+"/kick", condition)
 }
 
 // Discard cancels a dead or expired alarm. The condition may be AtGeneration.
 func (c *Client) Discard(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
-	return c.onDead(ctx, alarmPath(application, businessID)+"/discard", condition)
+	return c.act(ctx, alarmPath(application, businessID)+"/discard", condition)
 }
 
-func (c *Client) onDead(ctx context.Context, path string, condition []Condition) (*Alarm, error) {
+// act calls an action on one alarm.
+func (c *Client) act(ctx context.Context, path string, condition []Condition) (*Alarm, error) {
 	header, failed := onlyGeneration(condition)
 	if failed != nil {
 		return nil, failed

@@ -7,7 +7,7 @@
 //	...
 //	alarm, err = c.Cancel(ctx, "shop", "order-4711")
 //
-// A Client is safe for concurrent use. Every call ends when its context ends.
+// WithToken names the access token that the service may need. A Client is safe for concurrent use. Every call ends when its context ends.
 //
 // # Errors
 //
@@ -26,11 +26,15 @@
 //
 // A try with an unknown outcome may have changed the alarm. So a call is repeated only if a second effect of it does no harm:
 //
-//	Get, List, Page, Nodes    they change nothing
+//	Get, List, Page, Nodes,   they change nothing
+//	Occurrences
 //	Set with At               the repeat finds the alarm as the first try left it, and keeps it
+//	Set with Repeat           as with At
 //	Set with After and Absent the alarm is created once. If the first try created it, the repeat is refused (condition_failed)
 //	Set with After            never repeated: each repeat would move the alarm
 //	Cancel, Discard           a cancelled alarm stays cancelled
+//	Pause                     a paused alarm stays paused
+//	Resume                    an alarm that is not paused stays as it is. If it has rung meanwhile, the repeat is refused (already_rung)
 //	Kick                      if the first try kicked the alarm, the repeat is refused (not_dead)
 //	Ack, Release, Bury        if the first try was accepted, the repeat is refused (stale_ring), and the alarm shows this answer:
 //	                          the call succeeds

@@ -13,21 +13,26 @@ import (
 
 // Codes of errors that programs often tell apart. The OpenAPI document of the service lists all codes.
 const (
-	CodeUnknownAlarm    = "unknown_alarm"    // no alarm has this business id
-	CodeConditionFailed = "condition_failed" // the alarm does not meet the condition
-	CodeAlreadyRung     = "already_rung"     // too late to cancel: the alarm has rung
-	CodeAlreadyExpired  = "already_expired"  // too late to cancel: the alarm has expired
-	CodeAlreadyDead     = "already_dead"     // too late to cancel: the alarm is dead
-	CodeRingInDoubt     = "ring_in_doubt"    // a ring may be out, so the alarm cannot be changed now
-	CodeNotDead         = "not_dead"         // only dead and expired alarms can be kicked or discarded
-	CodeUnknownRing     = "unknown_ring"     // the application has no such ring
-	CodeStaleRing       = "stale_ring"       // it is too late to answer this ring
-	CodeRingsElsewhere  = "rings_go_elsewhere"
-	CodeUnavailable     = "unavailable"    // the database is not available; nothing was changed
-	CodeOverloaded      = "overloaded"     // too many requests; nothing was changed
-	CodeKeyOverloaded   = "key_overloaded" // too many requests for this alarm; nothing was changed
-	CodeUnconfirmed     = "unconfirmed"    // the change may have been made
-	CodeInvalidValue    = "invalid_value"  // Field names the wrong part of the input
+	CodeUnknownAlarm     = "unknown_alarm"     // no alarm has this business id
+	CodeConditionFailed  = "condition_failed"  // the alarm does not meet the condition
+	CodeAlreadyRung      = "already_rung"      // too late to cancel: the alarm has rung
+	CodeAlreadyExpired   = "already_expired"   // too late to cancel: the alarm has expired
+	CodeAlreadyDead      = "already_dead"      // too late to cancel: the alarm is dead
+	CodeAlreadyCancelled = "already_cancelled" // too late to pause or resume: the alarm is cancelled
+	CodeRingInDoubt      = "ring_in_doubt"     // a ring may be out, so the alarm cannot be changed now
+	CodeNotDead          = "not_dead"          // only dead and expired alarms can be kicked or discarded
+	CodeUnknownRing      = "unknown_ring"      // the application has no such ring
+	CodeStaleRing        = "stale_ring"        // it is too late to answer this ring
+	CodeRingsOnce        = "rings_once"        // the alarm has no occurrences, because it has no repeat
+	CodeRingsElsewhere   = "rings_go_elsewhere"
+	CodeUnavailable      = "unavailable"     // the database is not available; nothing was changed
+	CodeOverloaded       = "overloaded"      // too many requests; nothing was changed
+	CodeKeyOverloaded    = "key_overloaded"  // too many requests for this alarm; nothing was changed
+	CodeUnconfirmed      = "unconfirmed"     // the change may have been made
+	CodeInvalidValue     = "invalid_value"   // Field names the wrong part of the input
+	CodeRateLimited      = "rate_limited"    // too many operations of the token; nothing was changed
+	CodeUnauthenticated  = "unauthenticated" // the token is missing, unknown, expired or revoked
+	CodeForbidden        = "forbidden"       // the role or the applications of the token do not allow the call
 )
 
 // Error is the failure of a call.

@@ -9,13 +9,15 @@ import (
 
 // eventReader reads server-sent events.
 type eventReader struct {
-	lines *bufio.Scanner
+	lines  *bufio.Scanner
+	lastID string // id of the last complete event that has one
 }
 
 // event is one event. An event of another program may have several lines of data.
 type event struct {
 	kind string
-	data []byte // valid until the next event is read
+	id   string // id of this event, or of the last one before it that has an id; empty: none has one
+	data []byte // valid until the next event is read; nil: the event has only an id
 }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -24,18 +26,19 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{lines: lines}
 }
 
-// next returns the next event with data. The error is io.EOF at the end of the stream. An event without its blank line is not complete, and
-// is dropped.
+// next returns the next event with data or an id. The error is io.EOF at the end of the stream. An event without its blank line is not complete,
+// and is dropped.
 func (r *eventReader) next() (event, error) {
-	var e event
+	e := event{id: r.lastID}
 	lines := 0
 	for r.lines.Scan() {
 		line := r.lines.Bytes()
 		if len(line) == 0 {
-			if lines > 0 {
+			if changed := e.id != r.lastID; lines > 0 || changed {
+				r.lastID = e.id
 				return e, nil
 			}
-			e = event{}
+			e = event{id: r.lastID}
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":")) // a comment has an empty field
@@ -43,6 +46,10 @@ func (r *eventReader) next() (event, error) {
 		switch string(field) {
 		case "event":
 			e.kind = string(value)
+		case "id":
+			if !bytes.ContainsRune(value, 0) { // as the specification says
+				e.id = string(value)
+			}
 		case "data":
 			if lines++; lines > 1 {
 				e.data = append(e.data, '\n')

@@ -9,11 +9,11 @@ import (
 )
 
 func TestEventsAreReadAsTheSpecificationSays(t *testing.T) {
-	text := ": comment\n\nevent: ring\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent:other\r\ndata:  x\r\n\r\nevent: ring\n\ndata: y\nretry: 5\nnonsense\n\nevent: ring\ndata: cut"
+	text := ": comment\n\nid: 0\n\nevent: ring\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent:other\r\ndata:  x\r\n\r\nevent: ring\n\ndata: y\nretry: 5\nnonsense\n\nid: a\x00b\n\nevent: ring\nid: 2\ndata: cut"
 	r := newEventReader(strings.NewReader(text))
-	for _, want := range []string{"ring {\"a\":\n1}", "other  x", " y"} {
+	for _, want := range []string{"0  ", "1 ring {\"a\":\n1}", "1 other  x", "1  y"} {
 		e, err := r.next()
-		if got := e.kind + " " + string(e.data); got != want || err != nil {
+		if got := e.id + " " + e.kind + " " + string(e.data); got != want || err != nil {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}

@@ -3,9 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -22,7 +19,7 @@ type Filter struct {
 
 // Page is a part of a list.
 type Page struct {
-	Alarms     []*Alarm `json:"alarms"`      // in the bytewise order of their business ids; may be fewer than the limit
+	Alarms     []*Alarm `json:"alarms"`      // in the order of the list; may be fewer than the limit, or none although more follow
 	NextCursor string   `json:"next_cursor"` // cursor of the next page; empty: this is the last page
 }
 
@@ -31,15 +28,11 @@ const maxPage = 1000
 
 // Page reads one page of a list.
 func (c *Client) Page(ctx context.Context, application string, f Filter) (*Page, error) {
-	var p Page
-	err := c.call(ctx, &request{method: http.MethodGet, path: alarmsPath(application) + f.query(), repeat: true}, &p)
-	if err != nil {
-		return nil, err
-	}
-	return &p, nil
+	return read[Page](ctx, c, f.query().of(alarmsPath(application)))
 }
 
-// List reads alarms page by page, in the bytewise order of their business ids. An error ends the list.
+// List reads alarms page by page, in the bytewise order of their business ids, or with a due range in the order of their due times. An error ends
+// the list.
 func (c *Client) List(ctx context.Context, application string, f Filter) iter.Seq2[*Alarm, error] {
 	return func(yield func(*Alarm, error) bool) {
 		left := f.Limit
@@ -71,30 +64,20 @@ func (c *Client) List(ctx context.Context, application string, f Filter) iter.Se
 	}
 }
 
-// query returns the filter as a query, with its question mark.
-func (f *Filter) query() string {
-	q := url.Values{}
-	put := func(name, value string) {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+// query returns the filter as a query.
+func (f *Filter) query() query {
+	q := newQuery()
 	states := make([]string, len(f.States))
 	for i, s := range f.States {
 		states[i] = string(s)
 	}
-	put("state", strings.Join(states, ","))
-	put("due_after", queryInstant(f.DueAfter))
-	put("due_before", queryInstant(f.DueBefore))
-	put("prefix", f.Prefix)
-	put("cursor", f.Cursor)
-	if f.Limit != 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
-	}
-	if len(q) == 0 {
-		return ""
-	}
-	return "?" + q.Encode()
+	q.text("state", strings.Join(states, ","))
+	q.text("due_after", queryInstant(f.DueAfter))
+	q.text("due_before", queryInstant(f.DueBefore))
+	q.text("prefix", f.Prefix)
+	q.text("cursor", f.Cursor)
+	q.number("limit", f.Limit)
+	return q
 }
 
 func queryInstant(t time.Time) string {

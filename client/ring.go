@@ -19,7 +19,15 @@ type Ring struct {
 	ClaimID     string        // the service's transaction; copies of a ring have different ones
 	AckTimeout  time.Duration // time for the answer; 0: the ring needs no answer
 	ContentType string
+	Traceparent string // W3C trace context of the set, "" if it had none; the envelope of a webhook has it in a header instead
 	Payload     Payload
+	Occurrence  *RingOccurrence // occurrence that rings; nil: the alarm rings once
+}
+
+// RingOccurrence is the occurrence of a repeating alarm that rings.
+type RingOccurrence struct {
+	Number int64     `json:"number"` // 1 for the first occurrence of a generation
+	At     time.Time `json:"at"`     // its time, without jitter
 }
 
 // ringFields are the members of a ring in JSON.
@@ -35,7 +43,9 @@ type ringFields struct {
 	ClaimID     string    `json:"claim_id"`
 	AckTimeout  duration  `json:"ack_timeout"`
 	ContentType string    `json:"content_type"`
+	Traceparent string    `json:"traceparent"`
 	payloadFields
+	Occurrence *RingOccurrence `json:"occurrence"`
 }
 
 // UnmarshalJSON reads a ring of the service. It ignores members that it does not know.
@@ -54,7 +64,7 @@ func (r *Ring) UnmarshalJSON(b []byte) error {
 	*r = Ring{
 		MessageID: f.MessageID, Application: f.Application, BusinessID: f.BusinessID, Generation: f.Generation, RingNo: f.RingNo,
 		RetryTimes: f.RetryTimes, RingAt: f.RingAt, RungAt: f.RungAt, ClaimID: f.ClaimID, AckTimeout: time.Duration(f.AckTimeout),
-		ContentType: f.ContentType, Payload: payload,
+		ContentType: f.ContentType, Traceparent: f.Traceparent, Payload: payload, Occurrence: f.Occurrence,
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/ringstream"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
@@ -127,10 +128,14 @@ func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry
 	if err != nil {
 		return err
 	}
+	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: alarms, Registerer: reg})
+	if err != nil {
+		return err
+	}
 	web := clockhttp.DefaultConfig()
 	web.Listen = listen
 	server, err := clockhttp.New(web, clockhttp.Deps{
-		Alarms: alarms, Streams: streams, Nodes: s.nodes(leases.Incarnation, tb), Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
+		Alarms: alarms, Streams: streams, Journal: journal, Nodes: s.nodes(leases.Incarnation, tb), Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
 		Log: log, Registerer: reg, Gatherer: reg,
 	})
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 
 // Set is what an alarm is to be. A field that is zero has its default.
 type Set struct {
-	When         When      // time; required
-	LatestRingAt time.Time // last time to ring, after which the alarm expires; default: however late
+	When         When      // time; required without Repeat
+	Repeat       *Repeat   // rule of an alarm that rings again, in place of When; default: the alarm rings once
+	LatestRingAt time.Time // last time to ring, after which the alarm expires; not with Repeat. Default: however late
 	Payload      Payload   // default: empty
 	ContentType  string    // default by the payload: application/json, text/plain; charset=utf-8, application/octet-stream
 	If           Condition // default: none
@@ -26,18 +27,20 @@ type Set struct {
 
 // setFields are the members of a set in JSON, without the payload.
 type setFields struct {
-	BusinessID   string    `json:"business_id,omitempty"`
-	RingAt       *instant  `json:"ring_at,omitempty"`
-	Delay        *duration `json:"delay,omitempty"`
-	LatestRingAt *instant  `json:"latest_ring_at,omitempty"`
-	ContentType  string    `json:"content_type,omitempty"`
-	If           string    `json:"if,omitempty"`
-	Retry        *Retry    `json:"retry,omitempty"`
-	AckTimeout   *duration `json:"ack_timeout,omitempty"`
-	MaxRings     int       `json:"max_rings,omitempty"`
-	Priority     int       `json:"priority,omitempty"`
-	Delivery     Delivery  `json:"delivery,omitempty"`
-	Target       string    `json:"target,omitempty"`
+	BusinessID   string         `json:"business_id,omitempty"`
+	RingAt       json.Marshaler `json:"ring_at,omitempty"`
+	TimeZone     string         `json:"time_zone,omitempty"`
+	Delay        *duration      `json:"delay,omitempty"`
+	Repeat       *Repeat        `json:"repeat,omitempty"`
+	LatestRingAt *instant       `json:"latest_ring_at,omitempty"`
+	ContentType  string         `json:"content_type,omitempty"`
+	If           string         `json:"if,omitempty"`
+	Retry        *Retry         `json:"retry,omitempty"`
+	AckTimeout   *duration      `json:"ack_timeout,omitempty"`
+	MaxRings     int            `json:"max_rings,omitempty"`
+	Priority     int            `json:"priority,omitempty"`
+	Delivery     Delivery       `json:"delivery,omitempty"`
+	Target       string         `json:"target,omitempty"`
 }
 
 // Set creates the alarm, keeps it if it is the same already, or changes it. It returns the alarm as it is now.
@@ -67,14 +70,9 @@ func (s *Set) encode(businessID string) ([]byte, *Error) {
 		return nil, failed
 	}
 	f := setFields{
-		BusinessID: businessID, RingAt: s.When.at, Delay: s.When.after, ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
-		MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery, Target: s.Target,
-	}
-	if !s.LatestRingAt.IsZero() {
-		f.LatestRingAt = new(instant(s.LatestRingAt))
-	}
-	if s.AckTimeout != 0 {
-		f.AckTimeout = new(duration(s.AckTimeout))
+		BusinessID: businessID, RingAt: s.When.at, TimeZone: s.When.timeZone, Delay: s.When.after, Repeat: s.Repeat, ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
+		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: given(s.AckTimeout), MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery,
+		Target: s.Target,
 	}
 	b, err := json.Marshal(f)
 	if err != nil { // a number of Retry is not a number

@@ -18,6 +18,7 @@ const longestSilence = 50 * time.Second
 var (
 	errSilent      = errors.New("the service was silent for too long")
 	errStreamEnded = errors.New("the service ended the stream")
+	errNotResumed  = errors.New("this node of the service cannot resume the stream: rings without ack_timeout that were on their way may be lost")
 )
 
 // subscription is a stream of rings that connects again after each end.
@@ -26,6 +27,7 @@ type subscription struct {
 	application string
 	take        func(*Ring) // may wait: the stream is not read meanwhile
 	failed      func(error)
+	lastID      string // id of the last event whose ring was handed over, from which the next stream resumes; empty: there was no event
 }
 
 // run hands over rings until ctx ends or the service refuses the stream for good. It returns the refusal, or nil.
@@ -69,15 +71,15 @@ func (s *subscription) stream(ctx context.Context) (rings int, failed *Error) {
 		if err != nil {
 			return rings, endOfStream(ctx, err)
 		}
-		if e.kind != "ring" {
-			continue // of a later version of the service
+		if e.kind == "ring" && len(e.data) > 0 { // others are of a later version of the service
+			r := new(Ring)
+			if err := r.UnmarshalJSON(e.data); err != nil {
+				return rings, unreadable(http.StatusOK, fmt.Errorf("ring: %w", err))
+			}
+			rings++
+			s.take(r)
 		}
-		r := new(Ring)
-		if err := r.UnmarshalJSON(e.data); err != nil {
-			return rings, unreadable(http.StatusOK, fmt.Errorf("ring: %w", err))
-		}
-		rings++
-		s.take(r)
+		s.lastID = e.id
 	}
 }
 
@@ -94,9 +96,11 @@ func endOfStream(ctx context.Context, err error) *Error {
 
 // open connects to the stream, and returns its body.
 func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
-	req, err := s.client.newRequest(ctx, &request{
-		method: http.MethodGet, path: applicationPath(s.application) + "/rings", header: http.Header{"Accept": {eventStreamType}},
-	})
+	header := http.Header{"Accept": {eventStreamType}}
+	if s.lastID != "" {
+		header.Set("Last-Event-ID", s.lastID)
+	}
+	req, err := s.client.newRequest(ctx, &request{method: http.MethodGet, path: applicationPath(s.application) + "/rings", header: header})
 	if err != nil {
 		return nil, &Error{Err: err}
 	}
@@ -111,6 +115,9 @@ func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // empty if it cannot be parsed
 	if res.StatusCode == http.StatusOK && kind == eventStreamType {
+		if res.Header.Get("X-Clockd-Resumed") == "false" {
+			s.failed(fmt.Errorf("stream of %s: %w", s.application, &Error{Status: res.StatusCode, Err: errNotResumed, again: true}))
+		}
 		return res.Body, nil
 	}
 	defer func() { _ = res.Body.Close() }()

@@ -83,6 +83,8 @@ func TestRandomLivesAcceptTheAnswersOfTheModel(t *testing.T) {
 			"again":    l.again,
 			"discard":  seldom(l.discard),
 			"cancel":   seldom(l.cancel),
+			"pause":    seldom(l.pause),
+			"resume":   l.resume,
 			"set":      seldom(l.set),
 			"time":     func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 3000).Draw(t, "ms")) },
 		}

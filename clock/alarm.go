@@ -1,5 +1,7 @@
 package clock
 
+import "github.com/clockd/clockd/clock/repeat"
+
 // Alarm is one row: the content that the application set, and the alarm's state.
 type Alarm struct {
 	ID int64 // never used twice; 0 until stored
@@ -18,6 +20,57 @@ type Alarm struct {
 	CreateTime Instant
 
 	Attempts []Attempt // newest first, at most MaxAttempts; nil unless Store.Get read the alarm
+}
+
+// Numbers of occurrences in responses.
+const (
+	ShownOccurrences   = 3    // next occurrences that a repeating alarm shows
+	DefaultOccurrences = 10   // length of a list of occurrences if the request does not say it
+	MaxOccurrences     = 1000 // length of the longest list of occurrences
+)
+
+// Repetition returns the rule by which the alarm repeats; zero if it rings once.
+func (a *Alarm) Repetition() Repetition { return RepetitionOf(a.Repeat, a.Key, a.Generation) }
+
+// latestRing returns the id of the last confirmed ring.
+func (a *Alarm) latestRing() RingID {
+	return RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: a.RingNo}
+}
+
+// nextRing returns the id of the ring in flight or in doubt, or of the next ring.
+func (a *Alarm) nextRing() RingID {
+	next := a.latestRing()
+	next.RingNo++
+	return next
+}
+
+// NextRingAt returns the time of the current occurrence's ring. Of an alarm that rings once it is RingAt.
+func (a *Alarm) NextRingAt() Instant {
+	if !a.Progress.Repeats() {
+		return a.RingAt
+	}
+	return a.Repetition().RingAt(a.Progress.Current)
+}
+
+// Occurrences returns the occurrences of a repeating alarm from the current one on, at most count. It returns none of an alarm that rings once
+// or is over.
+func (a *Alarm) Occurrences(count int) []repeat.Occurrence {
+	if !a.Progress.Repeats() || a.State.Over() {
+		return nil
+	}
+	list := []repeat.Occurrence{a.Progress.Current}
+	if next := a.Progress.Next; count > 1 && next.Number != 0 {
+		list = append(list, a.Repeat.Occurrences(next, count-1)...)
+	}
+	return list
+}
+
+// Latest returns the last instant at which the alarm, or its current occurrence, may ring; NoInstant: however late.
+func (a *Alarm) Latest() Instant {
+	if !a.Progress.Repeats() {
+		return a.LatestRingAt
+	}
+	return a.Repetition().Latest(&a.Progress)
 }
 
 // Same is Content.Same. An alarm whose row cannot be read is the same as no content.

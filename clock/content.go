@@ -3,6 +3,8 @@ package clock
 import (
 	"bytes"
 	"time"
+
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // PayloadKind is the form in which a set gave the payload. Responses and streams show the payload in the same form. The numbers
@@ -44,11 +46,46 @@ type Content struct {
 	Priority     int           // 0 to 9; among alarms due at the same time the higher priority rings first
 	Delivery     DeliveryMode
 	Target       TargetKind // where the rings go; NoTarget: to the target of the application
+	// Repeat is the rule of an alarm that rings again, nil for an alarm that rings once. With a rule, RingAt is the first occurrence's ring,
+	// and LatestRingAt is NoInstant, because each occurrence has a latest time of its own.
+	Repeat *repeat.Rule
+	// Local is the local time of an alarm that rings once, nil for an alarm whose set gave an instant. With a local time, RingAt is its
+	// instant by the time-zone data of the node that computed it.
+	Local *repeat.LocalTime
+}
+
+// Schedule returns the text of the rule or the local time for the database column repeat_rule, empty if the content has neither.
+func (c *Content) Schedule() string {
+	switch {
+	case c.Repeat != nil:
+		return c.Repeat.Encode()
+	case c.Local != nil:
+		return c.Local.Encode()
+	}
+	return ""
+}
+
+// TimeZone returns the time zone whose data decides when the alarm rings; empty if none does.
+func (c *Content) TimeZone() (name string) {
+	switch {
+	case c.Repeat != nil:
+		name = c.Repeat.TimeZone()
+	case c.Local != nil:
+		name = c.Local.TimeZone()
+	}
+	if name == "UTC" {
+		return ""
+	}
+	return name
 }
 
 // Same reports whether two sets with these contents are the same set.
 func (c *Content) Same(other *Content) bool {
-	return c.RingAt == other.RingAt && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
+	sameTime := c.RingAt == other.RingAt
+	if schedule, others := c.Schedule(), other.Schedule(); schedule != "" || others != "" {
+		sameTime = schedule == others // RingAt follows from the rule, or from the local time and the time-zone data
+	}
+	return sameTime && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
 		c.ContentType == other.ContentType && c.Retry == other.Retry && c.AckTimeout == other.AckTimeout &&
 		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery && c.Target == other.Target &&
 		bytes.Equal(c.Payload, other.Payload)

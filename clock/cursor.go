@@ -6,40 +6,73 @@ import (
 	"hash/crc32"
 )
 
-// A cursor is the base64url form of three values: a version (1 byte), a CRC-32 (4 bytes), and the business id of the page's last
-// alarm. The CRC-32 covers the application, a zero byte and the business id. It detects cut cursors and cursors of other
-// applications.
+// ListPosition is a place in a list of alarms. The zero value is before all alarms.
+type ListPosition struct {
+	BusinessID string // in a list by business id: the place behind this id
+
+	// In a list by due time: the place before this entry of the due index.
+	DueTime Instant
+	DueRank int
+	DueID   int64
+}
+
+// IsZero reports whether the position is before all alarms. As the end of a list it means that no alarms follow.
+func (p ListPosition) IsZero() bool { return p == ListPosition{} }
+
+// A cursor is the base64url form of a version (1 byte), a CRC-32 (4 bytes) and a position. Version 1 has a business id. Version 2 has a place in
+// the due index: due time (8 bytes), rank (2 bytes), id (8 bytes). The CRC-32 covers the application, a zero byte and the position. It detects cut
+// cursors and cursors of other applications.
 const (
-	cursorVersion = 1
-	cursorHead    = 5
+	cursorVersion    = 1
+	dueCursorVersion = 2
+	cursorHead       = 5
+	dueCursorBody    = 18
 )
 
-// EncodeCursor returns the cursor behind the page that ends with this alarm.
-func EncodeCursor(last Key) string {
-	b := make([]byte, 0, cursorHead+len(last.BusinessID))
-	b = append(b, cursorVersion)
-	b = binary.BigEndian.AppendUint32(b, cursorSum(last))
-	b = append(b, last.BusinessID...)
-	return base64.RawURLEncoding.EncodeToString(b)
+// EncodeCursor returns the cursor of a position in a list of an application.
+func EncodeCursor(application string, p ListPosition) string {
+	version, body := byte(cursorVersion), []byte(p.BusinessID)
+	if p.BusinessID == "" {
+		version, body = dueCursorVersion, p.dueBody()
+	}
+	b := make([]byte, 0, cursorHead+len(body))
+	b = append(b, version)
+	b = binary.BigEndian.AppendUint32(b, cursorSum(application, body))
+	return base64.RawURLEncoding.EncodeToString(append(b, body...))
 }
 
-// DecodeCursor returns the business id of the last alarm on the previous page.
-func DecodeCursor(application, cursor string) (string, error) {
+func (p ListPosition) dueBody() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, dueCursorBody), uint64(p.DueTime))
+	b = binary.BigEndian.AppendUint16(b, uint16(p.DueRank))
+	return binary.BigEndian.AppendUint64(b, uint64(p.DueID))
+}
+
+// DecodeCursor returns the position of a cursor in a list of the application.
+func DecodeCursor(application, cursor string) (ListPosition, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) <= cursorHead {
-		return "", invalidCursor()
+		return ListPosition{}, invalidCursor()
 	}
-	last := Key{Application: application, BusinessID: string(b[cursorHead:])}
-	if EncodeCursor(last) != cursor || last.Validate() != nil { // wrong version, sum, or base64 of another spelling
-		return "", invalidCursor()
+	var p ListPosition
+	body := b[cursorHead:]
+	switch {
+	case b[0] == cursorVersion && ValidateBusinessID(string(body)) == nil:
+		p.BusinessID = string(body)
+	case b[0] == dueCursorVersion && len(body) == dueCursorBody:
+		p.DueTime = Instant(binary.BigEndian.Uint64(body))
+		p.DueRank = int(binary.BigEndian.Uint16(body[8:]))
+		p.DueID = int64(binary.BigEndian.Uint64(body[10:]))
 	}
-	return last.BusinessID, nil
+	if p.IsZero() || EncodeCursor(application, p) != cursor { // wrong version, sum, or base64 of another spelling
+		return ListPosition{}, invalidCursor()
+	}
+	return p, nil
 }
 
-func cursorSum(k Key) uint32 {
-	return crc32.ChecksumIEEE([]byte(k.Application + "\x00" + k.BusinessID))
+func cursorSum(application string, body []byte) uint32 {
+	return crc32.Update(crc32.ChecksumIEEE([]byte(application+"\x00")), crc32.IEEETable, body)
 }
 
 func invalidCursor() error {
-	return invalid(CodeInvalidCursor, "cursor", "the cursor is not from a list of this application; begin again without a cursor")
+	return invalid(CodeInvalidCursor, "cursor", "the cursor is not from such a list of this application; begin again without a cursor")
 }

@@ -9,19 +9,23 @@ import (
 // cursorIDs are seeds: business ids with characters that a cursor must keep.
 var cursorIDs = []string{"a", "a/b", "a b", "100%", "a+b", "Größe", "a\\b", `"`}
 
+// duePosition is a position in a list by due time, with the largest values.
+var duePosition = clock.ListPosition{DueTime: clock.MaxInstant, DueRank: 1<<15 - 1, DueID: 1<<63 - 1}
+
 func FuzzCursor(f *testing.F) {
 	for _, id := range cursorIDs {
-		f.Add(clock.EncodeCursor(clock.Key{Application: "shop", BusinessID: id}))
+		f.Add(clock.EncodeCursor("shop", clock.ListPosition{BusinessID: id}))
 	}
+	f.Add(clock.EncodeCursor("shop", duePosition))
 	f.Add("")
 	f.Add("AQ")
 	f.Fuzz(func(t *testing.T, cursor string) {
-		id, err := clock.DecodeCursor("shop", cursor)
+		p, err := clock.DecodeCursor("shop", cursor)
 		if err != nil {
 			return
 		}
-		if k := (clock.Key{Application: "shop", BusinessID: id}); clock.EncodeCursor(k) != cursor {
-			t.Fatalf("%q and %q both stand for %q", cursor, clock.EncodeCursor(k), id)
+		if again := clock.EncodeCursor("shop", p); again != cursor {
+			t.Fatalf("%q and %q both stand for %+v", cursor, again, p)
 		}
 	})
 }
@@ -35,8 +39,26 @@ func FuzzCursorRoundTrip(f *testing.F) {
 		if k.Validate() != nil {
 			return
 		}
-		if got, err := clock.DecodeCursor(app, clock.EncodeCursor(k)); got != id || err != nil {
-			t.Fatalf("%q came back as %q, %v", id, got, err)
+		p := clock.ListPosition{BusinessID: id}
+		if got, err := clock.DecodeCursor(app, clock.EncodeCursor(app, p)); got != p || err != nil {
+			t.Fatalf("%+v came back as %+v, %v", p, got, err)
 		}
 	})
+}
+
+func TestCursorsOfDueListsComeBack(t *testing.T) {
+	for _, p := range []clock.ListPosition{duePosition, {DueTime: 1}, {DueRank: 1}, {DueID: 1}} {
+		cursor := clock.EncodeCursor("shop", p)
+		if got, err := clock.DecodeCursor("shop", cursor); got != p || err != nil {
+			t.Errorf("%+v came back as %+v, %v", p, got, err)
+		}
+		for _, wrong := range []string{cursor[:len(cursor)-1], "B" + cursor[1:], cursor + "AA"} {
+			if got, err := clock.DecodeCursor("shop", wrong); err == nil {
+				t.Errorf("%q was read as %+v", wrong, got)
+			}
+		}
+		if _, err := clock.DecodeCursor("bank", cursor); err == nil {
+			t.Error("a cursor was read for another application")
+		}
+	}
 }

@@ -13,15 +13,25 @@ const lockRetryAfter = time.Second
 func (o Op) Decide(row *Alarm, now Instant) Decision {
 	switch {
 	case o.Set != nil:
-		return decideSet(row, o.Set, now)
+		return decideSet(row, o.Set.scheduled(row, now), now)
 	case o.Cancel != nil:
 		return decideCancel(row, o.Cancel, now)
 	case o.Answer != nil:
 		return decideAnswer(row, o.Answer, now)
+	case o.Resend != nil:
+		return decideResend(row, o.Resend, now)
 	case o.Kick != nil:
 		return decideKick(row, o.Kick, now)
-	default:
+	case o.Discard != nil:
 		return decideDiscard(row, o.Discard, now)
+	case o.Pause != nil:
+		return decidePause(row, o.Pause, now)
+	case o.Resume != nil:
+		return decideResume(row, o.Resume, now)
+	case o.Shift != nil:
+		return decideShift(row, o.Shift, now)
+	default:
+		return decideRecompute(row, o.Recompute, now)
 	}
 }
 
@@ -29,6 +39,9 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	if row == nil {
 		if set.If.Kind == AtGeneration {
 			return refuse(nil, ErrPrecondition, CodeConditionFailed, "there is no alarm, so it does not have the generation asked for")
+		}
+		if set.neverRings(now) {
+			return refuseEnded(nil)
 		}
 		return Decision{Verdict: Create, Alarm: armed(nil, set, now)}
 	}
@@ -43,6 +56,8 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 		return Decision{Verdict: Locked, Alarm: *row}
 	case row.InDoubt && !row.State.Over():
 		return refuseInDoubt(row)
+	case set.neverRings(now):
+		return refuseEnded(row)
 	case row.State.Over():
 		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:
@@ -87,11 +102,18 @@ func armed(row *Alarm, set *Set, now Instant) Alarm {
 			State: Scheduled, NextTryTime: max(set.RingAt, now), RungAt: NoInstant, UpdateTime: now, FinishedAt: NoInstant,
 		},
 	}
+	if row != nil {
+		a.Generation = row.Generation + 1
+	}
+	if repetition := RepetitionOf(set.Repeat, a.Key, a.Generation); set.Repeat != nil {
+		a.Progress, _ = repetition.first(now)
+		a.RingAt = repetition.RingAt(a.Progress.Current)
+		a.NextTryTime = max(a.RingAt, now)
+	}
 	if row == nil {
 		return a
 	}
 	a.ID, a.Shard, a.CreateTime = row.ID, row.Shard, row.CreateTime
-	a.Generation = row.Generation + 1
 	if row.State == Paused {
 		a.State, a.NextTryTime = Paused, NoInstant
 	}
@@ -108,18 +130,11 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	switch {
 	case row.State == Cancelled:
 		return Decision{Verdict: Keep, Alarm: *row}
-	case row.State == Expired:
-		return refuse(row, ErrConflict, CodeAlreadyExpired, "the alarm has expired: "+row.LastError)
-	case row.State == Dead:
-		return refuse(row, ErrConflict, CodeAlreadyDead, "the alarm is dead: "+row.LastError)
-	case row.State == Rung:
-		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm has rung")
-	case row.Claimed():
-		return Decision{Verdict: Locked, Alarm: *row}
-	case row.State == Ringing:
-		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement")
-	case row.InDoubt:
-		return refuseInDoubt(row)
+	case row.State.Over():
+		return refuseOver(row)
+	}
+	if d, done := decideInFlight(row); done {
+		return d
 	}
 	a := *row
 	a.State, a.NextTryTime, a.UpdateTime, a.FinishedAt = Cancelled, NoInstant, now, now
@@ -136,10 +151,10 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 			Detail: "another transaction on the database has inserted the alarm and has not ended yet; repeat the request",
 		}
 	case row == nil || !row.Claimed(): // a held claim, or another write, has locked the row: the refusal below
-	case o.Answer != nil: // the sender of an answer knows that the ring arrived
+	case o.Answer != nil, o.Resend != nil: // the sender of an answer knows that the ring arrived
 		return &Error{
 			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
-			Detail: "the ring is not yet known as delivered; repeat the answer",
+			Detail: "the ring is not yet known as delivered; repeat the request",
 		}
 	default: // a two-phase claim has taken the row: its ring may have been handed over
 		return refuseInDoubt(row).Err
@@ -150,8 +165,39 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 	}
 }
 
+// refuseEnded refuses a set whose rule has no occurrence left.
+func refuseEnded(row *Alarm) Decision {
+	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until", "the rule has no occurrence from now on: repeat.until has passed")
+}
+
 func refuseUnknown(key Key) Decision {
 	return Decision{Verdict: Refuse, Err: UnknownAlarm(key)}
+}
+
+// refuseOver refuses an op on a rung, expired or dead alarm.
+func refuseOver(row *Alarm) Decision {
+	switch row.State {
+	case Expired:
+		return refuse(row, ErrConflict, CodeAlreadyExpired, "the alarm has expired: "+row.LastError)
+	case Dead:
+		return refuse(row, ErrConflict, CodeAlreadyDead, "the alarm is dead: "+row.LastError)
+	default:
+		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm has rung")
+	}
+}
+
+// decideInFlight judges a cancel or a pause of an unfinished alarm whose ring may have arrived: it waits for the outcome, or is refused. done
+// is false if no ring may have arrived.
+func decideInFlight(row *Alarm) (d Decision, done bool) {
+	switch {
+	case row.Claimed():
+		return Decision{Verdict: Locked, Alarm: *row}, true
+	case row.State == Ringing:
+		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement"), true
+	case row.InDoubt:
+		return refuseInDoubt(row), true
+	}
+	return Decision{}, false
 }
 
 func refuseInDoubt(row *Alarm) Decision {
@@ -163,7 +209,12 @@ func refuseGeneration(row *Alarm, demanded int64) Decision {
 }
 
 func refuse(row *Alarm, kind error, code, detail string) Decision {
-	e := &Error{Kind: kind, Code: code, Detail: detail}
+	return refuseField(row, kind, code, "", detail)
+}
+
+// refuseField refuses an op because of a field of its request.
+func refuseField(row *Alarm, kind error, code, field, detail string) Decision {
+	e := &Error{Kind: kind, Code: code, Field: field, Detail: detail}
 	d := Decision{Verdict: Refuse, Err: e}
 	if row != nil {
 		d.Alarm = *row

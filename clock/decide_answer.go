@@ -12,15 +12,16 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 	if row == nil || row.ID != answer.Ring.AlarmID || answer.Key.Application != row.Application {
 		return refuseUnknownRing(row, answer.Ring)
 	}
-	latest := RingID{AlarmID: row.ID, Generation: row.Generation, RingNo: row.RingNo}
-	next := latest
-	next.RingNo++
+	latest, next := row.latestRing(), row.nextRing()
 	switch {
 	case answer.Ring == next && row.Claimed():
 		return Decision{Verdict: Locked, Alarm: *row}
 	case answer.Ring == next && row.State == Scheduled && row.InDoubt && row.AckTimeout > 0:
 		proven := *row
 		proven.RingNo, proven.InDoubt, proven.DoubtTarget, proven.RungAt = next.RingNo, false, NoTarget, now
+		if proven.Progress.Repeats() {
+			proven.Repetition().noteRing(&proven.RingRow)
+		}
 		return acceptAnswer(proven, answer, now)
 	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
 		return acceptAnswer(*row, answer, now)
@@ -63,7 +64,7 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 	d := Decision{Verdict: Amend}
 	switch answer.Kind {
 	case Release:
-		row.State, row.NextTryTime = Scheduled, nextTry(now.Add(answer.Delay.Span), row.LatestRingAt, now)
+		row.State, row.NextTryTime = Scheduled, nextTry(now.Add(answer.Delay.Span), row.Latest(), now)
 		if answer.Reason != "" {
 			row.LastError = bounded("released: " + answer.Reason)
 		}
@@ -78,6 +79,9 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 		row.State, row.NextTryTime = Ringing, now.Add(answer.extension(&row))
 	case Ack, NoAnswer:
 		row.State, row.NextTryTime, row.FinishedAt = Rung, NoInstant, now
+	}
+	if row.Progress.Repeats() && row.State.Over() {
+		row.Repetition().endOccurrence(&row.RingRow, true, now)
 	}
 	d.Alarm = row
 	return d

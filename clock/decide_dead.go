@@ -3,7 +3,7 @@ package clock
 import "fmt"
 
 // decideKick judges a kick. A dead or expired alarm becomes due at once, with all its retries left. ring_no stays, because a message
-// id is never used twice. last_error stays too: it is the reason for the kick.
+// id is never used twice. last_error stays too: it is the reason for the kick. Of a repeating alarm the last occurrence rings again.
 func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	if d, refused := refuseUnlessDead(row, kick.Key, kick.If); refused {
 		return d
@@ -12,6 +12,9 @@ func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	alarm.State, alarm.NextTryTime, alarm.RetryTimes, alarm.UpdateTime, alarm.FinishedAt = Scheduled, now, 0, now, NoInstant
 	if alarm.LatestRingAt <= now {
 		alarm.LatestRingAt = NoInstant // otherwise the alarm would expire instead of ringing
+	}
+	if alarm.Progress.Repeats() {
+		alarm.Progress.kick()
 	}
 	return Decision{Verdict: Amend, Alarm: alarm}
 }

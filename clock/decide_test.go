@@ -156,7 +156,7 @@ func verdictLetter(t *testing.T, d Decision) string {
 	}{
 		"X": {ErrPrecondition, CodeConditionFailed}, "D": {ErrConflict, CodeRingInDoubt}, "N": {ErrNotFound, CodeUnknownAlarm},
 		"r": {ErrConflict, CodeAlreadyRung}, "e": {ErrConflict, CodeAlreadyExpired}, "d": {ErrConflict, CodeAlreadyDead},
-		"u": {ErrNotFound, CodeUnknownRing}, "s": {ErrConflict, CodeStaleRing}, "n": {ErrConflict, CodeNotDead},
+		"u": {ErrNotFound, CodeUnknownRing}, "s": {ErrConflict, CodeStaleRing}, "n": {ErrConflict, CodeNotDead}, "c": {ErrConflict, CodeAlreadyCancelled},
 	} {
 		if e.Code == want.code {
 			if !errors.Is(e, want.kind) || e.Detail == "" {
@@ -316,9 +316,11 @@ func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
 	scheduled.State, scheduled.NextTryTime, scheduled.FinishedAt = Scheduled, tableNow+5, NoInstant
 	dead := over
 	dead.State = Dead
+	paused := scheduled
+	paused.Content, paused.State, paused.NextTryTime = past, Paused, NoInstant
 	for name, d := range map[string]Decision{
 		"create": set.Decide(nil, tableNow), "replace": set.Decide(&scheduled, tableNow), "re-arm": set.Decide(&over, tableNow),
-		"kick": Op{Kick: &Kick{Key: key}}.Decide(&dead, tableNow),
+		"kick": Op{Kick: &Kick{Key: key}}.Decide(&dead, tableNow), "resume": Op{Resume: &Resume{Key: key}}.Decide(&paused, tableNow),
 	} {
 		if d.Err != nil || d.Alarm.NextTryTime != tableNow || d.Alarm.State != Scheduled {
 			t.Errorf("%s: %v, next try at %s, written at %s", name, d.Err, d.Alarm.NextTryTime, tableNow)

@@ -9,10 +9,10 @@ type Verdict int8
 const (
 	Create   Verdict = iota + 1 // a set inserts the row
 	Keep                        // nothing changes
-	Replace                     // a set changes an unfinished alarm, generation+1
+	Replace                     // a set or a shift changes an unfinished alarm, generation+1
 	Rearm                       // a set arms a finished alarm again, generation+1
 	Disarm                      // a cancel ends the alarm
-	Amend                       // an answer, kick or discard changes the alarm, but not its generation
+	Amend                       // an answer, resend, kick, discard, pause, resume or recomputation changes the alarm, but not its generation
 	Refuse                      // nothing changes; the decision has an error
 	Locked                      // the row is locked or claimed: the op is judged again later
 	Postpone                    // the transaction has loaded LoadBytes for other ops: the op goes into the next group
@@ -31,6 +31,8 @@ type Decision struct {
 	Alarm   Alarm    // row to write if Writes; else the unchanged row, zero if there is none
 	Attempt *Attempt // attempt to store with the row; nil: none
 	Err     error    // an *Error with Refuse; else nil
+	// RingAtBefore is when the alarm was to ring before a recomputation that changed it; 0 for other ops.
+	RingAtBefore Instant
 }
 
 // Writes reports whether the decision changes the row.

@@ -31,6 +31,12 @@
 //	scheduled, ringing     ─▶ expired     latest_ring_at has passed at a claim or at the expiry pass
 //	scheduled              ─▶ cancelled   cancel, unless a ring is in doubt
 //	dead, expired          ─▶ cancelled   discard
+//	scheduled              ─▶ paused      pause, unless a ring is in flight or in doubt
+//	paused                 ─▶ scheduled   resume: due at ring_at, or at once if that has passed
+//	paused                 ─▶ paused      a different set (generation+1)
+//	paused                 ─▶ cancelled   cancel
+//	scheduled, paused, ringing            a recomputation changes the time of the next ring, not the state
+//	rung, ringing          ─▶ scheduled   in doubt: a resend, because the receiver of the last ring does not have it
 //	scheduled, in doubt    ─▶ rung, dead, scheduled, ringing
 //	                                      ack, bury, release, touch: an answer proves that the ring in doubt arrived
 //
@@ -51,31 +57,32 @@
 // A file refers only to files of its own layer and of lower layers. The highest layer comes first. layers_test.go checks the table.
 //
 //	service     all calls of applications: validate, submit, read
-//	            service.go service_answer.go service_dead.go
+//	            service.go service_answer.go service_resend.go service_dead.go search.go
 //	writing     submitted ops, their queue, and the transactions that write them
 //	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go await.go writewatch.go
 //	background  the database's clock, the settings in memory, and the waits of background tasks
-//	            settingswatch.go timebase.go backoff.go signal.go
+//	            settingswatch.go changepoll.go timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
-//	            store.go listener.go metrics.go dropreason.go stream.go
+//	            store.go forecast.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
-//	            decide.go decide_answer.go decide_dead.go decision.go fate.go
+//	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation
-//	            op.go set.go cancel.go answer.go kick.go condition.go settings.go settingsjson.go cursor.go traceparent.go
+//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go shift.go recompute.go condition.go settings.go settingsjson.go cursor.go traceparent.go
 //	            amqp.go endpoint.go webhook.go kafka.go grpc.go webhookjson.go kafkajson.go grpcjson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
-//	            alarm.go content.go message.go key.go state.go ringrow.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            instant.go limits.go errors.go settingsversion.go targetkind.go
+//	            alarm.go content.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
+//	            instant.go limits.go errors.go settingsversion.go jobrecord.go event.go targetkind.go
 //
 // # Invariants
 //
 //  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.
 //  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again only after
-//     a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a set.
+//     a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a set. A resend sends a copy of
+//     the last ring.
 //  3. Op.Decide and FateOf are pure functions: the effects of a request and of a ring's outcome on the row. They are the same for every
 //     engine, and are tested without an engine.
-//  4. ring_no counts the confirmed rings of the generation. A message carries ring_no+1, so all copies of one ring have the
-//     same message id.
+//  4. ring_no counts the confirmed rings of the generation. A resend takes the confirmation of the last one back. A message carries
+//     ring_no+1, so all copies of one ring have the same message id.
 //  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the database's
 //     clock while both clocks keep time. A claim compares its rows with the database's clock itself. Expiry uses Floor, a bound
 //     that also holds while chrony slews the database's clock, this machine's clock or both by up to a twelfth.
@@ -83,8 +90,11 @@
 //     nothing. The request behind it takes effect as if the dropped request had not been made.
 //  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer changes
 //     nothing. A release or a bury leaves an attempt, and so does an unacknowledged ring.
-//  8. Answers, kicks and discards change neither the payload nor the generation, so a later repeat of a set is judged as before.
+//  8. Answers, resends, kicks, discards, pauses, resumes and recomputations change neither the payload nor the generation, so a later repeat of a set is judged as before.
 //     There is one exception: a kick removes a latest_ring_at that has passed.
+//     An op with an Actor that changes its row is recorded in the audit, in the same transaction (ActOn).
+//  9. A paused alarm has no next_try_time, so no claim, no expiry pass and no purge takes it. Only a resume, a set or a cancel changes it. No ring
+//     of it is in flight or in doubt.
 //
 // # Failures, effects, recovery
 //

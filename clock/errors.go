@@ -16,23 +16,36 @@ var (
 	ErrPrecondition = errors.New("precondition failed") // the request's own condition does not hold
 	ErrUnavailable  = errors.New("unavailable")         // nothing was changed; safe to repeat later
 	ErrUnconfirmed  = errors.New("unconfirmed")         // the change may be committed or not; safe to repeat
+
+	ErrUnauthenticated = errors.New("unauthenticated") // the caller is not known
+	ErrForbidden       = errors.New("forbidden")       // the caller is known, and may not do this
+	ErrLimited         = errors.New("limited")         // the caller has done too much; nothing was changed; safe to repeat later
 )
 
 // Codes of the errors. Clients match on them.
 const (
-	CodeUnknownAlarm    = "unknown_alarm"
-	CodeAlreadyRung     = "already_rung"
-	CodeAlreadyExpired  = "already_expired"
-	CodeAlreadyDead     = "already_dead"
-	CodeRingInDoubt     = "ring_in_doubt"
-	CodeUnknownRing     = "unknown_ring"
-	CodeStaleRing       = "stale_ring"
-	CodeNotDead         = "not_dead"
-	CodeConditionFailed = "condition_failed"
-	CodeUnavailable     = "unavailable"
-	CodeOverloaded      = "overloaded"     // the application has too many requests in the queue
-	CodeKeyOverloaded   = "key_overloaded" // too many requests wait for one alarm
-	CodeUnconfirmed     = "unconfirmed"
+	CodeUnknownAlarm     = "unknown_alarm"
+	CodeAlreadyRung      = "already_rung"
+	CodeAlreadyExpired   = "already_expired"
+	CodeAlreadyDead      = "already_dead"
+	CodeAlreadyCancelled = "already_cancelled"
+	CodeRingInDoubt      = "ring_in_doubt"
+	CodeUnknownRing      = "unknown_ring"
+	CodeStaleRing        = "stale_ring"
+	CodeNotDead          = "not_dead"
+	CodeRingsOnce        = "rings_once" // the alarm has no occurrences
+	CodeUnknownJob       = "unknown_job"
+	CodeRepeats          = "repeats" // the rule of the alarm says when it rings
+	CodeUnknownToken     = "unknown_token"
+	CodeTokenUnchanged   = "token_unchanged" // the token does not allow the change
+	CodeConditionFailed  = "condition_failed"
+	CodeUnavailable      = "unavailable"
+	CodeOverloaded       = "overloaded"     // the application has too many requests in the queue
+	CodeKeyOverloaded    = "key_overloaded" // too many requests wait for one alarm
+	CodeUnconfirmed      = "unconfirmed"
+	CodeUnauthenticated  = "unauthenticated"
+	CodeForbidden        = "forbidden"
+	CodeRateLimited      = "rate_limited"
 )
 
 // Codes of invalid input.
@@ -57,7 +70,7 @@ type Error struct {
 	Field      string        // offending field of the input, as "ring_at" or "retry.cap"; empty if no field is at fault
 	Detail     string        // a sentence for a person
 	Alarm      *Alarm        // the unchanged alarm, if its row decided the refusal; else nil
-	RetryAfter time.Duration // with ErrUnavailable: time until a repeat makes sense; 0 if unknown
+	RetryAfter time.Duration // with ErrUnavailable and ErrLimited: time until a repeat makes sense; 0 if unknown
 	Cause      error         // underlying error, for logs only; may be nil
 }
 
@@ -97,6 +110,16 @@ func UnknownAlarm(key Key) error {
 	}
 }
 
+// UnknownJob returns the error for a job that does not exist.
+func UnknownJob(id string) *Error {
+	return &Error{Kind: ErrNotFound, Code: CodeUnknownJob, Detail: fmt.Sprintf("there is no job %.64q", id)}
+}
+
+// RingsOnce returns the refusal to list the occurrences of an alarm that has no repeat.
+func RingsOnce(a *Alarm) error {
+	return &Error{Kind: ErrConflict, Code: CodeRingsOnce, Detail: "the alarm rings once: it has no repeat", Alarm: a}
+}
+
 // kindDetails holds the code and the detail of errors that have none, by kind.
 var kindDetails = []struct {
 	kind         error
@@ -109,6 +132,9 @@ var kindDetails = []struct {
 	{ErrPrecondition, CodeConditionFailed, "the condition does not hold"},
 	{ErrUnconfirmed, CodeUnconfirmed, "the change may or may not have been made; repeating the request is safe"},
 	{ErrUnavailable, CodeUnavailable, "the database is not available; repeat the request"},
+	{ErrUnauthenticated, CodeUnauthenticated, "the request needs a token"},
+	{ErrForbidden, CodeForbidden, "the caller may not do this"},
+	{ErrLimited, CodeRateLimited, "too many requests; repeat later"},
 }
 
 // Described returns the kind and the details of err. An error of a kind without details gets the details of its kind. Nil: err is of no

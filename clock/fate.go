@@ -37,10 +37,27 @@ type Fate struct {
 //   - After a final failure (Final) there is no next try: the alarm is dead.
 //   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt. A final failure ends it as dead.
 //   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer it.
+//   - An occurrence of a repeating alarm has the fate of an alarm that rings once. When it is over, the row moves to the next occurrence
+//     (Repetition.endOccurrence); the alarm is over after the last one.
 func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
+	fate := fateOfOccurrence(ring, outcome, now)
+	if !ring.Before.Progress.Repeats() {
+		return fate
+	}
+	if outcome.Kind == Confirmed {
+		ring.Repetition.noteRing(&fate.RingRow)
+	}
+	if fate.State.Over() && outcome.Kind != Unreadable {
+		ring.Repetition.endOccurrence(&fate.RingRow, ring.Before.begun(), now)
+	}
+	return fate
+}
+
+// fateOfOccurrence is FateOf without the move to the next occurrence.
+func fateOfOccurrence(ring *Ring, outcome Outcome, now Instant) Fate {
 	outcome.Reason = bounded(outcome.Reason)
 	if outcome.Kind == Awaited && ring.Delivery == AtMostOnce {
-		return Fate{Outcome: outcome, RingRow: FateOf(ring, Outcome{Kind: Doubtful}, ring.RungAt).RingRow}
+		return Fate{Outcome: outcome, RingRow: fateOfOccurrence(ring, Outcome{Kind: Doubtful}, ring.RungAt).RingRow}
 	}
 	fate := Fate{Outcome: outcome, RingRow: ring.Before}
 	fate.InDoubt, fate.UpdateTime, fate.FinishedAt = ring.InDoubt(), now, NoInstant
@@ -56,7 +73,7 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 		fate.LastError = expiredReason(&ring.Before)
 	case outcome.Kind == Unacknowledged:
 		fate.finish(Dead, now)
-		fate.LastError = fmt.Sprintf("not acknowledged after %d rings", fate.RingNo)
+		fate.LastError = fmt.Sprintf("not acknowledged after %d rings", fate.RingNo-fate.Progress.RingsBefore)
 	case outcome.Kind == Unreadable:
 		fate.finish(Dead, now)
 	case outcome.Kind == Nacked && outcome.Final:
@@ -78,6 +95,7 @@ func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 			fate.State = Scheduled
 		}
 		fate.NextTryTime = now
+		fate.Progress = ring.Untried().Progress
 	default:
 		fate.countFailure(ring, outcome.RetryAfter, now)
 	}

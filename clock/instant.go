@@ -27,7 +27,13 @@ const instantLayout = "2006-01-02T15:04:05.000Z07:00"
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
 // ParseTime is InstantOf for a time from outside. It refuses a time that is not Valid, with an error for the sender.
-func ParseTime(t time.Time) (Instant, error) { return checkInstant(InstantOf(t)) }
+func ParseTime(t time.Time) (Instant, error) {
+	const seconds = int64(MaxInstant)/1000 + 1
+	if s := t.Unix(); s < 0 || s >= seconds { // the milliseconds of such a time may not fit
+		return checkInstant(NoInstant)
+	}
+	return checkInstant(InstantOf(t))
+}
 
 // Time returns i in UTC, the zero time for NoInstant.
 func (i Instant) Time() time.Time {
@@ -85,7 +91,7 @@ func ParseInstant(s string) (Instant, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || !strictRFC3339(s) {
 		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
-			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00", s)
+			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00, or, for ring_at, give a time_zone", s)
 		}
 		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset nor milliseconds since the epoch", s)
 	}

@@ -16,6 +16,7 @@ type life struct {
 	before    Alarm           // row before the claim, restored if the claim's transaction is lost
 	twoPhase  bool            // the claim is two-phase
 	stopped   map[int64]bool  // generations that were cancelled or discarded
+	paused    bool            // the alarm was paused, and neither resumed nor cancelled since
 	confirmed map[string]bool // message ids of rings with a committed confirm or an accepted answer
 	acks      ackModel
 }
@@ -31,6 +32,8 @@ func TestRandomLivesKeepTheInvariants(t *testing.T) {
 			"":       l.check,
 			"set":    l.set,
 			"cancel": l.cancel,
+			"pause":  l.pause,
+			"resume": l.resume,
 			"claim":  l.takeClaim,
 			"settle": l.settle,
 			"lose":   l.lose,
@@ -69,13 +72,38 @@ func (l *life) cancel(t *rapid.T) {
 	d := l.apply(t, Op{Cancel: c})
 	switch {
 	case d.Verdict == Disarm:
-		l.stopped[l.row.Generation] = true
+		l.stopped[l.row.Generation], l.paused = true, false
 		if l.apply(t, Op{Cancel: c}).Verdict != Keep {
 			t.Fatal("a cancel, repeated, is not kept")
 		}
 	case d.Verdict == Keep && !l.stopped[l.row.Generation]:
 		t.Fatal("the cancel is kept, but the alarm was never cancelled")
 	}
+}
+
+// pause pauses the alarm. A pause is accepted exactly if no ring may have arrived since the alarm was scheduled.
+func (l *life) pause(t *rapid.T) {
+	l.skipLocked(t)
+	may := l.row != nil && l.row.State == Scheduled && !l.row.InDoubt
+	d := l.apply(t, Op{Pause: &Pause{Key: Key{"shop", "4711"}}})
+	switch {
+	case may != (d.Verdict == Amend):
+		t.Fatalf("a pause is %s (%v), want it accepted: %v", d.Verdict, d.Err, may)
+	case l.paused != (d.Verdict == Keep):
+		t.Fatalf("a pause is %s (%v), and the alarm was paused before: %v", d.Verdict, d.Err, l.paused)
+	case may:
+		l.paused = true
+	}
+}
+
+// resume resumes the alarm. It is due at its ring time, or now.
+func (l *life) resume(t *rapid.T) {
+	l.skipLocked(t)
+	d := l.apply(t, Op{Resume: &Resume{Key: Key{"shop", "4711"}}})
+	if l.paused != (d.Verdict == Amend) || l.paused && (l.row.State != Scheduled || l.row.NextTryTime != max(l.row.RingAt, l.now)) {
+		t.Fatalf("a resume is %s (%v), the alarm was paused before: %v; it leaves %+v", d.Verdict, d.Err, l.paused, l.row)
+	}
+	l.paused = false
 }
 
 func (l *life) skipLocked(t *rapid.T) {
@@ -137,7 +165,7 @@ func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
 	}
 }
 
-// checkAmend checks that answers, kicks and discards do not change the content. A kick may remove latest_ring_at.
+// checkAmend checks that answers, kicks, discards, pauses and resumes do not change the content. A kick may remove latest_ring_at.
 func (l *life) checkAmend(t *rapid.T, op Op, d Decision, old *Alarm) {
 	content := old.Content
 	if op.Kick != nil && content.LatestRingAt <= l.now {
@@ -176,8 +204,8 @@ func (l *life) takeClaim(t *rapid.T) {
 	if l.twoPhase {
 		a.State, a.RungAt, a.NextTryTime = Ringing, NoInstant, l.now+2000
 	}
-	if id := ring.MessageID(); l.stopped[a.Generation] || l.confirmed[id] {
-		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v", id, l.stopped[a.Generation], l.confirmed[id])
+	if id := ring.MessageID(); l.stopped[a.Generation] || l.confirmed[id] || l.paused {
+		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v, paused: %v", id, l.stopped[a.Generation], l.confirmed[id], l.paused)
 	}
 }
 
@@ -225,6 +253,9 @@ func (l *life) check(t *rapid.T) {
 	}
 	if due := a.NextTryTime != NoInstant; due != (a.State == Scheduled || a.State == Ringing) {
 		t.Fatalf("%s with next_try_time %s", a.State, a.NextTryTime)
+	}
+	if l.paused != (a.State == Paused) {
+		t.Fatalf("%s, paused by a request: %v", a.State, l.paused)
 	}
 	if (a.FinishedAt != NoInstant) != a.State.Over() {
 		t.Fatalf("%s with finished_at %s", a.State, a.FinishedAt)

@@ -142,28 +142,31 @@ func (m *modelStore) Get(_ context.Context, k Key) (*Alarm, error) {
 	return nil, &Error{Kind: ErrNotFound, Code: CodeUnknownAlarm, Detail: "no alarm"}
 }
 
-func (m *modelStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool) error {
+func (m *modelStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool) (next ListPosition, err error) {
 	if m.failList != nil {
 		if err := m.failList(q); err != nil {
-			return err
+			return next, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []Alarm
 	for k, row := range m.rows {
-		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) && k.BusinessID > q.After &&
+		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) && k.BusinessID > q.After.BusinessID &&
 			(len(q.States) == 0 || slices.Contains(q.States, row.State)) {
 			list = append(list, *row)
 		}
 	}
 	slices.SortFunc(list, func(a, b Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
-	for i := range list[:min(len(list), q.Limit)] {
+	for i := range list {
 		if !take(&list[i]) {
-			break
+			return next, nil
+		}
+		if next.BusinessID = list[i].BusinessID; i+1 == q.Limit {
+			return next, nil
 		}
 	}
-	return nil
+	return ListPosition{}, nil
 }
 
 func (m *modelStore) Keys(_ context.Context, ids []int64) (map[int64]Key, error) {

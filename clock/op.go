@@ -5,9 +5,17 @@ type Op struct {
 	Set     *Set
 	Cancel  *Cancel
 	Answer  *Answer
+	Resend  *Resend
 	Kick    *Kick
 	Discard *Discard
-	Brief   bool // the caller does not read the payload of the decision's alarm, so Pending drops it
+	Pause   *Pause
+	Resume  *Resume
+	// Recompute computes the times of an alarm again, by the time-zone data of this process.
+	Recompute *Recompute
+	Shift     *Shift
+	// Actor is who asks for the op, for the audit. Nil: the audit does not record it.
+	Actor *Actor
+	Brief bool // the caller does not read the payload of the decision's alarm, so Pending drops it
 }
 
 // Key returns the key of the op's alarm.
@@ -19,14 +27,24 @@ func (o Op) Key() Key {
 		return o.Cancel.Key
 	case o.Answer != nil:
 		return o.Answer.Key
+	case o.Resend != nil:
+		return o.Resend.Key
 	case o.Kick != nil:
 		return o.Kick.Key
-	default:
+	case o.Discard != nil:
 		return o.Discard.Key
+	case o.Pause != nil:
+		return o.Pause.Key
+	case o.Resume != nil:
+		return o.Resume.Key
+	case o.Shift != nil:
+		return o.Shift.Key
+	default:
+		return o.Recompute.Key
 	}
 }
 
-// Name returns the op's name for metrics: set, cancel, kick, discard, or the name of the answer's kind.
+// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, shift, recompute, or the name of the answer's kind.
 func (o Op) Name() string {
 	switch {
 	case o.Set != nil:
@@ -35,10 +53,20 @@ func (o Op) Name() string {
 		return "cancel"
 	case o.Answer != nil:
 		return o.Answer.Kind.String()
+	case o.Resend != nil:
+		return "resend"
 	case o.Kick != nil:
 		return "kick"
-	default:
+	case o.Discard != nil:
 		return "discard"
+	case o.Pause != nil:
+		return "pause"
+	case o.Resume != nil:
+		return "resume"
+	case o.Shift != nil:
+		return "shift"
+	default:
+		return "recompute"
 	}
 }
 

@@ -1,6 +1,10 @@
 package clock
 
-import "time"
+import (
+	"time"
+
+	"github.com/clockd/clockd/clock/repeat"
+)
 
 // Ring is one try to ring an alarm. A claim makes it from the alarm's row, and a target delivers it.
 type Ring struct {
@@ -10,7 +14,7 @@ type Ring struct {
 	Generation   int64
 	RingNo       int // this ring's number: confirmed rings + 1
 	RingAt       Instant
-	LatestRingAt Instant
+	LatestRingAt Instant // like RingAt, of the occurrence if the alarm repeats
 	RungAt       Instant // time of the claim
 	ClaimID      string
 	Message      *Message // that an alarm of MessagePayload holds; else nil
@@ -25,7 +29,8 @@ type Ring struct {
 	Traceparent  string
 	NamedTarget  TargetKind // target that the alarm names; NoTarget: it names none
 	Target       TargetKind // where this try goes; NoTarget: not known
-	Before       RingRow    // the row as the claim found it
+	Repetition   Repetition // of a repeating alarm; else zero
+	Before       RingRow    // the row as the claim found it, with the occurrence that the claim chose
 }
 
 // SetPayload sets the payload from a row. If it is a message, Payload is the body of the message, and its kind is Binary. If a message cannot be
@@ -43,8 +48,26 @@ func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 	return nil
 }
 
+// Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once.
+func (r *Ring) Occurrence() repeat.Occurrence { return r.Before.Progress.Current }
+
+// Untried returns the row as if the claim had not been. Of a repeating alarm the missed occurrences stay counted, and the next claim decides
+// again which occurrence rings, unless occurrences after the current one have been skipped for it.
+func (r *Ring) Untried() RingRow {
+	row := r.Before
+	if !row.begun() && !row.Progress.Queued {
+		row.Progress.DecidedUntil = 0
+	}
+	return row
+}
+
 // RetryTimes returns the number of failed tries before this one.
 func (r *Ring) RetryTimes() int { return r.Before.RetryTimes }
+
+// FirstTry reports whether this is the first try of the alarm, or of its current occurrence. Its lateness shows how punctual clockd is.
+func (r *Ring) FirstTry() bool {
+	return r.RingNo == r.Before.Progress.RingsBefore+1 && !r.Before.begun()
+}
 
 // InDoubt reports whether an earlier try with the same number has an unknown outcome.
 func (r *Ring) InDoubt() bool { return r.Before.InDoubt || r.Before.Claimed() }

@@ -4,7 +4,7 @@ package clock
 type RingRow struct {
 	State       State
 	NextTryTime Instant // next due time, never before the write that stored it; NoInstant for finished and paused alarms
-	RingNo      int     // confirmed rings of this generation
+	RingNo      int     // confirmed rings of this generation; of a repeating alarm plus the occurrences that ended without a ring
 	RetryTimes  int     // failed tries of this generation
 	LastError   string
 	InDoubt     bool    // a try was published, and its outcome is unknown
@@ -14,6 +14,7 @@ type RingRow struct {
 	FinishedAt  Instant // end of the alarm; NoInstant for unfinished alarms
 	// DoubtTarget is where the try in doubt or in flight went. NoTarget: there is no such try, the alarm is over, or the try is older than this field.
 	DoubtTarget TargetKind
+	Progress    Progress // occurrences of a repeating alarm; zero for an alarm that rings once
 }
 
 // Claimed reports whether a two-phase claim has taken the alarm. Its ring is in flight, or it was lost with its node.

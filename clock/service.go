@@ -140,10 +140,10 @@ func (s *Service) Get(ctx context.Context, key Key) (*Alarm, error) {
 	return s.store.Get(ctx, key)
 }
 
-// List passes alarms of one application to take, ordered by business id, until take returns false. take must not block.
-func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) bool) error {
+// List passes alarms of one application to take, as Store.List does. take must not block.
+func (s *Service) List(ctx context.Context, query ListQuery, take func(*Alarm) bool) (next ListPosition, err error) {
 	if err := query.Validate(); err != nil {
-		return err
+		return ListPosition{}, err
 	}
 	return s.store.List(ctx, query, take)
 }

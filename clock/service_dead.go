@@ -14,6 +14,7 @@ type DeadQuery struct {
 	Prefix      string  // prefix of business_id, compared bytewise; may be empty
 	After       string  // only business_id > After: DeadResult.Next of the query before
 	Limit       int     // alarms, at most: 1 to MaxDeadLimit
+	Actor       *Actor  // who asks, for the audit; nil: the audit does not record it
 }
 
 // Limits of a DeadQuery.
@@ -36,12 +37,12 @@ const deadPage = 100
 // database fails, KickAll stops and returns the counts so far with the error. A repeat is safe, because a kicked alarm is no longer
 // dead.
 func (s *Service) KickAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Brief: true} })
+	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Actor: query.Actor, Brief: true} })
 }
 
 // DiscardAll discards the alarms that query selects, as KickAll kicks them.
 func (s *Service) DiscardAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, query, func(k Key) Op { return Op{Discard: &Discard{Key: k}, Brief: true} })
+	return s.eachDead(ctx, query, func(k Key) Op { return Op{Discard: &Discard{Key: k}, Actor: query.Actor, Brief: true} })
 }
 
 func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key) Op) (result DeadResult, err error) {
@@ -51,20 +52,23 @@ func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key)
 	if slices.ContainsFunc(query.States, func(state State) bool { return state != Dead && state != Expired }) {
 		return result, invalid(CodeInvalidValue, "state", "state must be dead, expired or both")
 	}
-	list := ListQuery{Application: query.Application, States: query.States, DueAfter: NoInstant, DueBefore: NoInstant, Prefix: query.Prefix, After: query.After}
+	list := ListQuery{
+		Application: query.Application, States: query.States, DueAfter: NoInstant, DueBefore: NoInstant, Prefix: query.Prefix,
+		After: ListPosition{BusinessID: query.After},
+	}
 	if len(list.States) == 0 {
 		list.States = []State{Dead, Expired}
 	}
-	for left := query.Limit; left > 0; left -= list.Limit {
+	for left := query.Limit; left > 0; {
 		list.Limit = min(left, deadPage)
 		var keys []Key
-		err := s.List(ctx, list, func(a *Alarm) bool {
+		next, err := s.List(ctx, list, func(a *Alarm) bool {
 			keys = append(keys, a.Key)
 			return true
 		})
 		switch {
-		case err != nil && ctx.Err() != nil && list.After != query.After:
-			result.Next = list.After
+		case err != nil && ctx.Err() != nil && list.After.BusinessID != query.After:
+			result.Next = list.After.BusinessID
 			return result, nil
 		case err != nil:
 			return result, err
@@ -72,12 +76,13 @@ func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key)
 		if err := s.submitDead(ctx, keys, newOp, &result); err != nil {
 			return result, err
 		}
-		if len(keys) < list.Limit {
+		if next.IsZero() {
 			return result, nil
 		}
-		list.After = keys[len(keys)-1].BusinessID
+		left -= len(keys)
+		list.After = next
 	}
-	result.Next = list.After
+	result.Next = list.After.BusinessID
 	return result, nil
 }
 

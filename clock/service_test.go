@@ -95,12 +95,12 @@ func TestGetAndListReadStoredAlarms(t *testing.T) {
 			t.Errorf("an invalid key: %v", err)
 		}
 		var list []Alarm
-		err := s.List(t.Context(), ListQuery{Application: "shop", After: "a", Limit: 2}, func(a *Alarm) bool {
+		next, err := s.List(t.Context(), ListQuery{Application: "shop", DueAfter: NoInstant, DueBefore: NoInstant, After: ListPosition{BusinessID: "a"}, Limit: 3}, func(a *Alarm) bool {
 			list = append(list, *a)
-			return false
+			return len(list) < 2
 		})
-		if err != nil || len(list) != 1 || list[0].BusinessID != "b" {
-			t.Errorf("listed %v, %v", list, err)
+		if err != nil || len(list) != 2 || list[0].BusinessID != "b" || next.BusinessID != "b" {
+			t.Errorf("listed %v up to %+v, %v", list, next, err)
 		}
 		if s.MaxPayload() != DefaultMaxPayload {
 			t.Error("the largest payload is not the configured one")
@@ -116,16 +116,20 @@ func TestListRefusesInvalidQueries(t *testing.T) {
 		field string
 	}{
 		{ListQuery{Application: "shop", Limit: 1}, ""},
-		{ListQuery{Application: "shop", Limit: MaxListLimit, Prefix: long[1:], After: "a"}, ""},
+		{ListQuery{Application: "shop", Limit: MaxListLimit, Prefix: long[1:], DueAfter: NoInstant, After: ListPosition{BusinessID: "a"}}, ""},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: 5, After: ListPosition{DueTime: 5, DueID: 1}}, ""},
 		{ListQuery{Limit: 1}, "application"},
 		{ListQuery{Application: "shop"}, "limit"},
 		{ListQuery{Application: "shop", Limit: MaxListLimit + 1}, "limit"},
 		{ListQuery{Application: "shop", Limit: 1, Prefix: long}, "prefix"},
 		{ListQuery{Application: "shop", Limit: 1, Prefix: "\xff"}, "prefix"},
 		{ListQuery{Application: "shop", Limit: 1, Prefix: "a\x00"}, "prefix"},
-		{ListQuery{Application: "shop", Limit: 1, After: "a\x00"}, "cursor"},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{BusinessID: "a\x00"}}, "cursor"},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{DueTime: 5, DueID: 1}}, "cursor"},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: 5, After: ListPosition{BusinessID: "a"}}, "cursor"},
 	} {
-		err := s.List(context.Background(), c.q, func(*Alarm) bool { return true })
+		c.q.DueBefore = NoInstant
+		_, err := s.List(context.Background(), c.q, func(*Alarm) bool { return true })
 		if field, _ := invalidField(err); field != c.field || (err == nil) != (c.field == "") {
 			t.Errorf("%+v: %v, want field %q", c.q, err, c.field)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // Bounds of a set's fields. The limit of the payload is configurable; the other bounds are part of the contract.
@@ -69,6 +71,30 @@ func (s *Set) withDefaults(settings *Settings) *Set {
 	return &r
 }
 
+// scheduled returns the set with the anchor of its rule: a rule without one keeps the stored anchor, or begins now.
+func (s *Set) scheduled(row *Alarm, now Instant) *Set {
+	if s.Repeat == nil {
+		return s
+	}
+	var stored repeat.Rule
+	if row != nil && row.Repeat != nil {
+		stored = *row.Repeat
+	}
+	r := *s
+	anchored := s.Repeat.Anchored(stored, int64(now))
+	r.Repeat = &anchored
+	return &r
+}
+
+// neverRings reports whether the set has a rule without an occurrence after now.
+func (s *Set) neverRings(now Instant) bool {
+	if s.Repeat == nil {
+		return false
+	}
+	_, occurs := s.Repeat.First(int64(now))
+	return !occurs
+}
+
 // sameBesidesDefaults reports whether the alarm has the content of the set, apart from the options in Defaulted.
 func (s *Set) sameBesidesDefaults(row *Alarm) bool {
 	content := s.Content
@@ -112,6 +138,8 @@ func (s *Set) Validate(maxPayload int) error {
 
 func (s *Set) validateTimes() error {
 	switch {
+	case s.Repeat != nil:
+		return s.validateRepeat()
 	case s.Delay.Given && s.RingAt != NoInstant:
 		return invalid(CodeAmbiguous, "delay", "give ring_at or delay, not both")
 	case s.Delay.Given && (s.Delay.Span < 0 || s.Delay.Span > maxDelay):
@@ -124,6 +152,23 @@ func (s *Set) validateTimes() error {
 		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at must be from 0 to %d", int64(MaxInstant)))
 	case !s.Delay.Given:
 		return s.validateLatest()
+	}
+	return nil
+}
+
+// validateRepeat checks the options that an alarm with a rule cannot have. The rule itself is valid.
+func (s *Set) validateRepeat() error {
+	switch {
+	case s.Delay.Given:
+		return invalid(CodeAmbiguous, "delay", "give repeat or delay, not both: the rule says when the alarm rings")
+	case s.RingAt != NoInstant:
+		return invalid(CodeAmbiguous, "ring_at", "give repeat or ring_at, not both: the rule says when the alarm rings")
+	case s.LatestRingAt != NoInstant:
+		return invalid(CodeAmbiguous, "latest_ring_at", "with repeat, give repeat.latest_after: it counts from each occurrence")
+	case s.If.Kind == Earlier || s.If.Kind == Later:
+		return invalid(CodeAmbiguous, "if", "if earlier and later compare single times; they do not fit repeat")
+	case s.Delivery == AtMostOnce:
+		return invalid(CodeAmbiguous, "delivery", "delivery at_most_once does not fit repeat")
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Settings struct {
 	Retry        *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout   *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
 	MaxRings     *int           // nil: DefaultMaxRings
+	Paused       bool           // the alarms of the application wait, and no claim of them starts
 }
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.

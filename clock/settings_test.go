@@ -30,9 +30,11 @@ func TestSettingsAreReadAsDocumented(t *testing.T) {
 			},
 		},
 		`{"alarm_targets":["pull","stream","pull"]}`: {AlarmTargets: []TargetKind{TargetStream, TargetPull}},
-		`{"target":"amqp","retry":{"limit":0}}`:      {Target: TargetAMQP, Retry: &onlyLimit},
-		`{"retry":{},"ack_timeout":1000}`:            {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
-		`{"retry":{"limit":null},"max_rings":1}`:     {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
+		`{"paused":true}`:                        {Paused: true},
+		`{"paused":false}`:                       {},
+		`{"target":"amqp","retry":{"limit":0}}`:  {Target: TargetAMQP, Retry: &onlyLimit},
+		`{"retry":{},"ack_timeout":1000}`:        {Retry: new(DefaultRetryPolicy()), AckTimeout: new(time.Second)},
+		`{"retry":{"limit":null},"max_rings":1}`: {Retry: new(DefaultRetryPolicy()), MaxRings: new(1)},
 	} {
 		got, err := ParseSettings(document)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -107,6 +109,7 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"ack_timeout":"25h"}`, CodeOutOfRange, "ack_timeout"},
 		{`{"ack_timeout":"-1s"}`, CodeInvalidValue, "ack_timeout"},
 		{`{"ack_timeout":true}`, CodeInvalidValue, "ack_timeout"},
+		{`{"paused":1}`, CodeInvalidValue, "paused"},
 		{`{"max_rings":0}`, CodeOutOfRange, "max_rings"},
 		{`{"max_rings":"3"}`, CodeInvalidValue, "max_rings"},
 		{`{"max_rings":99999999999}`, CodeInvalidValue, "max_rings"},

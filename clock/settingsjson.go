@@ -60,10 +60,16 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		s.MaxRings = new(int)
 		return parseIntField(raw, "max_rings", s.MaxRings)
 	},
+	"paused": func(s *Settings, raw []byte) error {
+		if json.Unmarshal(raw, &s.Paused) != nil {
+			return invalid(CodeInvalidValue, "paused", "paused must be true or false")
+		}
+		return nil
+	},
 }
 
 // SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings"}
+var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings", "paused"}
 
 // ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
 func ParseSettings(document string) (Settings, error) {
@@ -211,11 +217,12 @@ func (s *Settings) Encode() string {
 		Retry        *retryFormat   `json:"retry,omitempty"`
 		AckTimeout   string         `json:"ack_timeout,omitempty"`
 		MaxRings     *int           `json:"max_rings,omitempty"`
+		Paused       bool           `json:"paused,omitempty"`
 	}
 	for _, target := range s.AlarmTargets {
 		document.AlarmTargets = append(document.AlarmTargets, target.String())
 	}
-	document.Target, document.MaxRings = s.Target.String(), s.MaxRings
+	document.Target, document.MaxRings, document.Paused = s.Target.String(), s.MaxRings, s.Paused
 	document.AMQP, document.Webhook, document.Kafka = s.AMQP.format(), s.Webhook.format(), s.Kafka.format()
 	document.GRPC = s.GRPC.format()
 	if s.Retry != nil {

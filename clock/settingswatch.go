@@ -4,22 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// settingsPoll is the time between two polls of the counter of changes, less a random part.
-	settingsPoll = time.Second
-	// settingsJitter is the longest random part, so that the nodes do not poll together.
-	settingsJitter = 200 * time.Millisecond
-	// settingsReread is the time after which all settings are read although the counter is the same: a person may have changed them without it.
-	settingsReread = time.Minute
-	// settingsReadLimit bounds one poll.
-	settingsReadLimit = 3 * time.Second
+	// SettingsHoldAfter is the age beyond which a node starts no claim: an application may have been paused since.
+	SettingsHoldAfter = 10 * time.Second
 	// SettingsStaleAfter is the age beyond which settings count as stale.
 	SettingsStaleAfter = 5 * time.Second
 )
@@ -58,26 +50,25 @@ func (s *SettingsSnapshot) All() []*CurrentSettings {
 	return all
 }
 
-// SettingsWatch keeps the settings of all applications in memory. It polls the counter of changes every second, and reads the settings when it
-// has risen. While the database is away, the last known settings apply.
+// SettingsWatch keeps the settings of all applications in memory. Its ChangePoll reads them. While the database is away, the
+// last known settings apply.
 type SettingsWatch struct {
+	*ChangePoll
+
 	source SettingsSource
 	log    *slog.Logger
 	notify func(before, after *SettingsSnapshot, changed []string) // see OnChange
+	noteTo func(changes int64)                                     // see OnRead
 
 	snapshot atomic.Pointer[SettingsSnapshot] // never nil
-	failed   atomic.Int64                     // failed polls
-
-	mu      sync.Mutex
-	changes int64     // the counter when the settings were last read
-	read    time.Time // when all settings were last read; zero: never
-	polled  time.Time // when the last successful poll began; zero: never
-	failing bool      // the last poll failed
 }
 
 // NewSettingsWatch returns a SettingsWatch without settings. Load reads them.
 func NewSettingsWatch(source SettingsSource, log *slog.Logger) *SettingsWatch {
-	w := &SettingsWatch{source: source, log: log, notify: func(_, _ *SettingsSnapshot, _ []string) {}}
+	w := &SettingsWatch{source: source, log: log, notify: func(_, _ *SettingsSnapshot, _ []string) {}, noteTo: func(int64) {}}
+	w.ChangePoll = NewChangePoll(ChangePollDeps{
+		Count: source.SettingChanges, Read: w.readAll, Part: "settings of applications", Log: log,
+	})
 	w.snapshot.Store(&SettingsSnapshot{})
 	return w
 }
@@ -86,6 +77,20 @@ func NewSettingsWatch(source SettingsSource, log *slog.Logger) *SettingsWatch {
 // OnChange before Load.
 func (w *SettingsWatch) OnChange(notify func(before, after *SettingsSnapshot, changed []string)) {
 	w.notify = notify
+}
+
+// OnRead sets the function that is called after each read of all settings, after the function of OnChange. The settings that apply have at least
+// this number of changes. It must not block. Call OnRead before Load.
+func (w *SettingsWatch) OnRead(note func(changes int64)) { w.noteTo = note }
+
+// Paused returns the names of the paused applications, sorted. Safe for concurrent use.
+func (w *SettingsWatch) Paused() (names []string) {
+	for _, s := range w.Snapshot().All() {
+		if s.Paused {
+			names = append(names, s.Stored.Application)
+		}
+	}
+	return names
 }
 
 // Snapshot returns the settings that apply now. Safe for concurrent use.
@@ -132,85 +137,15 @@ func (w *SettingsWatch) Kafka(application string) (*Kafka, bool) {
 	return nil, false
 }
 
-// Age returns the time since the settings were known to be current. Safe for concurrent use.
-func (w *SettingsWatch) Age() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Since(w.polled)
-}
-
-// Changes returns the counter of changes as of the last read, and the number of polls that failed. Safe for concurrent use.
-func (w *SettingsWatch) Changes() (changes, failedPolls int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changes, w.failed.Load()
-}
-
-// Load reads the settings once. Call it before Run, so that they are known before the first ring.
-func (w *SettingsWatch) Load(ctx context.Context) error { return w.poll(ctx) }
-
-// Run polls until ctx ends.
-func (w *SettingsWatch) Run(ctx context.Context) error {
-	timer := time.NewTimer(settingsPoll)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		w.note(ctx, w.poll(ctx))
-		timer.Reset(settingsPoll - rand.N(settingsJitter))
-	}
-}
-
-// note counts a failed poll, and logs the first one in a row.
-func (w *SettingsWatch) note(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		w.failed.Add(1)
-	}
-	if err != nil && !w.failing {
-		w.log.Warn("could not read the settings of applications: the last known ones apply", "err", err)
-	}
-	w.failing = err != nil
-}
-
-// poll reads the counter, and the settings if it has changed.
-func (w *SettingsWatch) poll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settingsReadLimit)
-	defer cancel()
-	begun := time.Now()
-	changes, err := w.source.SettingChanges(ctx) // before the settings, which then have at least these changes
+// readAll reads all settings, which have at least these changes.
+func (w *SettingsWatch) readAll(ctx context.Context, changes int64) error {
+	stored, err := w.source.AllSettings(ctx)
 	if err != nil {
 		return err
 	}
-	if known, read := w.lastRead(); read.IsZero() || changes != known || begun.Sub(read) >= settingsReread {
-		stored, err := w.source.AllSettings(ctx)
-		if err != nil {
-			return err
-		}
-		w.replace(stored)
-		w.noteRead(changes, begun)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.polled = begun
+	w.replace(stored)
+	w.noteTo(changes)
 	return nil
-}
-
-func (w *SettingsWatch) lastRead() (changes int64, read time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changes, w.read
-}
-
-func (w *SettingsWatch) noteRead(changes int64, read time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changes, w.read = changes, read
 }
 
 // replace makes a new snapshot of the stored settings. It reports the applications whose settings differ from the snapshot before.

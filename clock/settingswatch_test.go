@@ -3,6 +3,7 @@ package clock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -164,5 +165,34 @@ func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
 		if s := w.Snapshot().Of("old"); s.Unreadable != nil || s.Target != TargetStream {
 			t.Errorf("settings %+v", s)
 		}
+	})
+}
+
+// The number of changes is reported after the change itself, and a refresh reads at once.
+func TestSettingsReadsAreReportedAfterTheirChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, events := &settingsTable{}, []string{}
+		w := NewSettingsWatch(table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *SettingsSnapshot, changed []string) { events = append(events, changed...) })
+		w.OnRead(func(changes int64) { events = append(events, fmt.Sprint(changes)) })
+		table.put("shop", `{"paused":true}`)
+		table.put("bank", `{"paused":false}`)
+		if err := w.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if paused := w.Paused(); !slices.Equal(paused, []string{"shop"}) {
+			t.Errorf("paused: %q", paused)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = w.Run(ctx) })
+		table.put("shop", `{}`)
+		w.Refresh()
+		synctest.Wait()
+		if want := []string{"bank", "shop", "2", "shop", "3"}; !slices.Equal(events, want) || len(w.Paused()) > 0 {
+			t.Errorf("events %q, want %q; paused: %q", events, want, w.Paused())
+		}
+		stop()
+		running.Wait()
 	})
 }

@@ -28,12 +28,38 @@ type Store interface {
 	Write(ctx context.Context, r WriteRequest) ([]Decision, error)
 	// Get returns the alarm with its attempts, or ErrNotFound.
 	Get(ctx context.Context, k Key) (*Alarm, error)
-	// List passes alarms of one application to take, one by one, ordered by business id (bytewise), at most Limit. It ends early
-	// if take returns false. take must not block, because List holds a connection.
-	List(ctx context.Context, q ListQuery, take func(*Alarm) bool) error
+	// List passes alarms of one application to take, one by one, at most Limit. They are ordered by business id (bytewise), or by due time if the
+	// query has a due range. List ends early if take returns false, and when it has looked at a bounded number of alarms that the query does
+	// not select. next is the position behind the last alarm that take has accepted, or that List has looked at; zero if no alarm follows. If take
+	// refuses the first alarm, next is After. take must not block, because List holds a connection.
+	List(ctx context.Context, q ListQuery, take func(*Alarm) bool) (next ListPosition, err error)
 	// Keys returns the keys of the alarms with these ids, from the last committed state. The map lacks an id without an alarm. The
 	// key of an id never changes. ids may have any length and order.
 	Keys(ctx context.Context, ids []int64) (map[int64]Key, error)
+}
+
+// Directory says which applications a database knows, and finds alarms in all of them. Its work depends on the number of applications, not of
+// alarms.
+type Directory interface {
+	// Applications returns the names of the applications that have alarms, finished ones included: at most limit names after the given one
+	// (exclusive), in bytewise order.
+	Applications(ctx context.Context, after string, limit int) ([]string, error)
+	// CountStates counts the first alarms of the application, by business id, at most limit.
+	CountStates(ctx context.Context, application string, limit int) (StateCounts, error)
+	// Find returns the alarms of the keys that exist, without attempts, in the order of their keys. keys may have any length and order, but no
+	// key twice.
+	Find(ctx context.Context, keys []Key) ([]Alarm, error)
+}
+
+// StateCounts has the number of alarms in each state. A state without alarms may be missing.
+type StateCounts map[State]int
+
+// Total returns the number of alarms in all states.
+func (c StateCounts) Total() (total int) {
+	for _, n := range c {
+		total += n
+	}
+	return total
 }
 
 // WriteProber tests whether a database accepts writes.
@@ -46,13 +72,16 @@ type WriteProber interface {
 // ListQuery selects alarms of one application. Application and Limit are required.
 type ListQuery struct {
 	Application string
-	States      []State // states of the alarms; empty: all states
-	DueAfter    Instant // only next_try_time >= DueAfter; NoInstant: no bound
-	DueBefore   Instant // only next_try_time < DueBefore; NoInstant: no bound
-	Prefix      string  // prefix of business_id, compared bytewise; may be empty
-	After       string  // only business_id > After: the end of the page before; may be empty
-	Limit       int     // 1 to MaxListLimit
+	States      []State      // states of the alarms; empty: all states
+	DueAfter    Instant      // only next_try_time >= DueAfter; NoInstant: no bound
+	DueBefore   Instant      // only next_try_time < DueBefore; NoInstant: no bound
+	Prefix      string       // prefix of business_id, compared bytewise; may be empty
+	After       ListPosition // where the page before has ended; zero: the first page
+	Limit       int          // 1 to MaxListLimit
 }
+
+// ByDue reports whether the list is in the order of due times.
+func (q *ListQuery) ByDue() bool { return q.DueAfter != NoInstant || q.DueBefore != NoInstant }
 
 // Validate returns an ErrInvalid that names the first offending field, or nil.
 func (q *ListQuery) Validate() error {
@@ -65,8 +94,8 @@ func (q *ListQuery) Validate() error {
 	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) || strings.ContainsFunc(q.Prefix, unicode.IsControl) {
 		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
 	}
-	if q.After != "" && ValidateBusinessID(q.After) != nil {
-		return invalid(CodeInvalidValue, "cursor", "cursor must be the unchanged cursor of a response")
+	if byID := q.After.BusinessID != ""; byID && ValidateBusinessID(q.After.BusinessID) != nil || !q.After.IsZero() && byID == q.ByDue() {
+		return invalidCursor()
 	}
 	return nil
 }

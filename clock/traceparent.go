@@ -20,6 +20,22 @@ func validTraceparent(s string) bool {
 		isHex(parent) && parent != zeros[:16] && isHex(flags)
 }
 
+// SampledTrace returns the trace id of a valid traceparent whose trace is recorded (its flag sampled is set), else the empty string.
+func SampledTrace(traceparent string) string {
+	if len(traceparent) != 55 || !isOddHex(traceparent[54]) || !validTraceparent(traceparent) { // the cheap checks first: each ring is asked
+		return ""
+	}
+	return traceparent[3:35]
+}
+
+// isOddHex reports whether the lowest bit of a hexadecimal digit is set.
+func isOddHex(digit byte) bool {
+	if digit >= 'a' {
+		return (digit-'a')%2 == 1 // b, d, f
+	}
+	return (digit-'0')%2 == 1
+}
+
 func isHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {

@@ -7,6 +7,15 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+func TestSampledTraceNeedsTheFlag(t *testing.T) {
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	for flags, want := range map[string]string{"01": trace, "03": trace, "ff": trace, "0b": trace, "00": "", "02": "", "0a": "", "10": "", "fe": "", "0": "", "0g": ""} {
+		if got := clock.SampledTrace("00-" + trace + "-b7ad6b7169203331-" + flags); got != want {
+			t.Errorf("flags %s: got %q, want %q", flags, got, want)
+		}
+	}
+}
+
 func TestOnlyValidTraceparentIsTaken(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for given, want := range map[string]string{

@@ -17,7 +17,7 @@ type loader struct {
 	source  store.Loader
 	heap    Heap
 	time    Time
-	rings   func(shard int, application string) bool // this node rings the application's alarms of the shard
+	rings   func(shard int, to store.Addressee) bool // this node rings the addressee's alarms of the shard
 	check   *emptyCheck
 	log     *slog.Logger
 	metrics *metrics
@@ -274,7 +274,7 @@ func (l *loader) takeCommitted(rows []store.Due, gone []int64) {
 // offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each addressee the first such
 // row.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
-	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.rings(d.Shard, d.Application) })
+	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.rings(d.Shard, d.Addressee()) })
 	if len(rows) == 0 {
 		return nil
 	}

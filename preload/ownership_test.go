@@ -1,5 +1,7 @@
 package preload
 
+import "github.com/clockd/clockd/store"
+
 // allShards is the Ownership of a single node: the shards 0 to allShards-1, which never change.
 type allShards int
 
@@ -16,7 +18,7 @@ func (n allShards) Shards() []int {
 func (n allShards) Owned() []int { return n.Shards() }
 
 // Rings returns true.
-func (n allShards) Rings(int, string) bool { return true }
+func (n allShards) Rings(int, store.Addressee) bool { return true }
 
 // Gained returns nothing: the shards never change, and loaders read all rows when they start.
 func (n allShards) Gained() (shards []int, applications []string) { return nil, nil }

@@ -268,7 +268,7 @@ func (r *rig) checkHeap() error {
 			return slices.Contains(g.shards, d.Shard) && !d.Position().Before(g.from) && d.Position().Before(g.until)
 		})
 		p.mu.Unlock()
-		if !r.ownership.Rings(d.Shard, d.Application) {
+		if !r.ownership.Rings(d.Shard, d.Addressee()) {
 			continue
 		}
 		entry, found := r.heap.get(id)
@@ -536,10 +536,10 @@ func (o *fakeOwnership) Shards() []int {
 
 func (o *fakeOwnership) Owned() []int { return o.Shards() }
 
-func (o *fakeOwnership) Rings(_ int, application string) bool {
+func (o *fakeOwnership) Rings(_ int, to store.Addressee) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return application != o.rungElsewhere
+	return to.Application != o.rungElsewhere
 }
 
 func (o *fakeOwnership) Gained() (shards []int, applications []string) {

@@ -81,6 +81,11 @@ func (cs *crews) find(to store.Addressee) *crew {
 	return nil
 }
 
+// paused reports whether the addressee's application is paused.
+func (cs *crews) paused(to store.Addressee) bool {
+	return cs.router != nil && cs.router(to) == PausedRoute
+}
+
 // accepts reports whether the addressee has a route, and the route's target accepts its application.
 func (cs *crews) accepts(to store.Addressee) bool {
 	c := cs.find(to)

@@ -159,13 +159,13 @@ func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c
 // A backlog is larger than the heap. Thousands of applications need about as many reads and as much time for it as ten applications,
 // however their alarms are mixed.
 func TestBacklogOfManyApplicationsReadsAsLittleAsOfFew(t *testing.T) {
-	const count, capacity = 60_000, 20_000
+	const count, capacity = 21_000, 7000
 	few := ringCrowd(t, count, mixRandomly(10), capacity)
 	few.log(t, "10 applications", count)
 	for name, mix := range map[string]func(applications int) func() int{"turns": mixByTurns, "random": mixRandomly, "uneven": mixUnevenly} {
 		t.Run(name, func(t *testing.T) {
-			many := ringCrowd(t, count, mix(5000), capacity)
-			many.log(t, "5000 applications", count)
+			many := ringCrowd(t, count, mix(1750), capacity)
+			many.log(t, "1750 applications", count)
 			if rows := float64(many.rowsRead) / count; rows > 6 {
 				t.Errorf("%.1f rows read per ring", rows)
 			}

@@ -19,6 +19,8 @@
 // In this package a reply is the target's word about one ring: a confirm, a return, a nack or a refusal. An application is
 // silent when its rings have no reply.
 //
+// The loop calls Deps.Observe once for each delivery, so traces and statistics are made outside of this package.
+//
 // # Invariants
 //
 //  1. Only claimed alarms are delivered. A claim takes only alarms that are due by the database's clock.
@@ -74,6 +76,8 @@
 //     target, so this holds for every node. A claim leaves such rows (Claim.Elsewhere). Their entries are leftovers: parked
 //     at the route of the try, they ring in rounds of its quarantine, which claim nothing else. A target that does not accept the
 //     application for leftoverPatience loses them to the present route, because an alarm must ring. So does a target that the process has not.
+//  17. A paused application (PausedRoute) is absent, and its leftovers stay in the database. Loop.Confirmed names a version of the settings only when
+//     the calls of Reroute before Confirm apply and no batch from before is under way. While Deps.Hold is true, no claim starts.
 //
 // # An application's health
 //
@@ -82,7 +86,7 @@
 //	   ▲  ▲                                           │                                     │
 //	   │  └──── a round with confirms and no failure ─┘         a probe was confirmed       │
 //	   └────────────────────────────────────────────────────────────────────────────────────┘
-//	absent: the target does not accept the application (a stream without subscribers); healthy once it does
+//	absent: the target does not accept the application (a stream without subscribers), or the application is paused; healthy once it does
 //
 // Suspect: the application rings in rounds of the quarantine. These have workers of their own, so healthy applications do not
 // wait for them. While no ring is confirmed (a full queue that nacks), rounds become rarer, down to one batch a second. After
@@ -125,6 +129,7 @@
 //	cannot ring
 //	former target away        its leftovers wait; the application's other       Target.Changed; a target that does not accept the
 //	                          alarms ring by the new route                      application loses them after leftoverPatience
+//	settings may be old       no claims of any route (Deps.Hold)                the next read of the settings
 //	no room for leftovers     their rows are claimed in vain once a second      the next round
 //	no route for an           logged; the application is absent                 none: the router is wrong
 //	application

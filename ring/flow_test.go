@@ -64,6 +64,7 @@ type nodeConfig struct {
 	targetDown    bool                          // the target is not usable at the start
 	keepsRoutes   bool                          // build does not replace the routes and the second target
 	startLater    bool                          // newNode does not start the node
+	hold          func() bool                   // see ring.Deps.Hold
 }
 
 func defaultNode() nodeConfig {
@@ -102,7 +103,7 @@ func (n *node) build(cfg nodeConfig) {
 	if err != nil {
 		n.t.Fatalf("preload: %v", err)
 	}
-	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Log: log, Registerer: reg}
+	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Hold: cfg.hold, Log: log, Registerer: reg}
 	if !cfg.keepsRoutes || n.allRoutes == nil {
 		n.allRoutes, n.router = n.routes(cfg)
 	}

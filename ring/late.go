@@ -235,6 +235,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	}
 	s.countOutcomes(l.rings, s.outcomes)
 	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
+	l.loop.observe(Delivery{Target: l.crew.Kind, Rings: l.rings, Outcomes: s.outcomes, Now: s.now, Late: true})
 	l.loop.metrics.lateReplied(s.outcomes)
 	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
 	l.report(lateTallies{byAddressee: s.tallies, crew: l.crew})

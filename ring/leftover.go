@@ -93,6 +93,8 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 	for key, a := range q.leftovers {
 		switch {
 		case a.busy:
+		case q.crews.paused(a.name.Value()):
+			q.dropLeftovers(a)
 		case len(a.parked) == 0:
 			delete(q.leftovers, key)
 			a.crew.quarantined--
@@ -116,6 +118,11 @@ func (q *quarantine) substitute(a *application, localNow time.Time) {
 		q.addIfReady(a, localNow)
 		return
 	}
+	q.dropLeftovers(a)
+}
+
+// dropLeftovers leaves the leftovers in the database. A loader finds them again.
+func (q *quarantine) dropLeftovers(a *application) {
 	a.crew.parked -= len(a.parked)
 	q.heap.drop(a.parked)
 	a.parked = nil

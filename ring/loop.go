@@ -50,8 +50,12 @@ type Deps struct {
 	Time       Time
 	Feeder     Feeder
 	Timer      func() Timer // makes the timer that wakes the loop; nil: a timer of the Go runtime
+	Hold       func() bool  // reports whether the process may start no claim now, because its settings may be old; must not block. Nil: it always may
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+	// Observe is called once for each delivery, after its end, and for late outcomes. It must not block, and must not keep or change the slices.
+	// Workers call it at the same time. Nil: nobody observes.
+	Observe func(Delivery)
 }
 
 // Loop rings due alarms. One goroutine decides which alarms ring next, and a few workers ring them.
@@ -63,8 +67,10 @@ type Loop struct {
 	time     Time
 	feeder   Feeder
 	timer    func() Timer
+	hold     func() bool // see Deps.Hold; not nil
 	log      *slog.Logger
 	metrics  *metrics
+	observer func(Delivery) // Deps.Observe
 
 	results       chan result       // results of batches; room for one per worker
 	events        chan laneEvent    // changes of idle workers' lanes; unbuffered
@@ -82,6 +88,11 @@ type Loop struct {
 	failures   int       // consecutive batches that failed in the database
 	quarantine quarantine
 
+	lastBatch     uint64              // number of the last batch that was handed out
+	underWay      map[uint64]struct{} // numbers of the batches that were handed out and are not complete
+	confirmations []confirmation      // versions of the settings to confirm, ascending
+
+	confirmed      atomic.Int64 // result of Confirmed
 	rerouteMu      sync.Mutex
 	pendingReroute rerouting // zero: none
 
@@ -94,16 +105,20 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	if err := errors.Join(cfg.Validate(), validateRoutes(cfg.Workers, deps.Routes, deps.Router)); err != nil {
 		return nil, err
 	}
+	if deps.Hold == nil {
+		deps.Hold = func() bool { return false }
+	}
 	if deps.Timer == nil {
 		deps.Timer = newPlainTimer
 	}
 	m := newMetrics(deps.Registerer, deps.Heap)
 	l := &Loop{
 		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time, feeder: deps.Feeder,
-		timer: deps.Timer, log: deps.Log, metrics: m, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
+		timer: deps.Timer, log: deps.Log, metrics: m, observer: deps.Observe, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
 		lateWrites: make(chan struct{}, lateConnections), rerouted: make(chan struct{}, 1),
+		underWay: map[uint64]struct{}{}, hold: deps.Hold,
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[addressee]*application{},
@@ -158,6 +173,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-timer.C():
 		}
 		timer.Reset(l.step(time.Now()))
+		l.updateConfirmed()
 		l.quarantine.publish()
 	}
 }
@@ -191,6 +207,9 @@ func (l *Loop) step(localNow time.Time) time.Duration {
 	if !l.crews.lookAtTargets() {
 		return maxSleep
 	}
+	if l.hold() {
+		return maxSleep / 10
+	}
 	now, err := l.time.Now()
 	if err != nil {
 		return maxSleep / 10
@@ -213,7 +232,7 @@ func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
 	if ok {
 		c.free--
 		c.busy++
-		c.work <- b
+		l.handOut(c.work, b)
 		l.time.Until(now) // while alarms ring, the clock is followed closely
 	}
 	return ok
@@ -230,7 +249,7 @@ func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
 			c.silentRounds++
 		}
 		c.freeQuarantine--
-		c.quarantineWork <- b
+		l.handOut(c.quarantineWork, b)
 	}
 }
 
@@ -293,6 +312,7 @@ func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 
 // complete takes the result of a batch: it frees the worker and the applications, and completes each claim's entries.
 func (l *Loop) complete(r result) {
+	delete(l.underWay, r.number)
 	free := &r.crew.free
 	if r.quarantined != nil {
 		free = &r.crew.freeQuarantine

@@ -30,7 +30,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 	round := prometheus.ExponentialBuckets(0.0005, 2, 14) // 0.5 ms to 4 s
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clockd_ring_" + name, Help: help, Buckets: buckets})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clockd_ring_" + name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1})
 	}
 	m := &metrics{
 		rings: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -99,23 +99,40 @@ func (m *metrics) settled(took, round time.Duration) {
 	m.roundSeconds.Observe(round.Seconds())
 }
 
-// rung counts the tries of a claim by outcome, and observes the lateness of first rings.
+// rung counts the tries of a claim by outcome, and observes the lateness of first rings. The first one whose trace is recorded is an exemplar.
 func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
 	var tries [clock.Untaken + 1]int
+	var exemplar *clock.Ring
 	for i := range rings {
 		r, k := &rings[i], outcomes[i].Kind
 		if k == clock.Awaited {
 			continue // it counts when its outcome is known
 		}
 		tries[k]++
-		if k == clock.Confirmed && r.RingNo == 1 && r.RetryTimes() == 0 && !r.InDoubt() {
-			m.lateness.Observe(now.Sub(r.RingAt).Seconds())
+		if k != clock.Confirmed || !r.FirstTry() {
+			continue
 		}
+		if exemplar == nil && clock.SampledTrace(r.Traceparent) != "" {
+			exemplar = r
+			continue
+		}
+		m.lateness.Observe(now.Sub(r.RingAt).Seconds())
 	}
+	m.observeWithTrace(exemplar, now)
 	for _, k := range clock.OutcomeKinds() {
 		if tries[k] > 0 {
 			m.rings.WithLabelValues(k.String()).Add(float64(tries[k]))
 		}
+	}
+}
+
+// observeWithTrace observes the lateness of a ring, with its trace. Nil: no ring.
+func (m *metrics) observeWithTrace(r *clock.Ring, now clock.Instant) {
+	if r == nil {
+		return
+	}
+	if h, can := m.lateness.(prometheus.ExemplarObserver); can {
+		h.ObserveWithExemplar(now.Sub(r.RingAt).Seconds(), prometheus.Labels{"trace_id": clock.SampledTrace(r.Traceparent)})
 	}
 }
 

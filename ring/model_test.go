@@ -793,7 +793,7 @@ func (o *modelOwner) Shards() []int {
 
 func (o *modelOwner) Owned() []int { return o.Shards() }
 
-func (o *modelOwner) Rings(int, string) bool { return true }
+func (o *modelOwner) Rings(int, store.Addressee) bool { return true }
 
 // Gained returns all shards. Reading them again costs only work.
 func (o *modelOwner) Gained() (shards []int, applications []string) { return o.Shards(), nil }

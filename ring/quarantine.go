@@ -87,6 +87,7 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 		case a.health != absent && !accepted:
 			q.changeHealth(a, absent)
 			a.lastActive, a.awaitingRow = localNow, false
+			q.noteIfWithoutRoute(a)
 		case a.idle(localNow):
 			q.forget(a)
 		default:
@@ -208,9 +209,13 @@ func (q *quarantine) restrict(a *application) {
 	}
 }
 
-// noteIfWithoutRoute logs that an application has no route, and notes it as the reason why the application is absent.
+// noteIfWithoutRoute notes that an application is paused or has no route, as the reason why the application is absent. Only the latter is an error
+// for the log.
 func (q *quarantine) noteIfWithoutRoute(a *application) {
-	if q.crews.find(a.name.Value()) == nil {
+	switch {
+	case q.crews.paused(a.name.Value()):
+		a.reason = "the application is paused"
+	case q.crews.find(a.name.Value()) == nil:
 		a.reason = "the router names no route of this process for the application"
 		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
 	}

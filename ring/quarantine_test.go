@@ -21,7 +21,7 @@ func TestQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 					n.setMany(fmt.Sprint("silent", i), 20, time.Second)
 				}
 				time.Sleep(20 * time.Second)
-				for round := range 7 {
+				for round := range 4 {
 					n.failAndRecover(t, trouble, round)
 				}
 				copies := len(n.target.ofApplication("silent7"))

@@ -11,8 +11,9 @@ import (
 
 // rerouting is a router that replaces the present one, and the applications whose route it changes.
 type rerouting struct {
-	router  Router
+	router  Router // nil: the router stays
 	changed []store.Addressee
+	confirm int64 // version of the settings to confirm (Confirm); 0: none
 }
 
 // Reroute replaces the router. changed has all addressees for which the routers differ. From then on, new batches of these addressees
@@ -26,12 +27,15 @@ func (l *Loop) Reroute(router Router, changed []store.Addressee) {
 	clock.Signal(l.rerouted)
 }
 
-// applyReroute replaces the router if Reroute was called.
+// applyReroute replaces the router if Reroute was called, and notes the version to confirm if Confirm was.
 func (l *Loop) applyReroute() {
 	l.rerouteMu.Lock()
 	r := l.pendingReroute
 	l.pendingReroute = rerouting{}
 	l.rerouteMu.Unlock()
+	if r.confirm > 0 {
+		l.confirmations = append(l.confirmations, confirmation{version: r.confirm, lastBatch: l.lastBatch})
+	}
 	if r.router == nil {
 		return
 	}

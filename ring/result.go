@@ -14,19 +14,20 @@ type batch struct {
 	leftovers   bool           // a round of leftovers: only tries in doubt at the crew's target are claimed
 	anyTarget   bool           // leftovers whose target does not accept their application: tries in doubt at any target are claimed
 	decreases   int            // pace.decreases when the batch was handed out
+	number      uint64         // of the batches of a loop; see Loop.handOut
 }
 
 // result is the result of a batch.
 type result struct {
 	batch
 	tallies        map[addressee]*tally // tallies by application; nil if a shared batch is wholly confirmed
-	reoffered      []store.Due          // rows that ring again, as settled
+	reoffered      []store.Due          // rows that ring again, as settled or as the claim has moved them
 	putBack        []entry              // entries with unchanged rows: beyond the claim's bytes, locked elsewhere, or not sent
 	elsewhere      []store.Elsewhere    // rows that the claim left to another target
 	err            error                // error of the database: the batch was not claimed, or not settled
 	settleFailed   bool                 // err came after the claim, so the state of the rows may be unknown
 	load           float64              // largest part of a time limit that the batch used; see pace
-	unclaimed      bool                 // the worker's lane was lost before the claim
+	unclaimed      bool                 // the worker's lane was lost before the claim, or the process may not claim
 	laneBroken     bool                 // the worker has no open lane now
 	confirmedEarly map[addressee]bool   // applications that the loop has got an earlyConfirm of; nil for a shared batch
 	atMostOnce     *result              // result of the entries that ring at most once, which are not in entries; nil: no such entries
@@ -199,7 +200,7 @@ func split(entries []entry, ids []int64) (named, others []entry) {
 // toClaimAgain returns the entries that the claim did not take and that are claimed again: deferred ones (beyond the claim's
 // bytes) at once, passed-over ones after claimAgainMS.
 func toClaimAgain(entries []entry, claim *store.Claim, now clock.Instant) []entry {
-	if len(claim.Rings)+len(claim.Ended) == len(entries) {
+	if len(claim.Rings)+len(claim.Ended)+len(claim.Moved) == len(entries) {
 		return nil
 	}
 	claimAgain := make(map[int64]bool, len(entries)) // false: taken by the claim
@@ -208,6 +209,9 @@ func toClaimAgain(entries []entry, claim *store.Claim, now clock.Instant) []entr
 	}
 	for i := range claim.Ended {
 		claimAgain[claim.Ended[i].ID] = false
+	}
+	for i := range claim.Moved {
+		claimAgain[claim.Moved[i].ID] = false
 	}
 	for _, id := range claim.AtMostOnce {
 		claimAgain[id] = false // these get a claim of their own

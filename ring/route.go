@@ -25,7 +25,11 @@ type Route struct {
 	Ability string
 }
 
-// Router returns the route of an addressee, one of Deps.Routes. The result for an
+// PausedRoute is the route of an addressee whose application is paused. No crew has it: the alarms wait in the database, without a claim or a
+// counted try, tries in doubt too. Only the expiry pass ends alarms of a paused application, at their latest_ring_at.
+var PausedRoute = &Route{Name: "paused"}
+
+// Router returns the route of an addressee, one of Deps.Routes or PausedRoute. The result for an
 // addressee never changes; Loop.Reroute replaces the router. For nil or any other
 // route the loop logs an error, and does not ring the addressee: its alarms wait in the database, uncounted. A Router must not block.
 // Any goroutine may call it.

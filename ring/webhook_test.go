@@ -364,7 +364,7 @@ func TestBrokenWebhooksDelayNoOtherApplication(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			withWebhooks(t, func(t *testing.T, n *hookNode) {
 				backlog := map[string][]int64{}
-				for i := range 50 {
+				for i := range 30 {
 					broken := fmt.Sprint("broken", i)
 					c.breakIt(n, broken)
 					backlog[broken] = n.setMany(broken, 50, time.Second)

@@ -64,7 +64,7 @@ func (w *worker) serve(ctx context.Context, work <-chan batch) bool {
 			}
 			r := result{batch: b, unclaimed: true}
 			w.brokenBy = errLaneEnded
-			if !w.laneBroken() {
+			if !w.laneBroken() && !w.loop.hold() {
 				r = w.ring(context.WithoutCancel(ctx), b)
 			}
 			if r.laneBroken = w.laneBroken(); r.laneBroken {
@@ -130,7 +130,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	}
 	w.loop.metrics.claimed(time.Since(began), claim)
 	r.load = loadOf(time.Since(began), w.loop.cfg.WriteTimeout)
-	r.putBack, r.elsewhere = toClaimAgain(b.entries, claim, now), claim.Elsewhere
+	r.putBack, r.elsewhere, r.reoffered = toClaimAgain(b.entries, claim, now), claim.Elsewhere, claim.Moved
 	w.loop.report(claim.Ended)
 	if len(claim.Rings) == 0 {
 		return r, claim.AtMostOnce
@@ -141,7 +141,9 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	}
 	var late LateRings
 	limits.Await = func(rings LateRings) { late = rings }
-	d := &deliveredClaim{Claim: claim, outcomes: w.deliver(ctx, claim.Rings, limits), committed: atMostOnce || w.crew.twoPhase, began: began}
+	d := &deliveredClaim{Claim: claim, committed: atMostOnce || w.crew.twoPhase, began: began, handedOver: time.Now()}
+	d.outcomes = w.deliver(ctx, claim.Rings, limits)
+	d.replied = time.Now()
 	if r.quarantined == nil {
 		r.load = max(r.load, replyLoad(time.Since(began), w.loop.cfg.ReplyTimeout, d.outcomes))
 	}
@@ -223,9 +225,11 @@ func (w *worker) claim(ctx context.Context, b batch, atMostOnce bool, now clock.
 // deliveredClaim is a claim after its delivery.
 type deliveredClaim struct {
 	*store.Claim
-	outcomes  []clock.Outcome // one per ring, in the order of Claim.Rings
-	committed bool            // the claim was committed before the delivery
-	began     time.Time       // begin of the claim
+	outcomes   []clock.Outcome // one per ring, in the order of Claim.Rings
+	committed  bool            // the claim was committed before the delivery
+	began      time.Time       // begin of the claim
+	handedOver time.Time       // begin of the delivery
+	replied    time.Time       // end of the delivery
 
 	fates       []clock.Fate  // as settled; nil after a release
 	settledNow  clock.Instant // database time that was given to the settlement
@@ -245,6 +249,7 @@ func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 		r.blameLate()
 	}
 	w.loop.metrics.rung(d.Rings, d.outcomes, now)
+	w.loop.observe(Delivery{Target: w.crew.Kind, Rings: d.Rings, Outcomes: d.outcomes, Now: now, Begun: d.handedOver, Ended: d.replied})
 	d.settleBegan = time.Now()
 	if unsent(d.outcomes) == len(d.outcomes) {
 		r.putBack = append(r.putBack, r.released(d.Rings, now)...)

@@ -21,7 +21,11 @@ type Candidate struct {
 	Rank          int
 	PayloadLength int
 	Retry         clock.RetryPolicy
-	Unreadable    string // why the row cannot be read; empty for a readable row
+	Repetition    clock.Repetition // of a repeating alarm; its LatestRingAt is NoInstant until Judge has chosen an occurrence
+	Unreadable    string           // why the row cannot be read; empty for a readable row
+
+	Chosen bool           // Judge has chosen another occurrence than the stored one, or counted missed occurrences
+	Moved  *clock.RingRow // row to write instead of a ring: no occurrence rings now; nil: the row rings
 }
 
 // Addressee returns the addressee of the row's rings.
@@ -32,14 +36,15 @@ func (c *Candidate) Position() Position { return Position{Time: c.NextTryTime, R
 
 // Judgment is what a claim decides about its candidates. Each list is in due order.
 type Judgment struct {
-	Taken      []Candidate // rows to ring
+	Taken      []Candidate // rows that the claim writes: rows to ring, and repeating rows whose occurrence does not ring (Candidate.Moved; such a row may be finished)
 	Ended      []Ending    // rows that end without another ring
 	Deferred   []int64     // ids that the claim leaves because of MaxBytes
 	Elsewhere  []Elsewhere // rows that the claim leaves to another target
-	PassedOver int         // rows that neither ring nor end now; a claim on an engine that holds claims gives up their locks
+	PassedOver int         // rows in none of the lists: not due, or with another target; a claim on an engine that holds claims gives up their locks
 	AtMostOnce []int64     // ids with clock.AtMostOnce, when ClaimRequest.AtMostOnce is false
 
-	Attempts []AlarmAttempt // attempts of the rows in Ended
+	Attempts      []AlarmAttempt // attempts of the rows in Ended
+	MovedAttempts []AlarmAttempt // attempts of the rows with Candidate.Moved
 }
 
 // Ending is a row that ends without another ring, and its fate.
@@ -78,11 +83,17 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 			j.PassedOver++
 			continue
 		}
+		c.chooseOccurrence(now)
 		if c.LatestRingAt != clock.NoInstant && now <= c.LatestRingAt && c.LatestRingAt < r.Now {
 			j.PassedOver++
 			continue // latest_ring_at has passed by Now, but not by the database's clock: a later claim decides
 		}
-		if outcome, mayNotRing := c.ends(now); mayNotRing {
+		outcome, mayNotRing := c.ends(now)
+		switch {
+		case c.Progress.Repeats() && (mayNotRing || c.Moved != nil):
+			j.move(r, &c, outcome)
+			continue
+		case mayNotRing:
 			j.end(r, &c, outcome)
 			continue
 		}
@@ -150,12 +161,43 @@ func (j *Judgment) end(r *ClaimRequest, c *Candidate, outcome clock.Outcome) {
 	j.Attempts = append(j.Attempts, FateAttempts([]clock.Ring{ring}, []clock.Fate{fate}, r.Now)...)
 }
 
+// chooseOccurrence decides which occurrence of a repeating alarm rings.
+func (c *Candidate) chooseOccurrence(now clock.Instant) {
+	if !c.Progress.Repeats() {
+		return
+	}
+	stored := c.RingRow
+	row, rings := c.Repetition.ChooseOccurrence(c.RingRow, now)
+	if !rings {
+		c.Moved = &row
+		return
+	}
+	c.RingRow, c.Chosen = row, row != stored
+	c.LatestRingAt = c.Repetition.Latest(&row.Progress)
+}
+
+// move adds a repeating alarm whose current occurrence does not ring: its row moves to a later occurrence, or ends. Without Moved, the
+// outcome ends the current occurrence.
+func (j *Judgment) move(r *ClaimRequest, c *Candidate, outcome clock.Outcome) {
+	if c.Moved == nil {
+		ring := r.Ring(c)
+		fate := clock.FateOf(&ring, outcome, r.Now)
+		c.Moved = &fate.RingRow
+		j.MovedAttempts = append(j.MovedAttempts, FateAttempts([]clock.Ring{ring}, []clock.Fate{fate}, r.Now)...)
+	}
+	c.Moved.UpdateTime = r.Now
+	if c.Moved.NextTryTime != clock.NoInstant {
+		c.Moved.NextTryTime = max(c.Moved.NextTryTime, r.Now)
+	}
+	j.Taken = append(j.Taken, *c)
+}
+
 // ends returns the outcome with which the row ends, and true if the row may not ring any more.
 func (c *Candidate) ends(now clock.Instant) (clock.Outcome, bool) {
 	switch {
 	case c.LatestRingAt != clock.NoInstant && c.LatestRingAt < now:
 		return clock.Outcome{Kind: clock.TooLate}, true
-	case c.Unacknowledged() && c.RingNo >= c.MaxRings:
+	case c.Unacknowledged() && c.RingNo-c.Progress.RingsBefore >= c.MaxRings:
 		return clock.Outcome{Kind: clock.Unacknowledged}, true
 	}
 	return clock.Outcome{}, false

@@ -14,11 +14,17 @@ type Node struct {
 	Version      string // at most 64 characters
 	Started      clock.Instant
 	Expires      clock.Instant // when the other nodes count this node as dead
-	Applications []string      // applications that have a subscriber of their stream on this node; sorted, nil for none
+	Applications []string      // lines about the applications that have subscribers or workers at this node (lease.Announcement); sorted, nil for none
 	// Lacks names the abilities that the node lacks now, as short words of ASCII. It is sorted and has at most 255 bytes in all. Nil
 	// means that the node reports no missing ability. Builds that do not know the column report none.
 	Lacks []string
+	// Settings is the number of changes of all settings (Settings.SettingChanges) that the node applies and has confirmed: no claim that they forbid
+	// starts, and none is under way. SettingsUnknown: a build that does not know the column has written the row.
+	Settings int64
 }
+
+// SettingsUnknown is the Settings of nodes that do not report them.
+const SettingsUnknown = -1
 
 // Alive reports whether the node is not expired at now.
 func (n *Node) Alive(now clock.Instant) bool { return n.Expires > now }
@@ -82,8 +88,8 @@ type Finding struct {
 	Detail string // a sentence for a person: what a failure loses, or why the value is safe
 }
 
-// Auditor asks the database how durable its commits are.
-type Auditor interface {
+// DurabilityChecker asks the database how durable its commits are.
+type DurabilityChecker interface {
 	// Durability returns the findings in a fixed order.
 	Durability(ctx context.Context) ([]Finding, error)
 }

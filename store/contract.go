@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 )
 
 // Due is the due index's entry of a scheduled or ringing alarm.
@@ -51,6 +52,15 @@ type DueQuery struct {
 	// Only lists the addressees to read, Except the addressees to leave out. At most one list is set, with at most MaxDueNames elements.
 	Only, Except []Addressee
 	ScanLimit    int // index entries of each shard to read past with Only or Except, then at least 1; otherwise ignored
+}
+
+// AllShards returns the numbers of count shards.
+func AllShards(count int) []int {
+	shards := make([]int, count)
+	for i := range shards {
+		shards[i] = i
+	}
+	return shards
 }
 
 // MaxDueNames is the highest number of addressees that a DueQuery may name.
@@ -147,11 +157,14 @@ type Elsewhere struct {
 
 // Claim is the result of a ClaimRequest. The five lists hold only due alarms whose rows no other transaction locked.
 type Claim struct {
-	Rings      []clock.Ring // rings to deliver, in due order
-	Ended      []EndedAlarm // expired: past latest_ring_at; dead: out of rings, or unreadable; their end is committed
-	Deferred   []int64      // alarms that the claim left because of MaxBytes; offer them again
-	AtMostOnce []int64      // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
-	Elsewhere  []Elsewhere  // alarms that the claim leaves to another target
+	Rings []clock.Ring // rings to deliver, in due order
+	// Ended has expired alarms, past latest_ring_at, and dead ones, out of rings or unreadable. Their end is committed. The end of a
+	// repeating alarm is committed with the claim or its settlement.
+	Ended      []EndedAlarm
+	Deferred   []int64     // alarms that the claim left because of MaxBytes; offer them again
+	AtMostOnce []int64     // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
+	Elsewhere  []Elsewhere // alarms that the claim leaves to another target
+	Moved      []Due       // repeating alarms that wait for a later occurrence without a ring; committed with the claim or its settlement
 	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler
 }
@@ -239,10 +252,74 @@ type Settings interface {
 	ChangeSettings(ctx context.Context, change clock.SettingsChange) (clock.SettingsVersion, error)
 }
 
+// TokenChange is a change of a token, with what the audit says of it.
+type TokenChange struct {
+	Action string // "token_rotate" or "token_revoke"
+	At     clock.Instant
+	By     clock.Actor
+	// Change changes the token. After an error the token stays as it was. It may be called again if the transaction is repeated.
+	Change func(t *access.Token) error
+}
+
+// Tokens stores access tokens.
+type Tokens interface {
+	// TokenChanges returns the number of changes of all tokens so far. It rises with every change. A reader that first reads this number and
+	// then the tokens has at least these changes.
+	TokenChanges(ctx context.Context) (int64, error)
+	// AllTokens returns all tokens by id, revoked and expired ones included. A token that cannot be read has Unreadable set.
+	AllTokens(ctx context.Context) ([]access.Token, error)
+	// AddToken adds a token. It reports false, and changes nothing, if the id exists.
+	AddToken(ctx context.Context, t *access.Token) (bool, error)
+	// ChangeToken changes the secrets or the end of a token, and returns the token. It returns clock.ErrNotFound for an unknown id, and
+	// clock.ErrConflict if change returns an error. Changes of all tokens take place one after the other.
+	ChangeToken(ctx context.Context, id string, change TokenChange) (access.Token, error)
+	// UseTokens writes the last uses of tokens. A later use that is stored stays, and an unknown id is left out. It is no change of a token.
+	UseTokens(ctx context.Context, uses []access.Use) error
+}
+
+// Zones finds the alarms that depend on the data of a time zone, and stores the state of their recomputation. It does not look into the state.
+// Write and Restore note the time zones of alarms. It has no alarms in UTC.
+type Zones interface {
+	// ZonedAlarms returns at most limit ids of alarms of the time zone, above after, in order. An alarm may have left the time zone, or be gone.
+	ZonedAlarms(ctx context.Context, timeZone string, after int64, limit int) ([]int64, error)
+	// ZoneState returns the state, empty at first, and its revision.
+	ZoneState(ctx context.Context) (revision int64, document string, err error)
+	// ChangeZoneState writes the state, unless it was written since the revision.
+	ChangeZoneState(ctx context.Context, revision int64, document string) (written bool, err error)
+}
+
+// Audit has the acts of people: kicks, discards, pauses and resumes of alarms, and changes of settings and tokens. They are recorded in the
+// transactions of these changes.
+type Audit interface {
+	// Acts returns acts, the newest first.
+	Acts(ctx context.Context, q clock.ActsQuery) ([]clock.Act, error)
+	// PurgeActs deletes acts from before an instant (exclusive), the oldest first and at most limit. It returns how many it deleted.
+	PurgeActs(ctx context.Context, before clock.Instant, limit int) (int, error)
+}
+
+// Jobs stores jobs that change many alarms (package clock/bulk).
+type Jobs interface {
+	// AddJob stores a new job, with Revision 1.
+	AddJob(ctx context.Context, j clock.JobRecord) error
+	// Job returns a job, or clock.ErrNotFound.
+	Job(ctx context.Context, id string) (clock.JobRecord, error)
+	// OpenJobs returns at most limit jobs that have not ended, the oldest first.
+	OpenJobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
+	// Jobs returns at most limit jobs, the newest first.
+	Jobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
+	// ChangeJob writes EndedAt, Owner, LeaseUntil and Document of a job, and adds one to its revision. It writes nothing, and returns false, if the
+	// job has another revision than j.Revision.
+	ChangeJob(ctx context.Context, j clock.JobRecord) (written bool, err error)
+	// DeleteJobs deletes the jobs that ended before the instant (exclusive).
+	DeleteJobs(ctx context.Context, before clock.Instant) error
+}
+
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
+	clock.Directory
 	clock.WriteProber
+	clock.Forecaster
 	clock.TimeSource
 	Loader
 	Claimer
@@ -251,7 +328,11 @@ type Store interface {
 	OverdueCounter
 	Leaser
 	Settings
-	Auditor
+	Tokens
+	Audit
+	Zones
+	DurabilityChecker
+	Jobs
 
 	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard count of a new
 	// database.

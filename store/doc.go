@@ -26,7 +26,7 @@
 //     apart.
 //  10. Due order is (next_try_time, due_rank, id) in the index, in pages and in claims. due_rank holds the target that the alarm names,
 //     and its priority (Rank).
-//  11. An answer, a kick or a discard never rewrites payload, generation or claim_id. Its WHERE also checks ring_no. The attempts of an
+//  11. An answer, a kick, a discard, a pause or a resume never rewrites payload, generation or claim_id. Its WHERE also checks ring_no. The attempts of an
 //     answer, a failed try or an unanswered ring are written to ring_attempt in the same transaction.
 //  12. An at-most-once alarm is never taken by a claim that could take it again. It has a claim of its own (ClaimRequest.AtMostOnce),
 //     which commits before the ring is handed over. The commit records the alarm as rung and in doubt, and removes it from the due
@@ -73,7 +73,7 @@
 //
 //	InsertAlarms                            a set of a new key: scheduled
 //	RewriteAlarms                           a set of an existing row: scheduled
-//	CancelAlarms, AmendAlarms               cancels; answers, kicks and discards
+//	CancelAlarms, AmendAlarms               cancels; answers, resends, kicks, discards, pauses and resumes
 //	CancelScheduled                         cancels of rows that are not read first, on PostgreSQL and SQLite
 //	TakeHeld, TakeFresh                     held claim: rung, or ringing with ack_timeout, as if the ring were confirmed
 //	TakeTwoPhase, TakeFreshTwoPhase         two-phase claim: ringing, with rung_at NULL; an answer to this ring waits

@@ -18,11 +18,12 @@ type RetentionConfig struct {
 	KeepInDoubt time.Duration // shortest time for at-most-once alarms in doubt, whose claims may still be settled; default 1m
 	Interval    time.Duration // time between two purges; default 1s. After a purge that found nothing, or failed, it is five times as long.
 	BatchSize   int           // most alarms of one statement; default 500
+	KeepActs    time.Duration // time for which the audit keeps acts; default 90 days
 }
 
 // DefaultRetentionConfig returns the defaults named at each field.
 func DefaultRetentionConfig() RetentionConfig {
-	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500}
+	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500, KeepActs: 90 * 24 * time.Hour}
 }
 
 // minKeepInDoubt is longer than a claim lasts, because clocks differ.
@@ -36,6 +37,9 @@ func (c RetentionConfig) Validate() error {
 	}
 	if c.KeepInDoubt < minKeepInDoubt {
 		errs = append(errs, fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until it ends", minKeepInDoubt))
+	}
+	if c.KeepActs < 0 {
+		errs = append(errs, errors.New("the retention of the audit must not be negative"))
 	}
 	if c.Interval < 10*time.Millisecond {
 		errs = append(errs, errors.New("the retention interval must be at least 10ms"))
@@ -51,7 +55,7 @@ type Time interface {
 	Now() (clock.Instant, error)
 }
 
-// Retention deletes finished alarms in small batches after their retention.
+// Retention deletes finished alarms and acts of the audit in small batches after their retention.
 type Retention struct {
 	cfg     RetentionConfig
 	purger  Purger
@@ -59,11 +63,20 @@ type Retention struct {
 	log     *slog.Logger
 	deleted prometheus.Counter
 	errors  prometheus.Counter
+
+	acts       ActPurger
+	actsPurged time.Time // begin of the last purge of acts that left none
+}
+
+// ActPurger deletes acts of the audit. A Store implements it.
+type ActPurger interface {
+	PurgeActs(ctx context.Context, before clock.Instant, limit int) (int, error)
 }
 
 // RetentionDeps are the dependencies of a Retention.
 type RetentionDeps struct {
 	Purger     Purger
+	Acts       ActPurger
 	Time       Time
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -75,7 +88,7 @@ func NewRetention(cfg RetentionConfig, deps RetentionDeps) (*Retention, error) {
 		return nil, err
 	}
 	r := &Retention{
-		cfg: cfg, purger: deps.Purger, time: deps.Time, log: deps.Log,
+		cfg: cfg, purger: deps.Purger, acts: deps.Acts, time: deps.Time, log: deps.Log,
 		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purged_alarms_total", Help: "Alarms deleted after their retention."}),
 		errors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purge_errors_total", Help: "Purges that failed."}),
 	}
@@ -118,7 +131,23 @@ func (r *Retention) purge(ctx context.Context) (int, error) {
 	}
 	n, err := r.purger.Purge(ctx, instantBefore(now, r.cfg.Keep), instantBefore(now, r.cfg.KeepInDoubt), r.cfg.BatchSize)
 	r.deleted.Add(float64(n))
-	return n, err
+	return n, errors.Join(err, r.purgeActs(ctx, now))
+}
+
+// actsInterval is the time between two purges of acts, unless a purge was full.
+const actsInterval = time.Minute
+
+// purgeActs deletes acts after their retention.
+func (r *Retention) purgeActs(ctx context.Context, now clock.Instant) error {
+	if time.Since(r.actsPurged) < actsInterval {
+		return nil
+	}
+	begun := time.Now()
+	n, err := r.acts.PurgeActs(ctx, instantBefore(now, r.cfg.KeepActs), r.cfg.BatchSize)
+	if err == nil && n < r.cfg.BatchSize {
+		r.actsPurged = begun
+	}
+	return err
 }
 
 // instantBefore returns the instant d before now, at least 0.

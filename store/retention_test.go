@@ -22,6 +22,53 @@ func (p *recordedPurge) Purge(_ context.Context, before, settled clock.Instant, 
 	return 0, nil
 }
 
+// noActs has no acts to purge.
+type noActs struct{}
+
+func (noActs) PurgeActs(context.Context, clock.Instant, int) (int, error) { return 0, nil }
+
+// countedActs deletes the acts that are left, at most limit in a purge, and records the purges.
+type countedActs struct {
+	left   int
+	before []clock.Instant
+}
+
+func (c *countedActs) PurgeActs(_ context.Context, before clock.Instant, limit int) (int, error) {
+	n := min(c.left, limit)
+	c.left -= n
+	c.before = append(c.before, before)
+	return n, nil
+}
+
+// Acts of the audit have a retention of their own. They are looked for once a minute, and at once again after a full purge.
+func TestActsArePurgedAfterTheirRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultRetentionConfig()
+		cfg.KeepActs = 100 * time.Second
+		acts := &countedActs{left: 2*cfg.BatchSize + 1}
+		r, err := NewRetention(cfg, RetentionDeps{
+			Purger: &countedPurges{}, Acts: acts, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 130 {
+			if _, err := r.purge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if acts.left != 0 || len(acts.before) != 5 || acts.before[0] != 900_000 {
+			t.Errorf("%d acts are left after the purges %v", acts.left, acts.before)
+		}
+	})
+	negative := DefaultRetentionConfig()
+	negative.KeepActs = -1
+	if negative.Validate() == nil {
+		t.Error("Validate accepts a negative retention of the audit")
+	}
+}
+
 // fixedClock is a clock that stands still.
 type fixedClock clock.Instant
 
@@ -37,7 +84,7 @@ func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {
 		cfg.Keep = keep
 		var asked recordedPurge
 		r, err := NewRetention(cfg, RetentionDeps{
-			Purger: &asked, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Purger: &asked, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +129,7 @@ func TestPurgesRestWhileNothingIsToBeDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		purger := &countedPurges{}
 		r, err := NewRetention(DefaultRetentionConfig(), RetentionDeps{
-			Purger: purger, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Purger: purger, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)

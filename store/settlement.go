@@ -25,13 +25,13 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	before.FinishedAt = clock.NoInstant // a due alarm is not finished, so LockDue does not read the column
 	return clock.Ring{
 		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1, LatestRingAt: c.LatestRingAt,
-		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before,
+		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before, Repetition: c.Repetition,
 		NamedTarget: TargetOfRank(c.Rank), Target: r.Target,
 	}
 }
 
-// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row (TakeHeld). A claim of
-// at-most-once alarms writes the row of a ring in doubt (TakeOnce). Any other two-phase claim writes a claimed row (TakeTwoPhase).
+// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row without its progress (statement TakeHeld). A claim of
+// at-most-once alarms writes the row of a ring in doubt (statement TakeOnce). Any other two-phase claim writes a claimed row (statement TakeTwoPhase).
 func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
 	switch r.Kind() {
 	case Once:
@@ -42,7 +42,9 @@ func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
 		row.KeepDoubtTarget(r.Target)
 		return row
 	default:
-		return clock.ConfirmedRow(ring)
+		row := clock.ConfirmedRow(ring)
+		row.Progress = clock.Progress{} // the claim does not write it, so the settlement always writes the progress of a repeating alarm
+		return row
 	}
 }
 
@@ -73,7 +75,27 @@ func Settlements(rings []clock.Ring, claimed []clock.RingRow, fates []clock.Fate
 
 // Restorations returns the rows to write when a committed claim is released: each row as it was before the claim.
 func (r *ClaimRequest) Restorations(rings []clock.Ring) []Settlement {
-	return r.settlementsOf(rings, func(ring *clock.Ring) clock.RingRow { return ring.Before })
+	return r.settlementsOf(rings, (*clock.Ring).Untried)
+}
+
+// Moves returns the rows of repeating alarms that a claim writes right after it has taken the rows, in the same transaction: the rows of
+// Candidate.Moved, and in a two-phase claim the chosen occurrences, so that a copy after the death of the node has the same occurrence.
+func (r *ClaimRequest) Moves(taken []*Candidate) []Settlement {
+	var moves []Settlement
+	for _, c := range taken {
+		if c.Moved == nil && (!c.Chosen || r.Kind() != TwoPhase) {
+			continue
+		}
+		ring := r.Ring(c)
+		claimed := r.RowAfterClaim(&ring)
+		row := claimed
+		if c.Moved != nil {
+			row = *c.Moved
+		}
+		claimed.Progress = clock.Progress{} // so that the settlement is never Unchanged
+		moves = append(moves, settlement(&ring, claimed, row))
+	}
+	return moves
 }
 
 // Confirmations returns the rows to write when all rings of a two-phase claim are confirmed.

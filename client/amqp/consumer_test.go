@@ -267,7 +267,11 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 		return client.Answer{Kind: client.Released, Delay: time.Minute, Reason: "no stock"}
 	}})
 	eventually(t, "the queue exists", func() bool { return bound(t, exchange) })
-	ring := driver.Publishing{MessageId: "17.2.3", CorrelationId: "order", ReplyTo: answers.Name, Body: []byte("x")}
+	at := time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC)
+	ring := driver.Publishing{
+		MessageId: "17.2.3", CorrelationId: "order", ReplyTo: answers.Name, Body: []byte("x"),
+		Headers: driver.Table{"x-occurrence": int64(5), "x-occurrence-at": at.UnixMilli()},
+	}
 	publish(t, ch, exchange, ring)
 	publish(t, ch, exchange, ring)
 	for range 2 {
@@ -283,6 +287,9 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 	}
 	if got.rings["17.2.3"] != 1 || got.last.Generation != 2 || got.last.RingNo != 3 {
 		t.Errorf("handled %v, %+v", got.rings, got.last)
+	}
+	if o := got.last.Occurrence; o == nil || o.Number != 5 || !o.At.Equal(at) {
+		t.Errorf("the occurrence is %+v", o)
 	}
 }
 

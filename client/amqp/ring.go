@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/client"
 )
 
 // Ring is one ring of an alarm, as its message has it.
@@ -23,6 +25,7 @@ type Ring struct {
 	Redelivered bool // the broker has given the message to a consumer before
 	ContentType string
 	Payload     []byte
+	Occurrence  *client.RingOccurrence // occurrence that rings; nil: the alarm rings once
 }
 
 // ringOf reads the ring of a message.
@@ -51,6 +54,12 @@ func ringOf(d *amqp.Delivery, application string) (*Ring, error) {
 	}
 	if n, ok := d.Headers["x-retry-times"].(int32); ok {
 		r.RetryTimes = int(n)
+	}
+	if n, ok := d.Headers["x-occurrence"].(int64); ok {
+		r.Occurrence = &client.RingOccurrence{Number: n}
+		if ms, ok := d.Headers["x-occurrence-at"].(int64); ok {
+			r.Occurrence.At = time.UnixMilli(ms)
+		}
 	}
 	return r, nil
 }

@@ -15,7 +15,7 @@ import (
 func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	m := &clockdv1.Alarm{
 		Application: a.Application, BusinessId: a.BusinessID, State: clockdv1.State(a.State), Generation: a.Generation,
-		RingAt: timestampOf(a.RingAt), LatestRingAt: timestampOf(a.LatestRingAt), NextTryTime: timestampOf(a.NextTryTime),
+		RingAt: timestampOf(a.NextRingAt()), LatestRingAt: timestampOf(a.Latest()), NextTryTime: timestampOf(a.NextTryTime),
 		RetryTimes: int32(a.RetryTimes), RingNo: int32(a.RingNo), InDoubt: a.InDoubt, LastError: text(a.LastError), ContentType: text(a.ContentType),
 		Retry: retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority), Delivery: deliveryOf(a.Delivery), Target: a.Target.String(),
 		Traceparent: text(a.Traceparent), RungAt: timestampOf(a.RungAt), CreatedAt: timestampOf(a.CreateTime), UpdatedAt: timestampOf(a.UpdateTime),
@@ -27,6 +27,10 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	if a.Answer != clock.NoAnswer {
 		m.Answer, m.AnsweredBy, m.AnsweredAt = clockdv1.AnswerKind(a.Answer), text(a.AnsweredBy), timestampOf(a.AnsweredAt)
 	}
+	if a.Local != nil {
+		m.LocalRingAt, m.TimeZone = a.Local.String(), a.Local.TimeZone()
+	}
+	setRepeat(m, a)
 	setPayload(m, a.PayloadKind, a.Payload)
 	return m
 }

@@ -3,7 +3,6 @@ package clockgrpc
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -18,7 +17,7 @@ func (s *Service) Answer(ctx context.Context, request *clockdv1.AnswerRequest) (
 		return nil, err
 	}
 	if answer.By == "" {
-		answer.By, _, _ = net.SplitHostPort(callOf(ctx).request.RemoteAddr)
+		answer.By = s.host.By(callOf(ctx).request)
 	}
 	waiting, cancel := lasting(ctx)
 	defer cancel()

@@ -19,6 +19,9 @@ func (s *Service) Batch(ctx context.Context, request *clockdv1.BatchRequest) (*c
 			Kind: clock.ErrTooLarge, Code: clock.CodeBatchTooLarge, Detail: fmt.Sprintf("a batch has at most %d items; send several", s.cfg.BatchItems),
 		}
 	}
+	if err := s.host.Spend(callOf(ctx).request, count-1); err != nil {
+		return nil, err
+	}
 	items := make([]item, 0, count)
 	trace := traceparentOf(ctx)
 	for _, spec := range request.Set {

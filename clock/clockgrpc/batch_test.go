@@ -2,6 +2,7 @@ package clockgrpc_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,17 @@ func TestFailuresOfTheServerHaveTheirCode(t *testing.T) {
 	_, header, _ := s.do(t.Context(), procedure("Set"), "application/json", `{"application":"shop","alarm":{"business_id":"unavailable","delay":"1s"}}`)
 	if header.Get("Retry-After") != "1" {
 		t.Errorf("header %v", header)
+	}
+}
+
+func TestCallThatHasEndedBeforeItBeganChangesNothing(t *testing.T) {
+	s := start(t)
+	status, _, body := s.do(t.Context(), procedure("Set"), "application/json",
+		`{"application":"shop","alarm":{"business_id":"late","delay":"3600s"}}`, "Connect-Timeout-Ms", "0")
+	if f := connectFailure(t, body); status != http.StatusGatewayTimeout || f.code != codes.DeadlineExceeded {
+		t.Errorf("status %d, %v", status, f)
+	}
+	if status, _, body := s.do(t.Context(), procedure("Get"), "application/json", `{"application":"shop","business_id":"late"}`); status != http.StatusNotFound {
+		t.Errorf("the alarm: status %d, %s", status, body)
 	}
 }

@@ -12,8 +12,9 @@
 //  4. The host reads the body of a request before this package does, so its limits of bodies, memory and time hold. A response counts in the
 //     host's memory while it is written. A page of a list and an alarm that is read are refused if there is no memory.
 //  5. No write lasts longer than Config.WriteTimeout. connect drops the errors of flushes, so the writer of each call keeps them.
-//  6. A ring counts as written when the kernel has it. On HTTP/2 a flush ends earlier, so a delivery ends with a response without rings, and waits
-//     for the write that has it (clock.Flushed).
+//  6. The host finds the caller of a request and checks its role. admission checks the application of each request, and asks for all applications
+//     if a request has none.
+//  7. Package ringstream decides what counts as written on a stream of rings, and which rings a resumed stream lacks.
 //
 // # Failures, effects and remedies
 //

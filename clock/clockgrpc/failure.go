@@ -37,6 +37,9 @@ func (failures) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 	}
 }
 
+// errNotBegun is the error of a call that has ended before its procedure began.
+var errNotBegun = errors.New("the call has ended before it began, and nothing was changed")
+
 // failureOf returns the error that the client gets for err.
 func failureOf(ctx context.Context, err error) error {
 	if err == nil {
@@ -44,6 +47,12 @@ func failureOf(ctx context.Context, err error) error {
 	}
 	if e, ok := errors.AsType[*connect.Error](err); ok {
 		return e
+	}
+	switch err { //nolint:errorlint // connect returns the error of the context itself if it has ended before the procedure begins
+	case context.DeadlineExceeded:
+		return connect.NewError(connect.CodeDeadlineExceeded, errNotBegun)
+	case context.Canceled:
+		return connect.NewError(connect.CodeCanceled, errNotBegun)
 	}
 	c := callOf(ctx)
 	return newFailure(c.s.host.Refusal(c.request, err))
@@ -55,10 +64,12 @@ var statusCodes = map[int]connect.Code{
 	http.StatusUnprocessableEntity:   connect.CodeInvalidArgument,
 	http.StatusRequestEntityTooLarge: connect.CodeInvalidArgument,
 	http.StatusUnsupportedMediaType:  connect.CodeInvalidArgument,
+	http.StatusUnauthorized:          connect.CodeUnauthenticated,
 	http.StatusForbidden:             connect.CodePermissionDenied,
 	http.StatusNotFound:              connect.CodeNotFound,
 	http.StatusConflict:              connect.CodeFailedPrecondition,
 	http.StatusPreconditionFailed:    connect.CodeAborted, // the client reads the alarm and tries again
+	http.StatusTooManyRequests:       connect.CodeResourceExhausted,
 	http.StatusRequestTimeout:        connect.CodeUnavailable,
 	http.StatusServiceUnavailable:    connect.CodeUnavailable,
 }
@@ -73,7 +84,7 @@ func codeOf(status int) connect.Code {
 // newFailure returns the error of connect for a failure of the host or the domain.
 func newFailure(status int, e *clock.Error) *connect.Error {
 	failure := connect.NewError(codeOf(status), errors.New(e.Detail))
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		e.RetryAfter = max(e.RetryAfter, time.Second) // as over HTTP
 		failure.Meta().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
 	}

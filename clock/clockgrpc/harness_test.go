@@ -30,6 +30,7 @@ import (
 	"github.com/clockd/clockd/clock/clockgrpc"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/ringstream"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
@@ -62,6 +63,7 @@ type setup struct {
 	web     clockhttp.Config
 	streams clockgrpc.Streams // nil: none
 	failing bool              // see failingAlarms
+	access  clockhttp.Access  // nil: everyone may do everything
 }
 
 // failingAlarms fails requests for some business ids, and passes the others on.
@@ -156,9 +158,13 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 		c(&su)
 	}
 	web := su.web
+	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: alarms, Registerer: s.metrics})
+	if err != nil {
+		return err
+	}
 	s.server, err = clockhttp.New(web, clockhttp.Deps{
-		Alarms: alarms, Streams: su.streams, Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
-		Log: log, Registerer: s.metrics, Gatherer: s.metrics,
+		Alarms: alarms, Streams: su.streams, Journal: journal, Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
+		Access: su.access, Log: log, Registerer: s.metrics, Gatherer: s.metrics,
 	})
 	if err != nil {
 		return err
@@ -169,7 +175,7 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 	}
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Host: s.server})
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server})
 	if err != nil {
 		return err
 	}

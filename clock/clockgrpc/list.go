@@ -33,18 +33,19 @@ func (s *Service) List(ctx context.Context, request *clockdv1.ListRequest) (*clo
 	for limit := q.Limit; ; {
 		q.Limit = min(limit-len(p.alarms), listRead)
 		before := len(p.alarms)
-		if err := s.alarms.List(read, q, p.add); err != nil {
+		next, err := s.alarms.List(read, q, p.add)
+		if err != nil {
 			return nil, clock.UnavailableIfLate(read, err)
 		}
 		switch {
 		case p.full && len(p.alarms) == 0:
 			return nil, errTooManyResponses
-		case p.full || len(p.alarms) == limit:
-			return &clockdv1.ListResponse{Alarms: p.alarms, NextCursor: clock.EncodeCursor(p.last)}, nil
-		case len(p.alarms)-before < q.Limit:
+		case next.IsZero():
 			return &clockdv1.ListResponse{Alarms: p.alarms}, nil
+		case p.full || len(p.alarms) == limit || len(p.alarms)-before < q.Limit: // the last case: the statement has looked at as many alarms as it may
+			return &clockdv1.ListResponse{Alarms: p.alarms, NextCursor: clock.EncodeCursor(q.Application, next)}, nil
 		}
-		q.After = p.last.BusinessID
+		q.After = next
 	}
 }
 
@@ -85,8 +86,7 @@ type listPage struct {
 	call   *call
 	alarms []*clockdv1.Alarm
 	bytes  int
-	last   clock.Key // key of the latest alarm on the page
-	full   bool      // true: more alarms may follow
+	full   bool // true: an alarm has not found room
 }
 
 // add adds the alarm and returns true. It returns false if the page is full or no memory is left.
@@ -101,6 +101,5 @@ func (p *listPage) add(a *clock.Alarm) bool {
 	}
 	p.alarms = append(p.alarms, m)
 	p.bytes += size
-	p.last = a.Key
 	return true
 }

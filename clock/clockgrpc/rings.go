@@ -2,9 +2,6 @@ package clockgrpc
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -12,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // Rings serves the procedure Rings until the client leaves or the server stops.
@@ -23,128 +21,65 @@ func (s *Service) Rings(ctx context.Context, request *clockdv1.RingsRequest, str
 		return err
 	}
 	c := callOf(ctx)
+	record := s.journal.Open(request.Application, request.ResumeAfter)
+	defer record.Close()
 	sub := s.streams.Subscribe(request.Application)
 	defer sub.Close()
-	r := &ringStream{stream: stream, writer: &c.writer, timeout: s.cfg.WriteTimeout, flushed: func() clock.Flushed { return s.host.Flushed(c.request) }}
-	if err := r.run(ctx, s.host.Stopping(), s.cfg.Heartbeat, sub); err != nil {
+	r := ringstream.Stream{
+		Writer: &ringWriter{stream, c}, Subscription: sub, Record: record,
+		Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat, Stopping: s.host.Stopping(),
+	}
+	if err := r.Run(ctx); err != nil {
 		s.host.Cut(c.request, err)
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	return nil
 }
 
-// ringStream writes rings to one subscriber.
-type ringStream struct {
-	stream  *connect.ServerStream[clockdv1.RingsResponse]
-	writer  *responseWriter
-	timeout time.Duration        // longest time of one write
-	flushed func() clock.Flushed // mark of the responses sent before
-}
+var _ ringstream.StreamWriter = (*ringWriter)(nil)
 
-// run delivers rings. It returns nil when the client leaves or the server stops, and the error when a write fails.
-func (r *ringStream) run(client context.Context, stopping <-chan struct{}, heartbeat time.Duration, sub clock.Subscription) error {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	err := r.send(nil) // a client may wait for the head of the response
-	for err == nil {
-		select {
-		case d := <-sub.Deliveries():
-			err = r.deliver(client, &d)
-		case <-beat.C:
-			err = r.send(nil)
-		case <-client.Done():
-			return nil
-		case <-stopping:
-			return nil
-		}
-	}
-	return err
+// ringWriter writes rings as responses of a stream.
+type ringWriter struct {
+	stream *connect.ServerStream[clockdv1.RingsResponse]
+	call   *call
 }
 
 // send writes and flushes a response.
-func (r *ringStream) send(rings []*clockdv1.Ring) error {
-	if err := r.stream.Send(&clockdv1.RingsResponse{Rings: rings}); err != nil {
+func (w *ringWriter) send(response *clockdv1.RingsResponse) error {
+	if err := w.stream.Send(response); err != nil {
 		return err
 	}
-	return r.writer.err // connect drops the error of the flush
+	return w.call.writer.err // connect drops the error of the flush
 }
 
-// errUnwritten is the reason of rings that a panic has left unwritten.
-var errUnwritten = errors.New("the rings were not written to the end")
+// Write sends a response with the first of the rings.
+func (w *ringWriter) Write(rings []clock.Ring) (n int, err error) {
+	messages := ringsOf(rings)
+	return len(messages), w.send(&clockdv1.RingsResponse{Rings: messages})
+}
 
-// errTooLate is the reason of rings whose time limit has passed.
-var errTooLate = errors.New("the time to write the ring was over")
+// Begin sends the first response. It has no rings.
+func (w *ringWriter) Begin(o ringstream.Opening) error {
+	first := &clockdv1.RingsResponse{Position: &o.Position}
+	if o.Resumed != ringstream.NotAsked {
+		first.Resumed = new(o.Resumed == ringstream.Resumed)
+	}
+	return w.send(first)
+}
+
+// Beat sends a response without rings.
+func (w *ringWriter) Beat() error { return w.send(&clockdv1.RingsResponse{}) }
+
+// Flushed returns a mark of the responses that were sent before the call.
+func (w *ringWriter) Flushed() clock.Flushed { return w.call.s.host.Flushed(w.call.request) }
+
+// EndWith makes writes fail when ctx ends, until release is called.
+func (w *ringWriter) EndWith(ctx context.Context) (release func()) {
+	return w.call.writer.deadline.EndWith(ctx)
+}
 
 // responseBytes is the size of rings in bytes at which they are written.
 const responseBytes = 64 << 10
-
-// deliver writes the rings of a delivery and reports the result to Delivery.Done. Each ring has rung when the kernel has it. It counts as begun
-// before its write, because net/http may write buffered bytes after an error. When the time limit of the rings has passed, deliver writes no
-// further one, and the stream goes on. Any other error ends the stream.
-func (r *ringStream) deliver(client context.Context, d *clock.Delivery) error {
-	var sent []sentRings
-	begun, err := 0, errUnwritten
-	defer func() { d.Done(writtenOf(sent), begun, err) }()
-	if sent, begun, err = r.write(d); err != nil && !errors.Is(err, errTooLate) {
-		return err
-	}
-	if len(sent) == 0 {
-		return nil
-	}
-	if confirmErr := r.confirm(client, d.Context, sent[len(sent)-1].flushed); confirmErr != nil {
-		err = confirmErr
-	}
-	return r.writer.err
-}
-
-// sentRings are the rings up to the end of a response that was flushed.
-type sentRings struct {
-	count   int
-	flushed clock.Flushed
-}
-
-// writtenOf returns how many rings the kernel has for certain.
-func writtenOf(sent []sentRings) int {
-	for _, s := range slices.Backward(sent) {
-		if s.flushed.Written() {
-			return s.count
-		}
-	}
-	return 0
-}
-
-// write writes the rings of a delivery. It returns what it has flushed, and how many rings it has begun to write.
-func (r *ringStream) write(d *clock.Delivery) (sent []sentRings, begun int, err error) {
-	defer r.writer.endWith(d.Context)()
-	for begun < len(d.Rings) {
-		if d.TooLateToWrite != nil && d.TooLateToWrite() || d.Context != nil && d.Context.Err() != nil {
-			return sent, begun, errTooLate
-		}
-		rings := ringsOf(d.Rings[begun:])
-		begun += len(rings)
-		if err := r.send(rings); err != nil {
-			return sent, begun, err
-		}
-		sent = append(sent, sentRings{begun, r.flushed()})
-	}
-	return sent, begun, nil
-}
-
-// confirm returns when the kernel has what was flushed. It flushes a response without rings for this. limit may be nil; it ends the wait, too.
-func (r *ringStream) confirm(client, limit context.Context, flushed clock.Flushed) error {
-	if flushed.Written() {
-		return nil
-	}
-	if err := r.send(nil); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(client, r.timeout)
-	defer cancel()
-	if limit != nil {
-		defer context.AfterFunc(limit, cancel)()
-	}
-	return flushed.Await(ctx)
-}
 
 // ringsOf returns the messages for the first rings, at least for one, until they have responseBytes.
 func ringsOf(rings []clock.Ring) []*clockdv1.Ring {
@@ -166,6 +101,9 @@ func ringOf(r *clock.Ring) *clockdv1.Ring {
 	}
 	if r.AckTimeout > 0 {
 		m.AckTimeout = durationpb.New(r.AckTimeout)
+	}
+	if o := r.Occurrence(); o.Number != 0 {
+		m.Occurrence = &clockdv1.RingOccurrence{Number: o.Number, At: timestampOf(clock.Instant(o.At))}
 	}
 	switch r.PayloadKind {
 	case clock.JSON:

@@ -20,6 +20,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // subscription receives the responses of one stream of rings.
@@ -114,7 +115,7 @@ func (s *service) subscribeEvents(ctx context.Context) subscription {
 	lines := bufio.NewScanner(response.Body)
 	return func() (*clockdv1.RingsResponse, error) {
 		for lines.Scan() {
-			if id, is := strings.CutPrefix(lines.Text(), "id: "); is {
+			if id, is := strings.CutPrefix(lines.Text(), "id: "); is && !strings.HasPrefix(id, "stream-") {
 				return &clockdv1.RingsResponse{Rings: []*clockdv1.Ring{{MessageId: id}}}, nil
 			}
 		}
@@ -159,11 +160,12 @@ func TestSubscribersOfAllProtocolsShareTheRings(t *testing.T) {
 	}
 	const count = 300
 	seen := map[string]bool{}
-	go func() {
+	var setter sync.WaitGroup
+	setter.Go(func() {
 		for i := range count {
 			must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)}, &clockdv1.SetResponse{})
 		}
-	}()
+	})
 	for len(seen) < count {
 		id := <-got
 		if seen[id] {
@@ -171,8 +173,58 @@ func TestSubscribersOfAllProtocolsShareTheRings(t *testing.T) {
 		}
 		seen[id] = true
 	}
+	setter.Wait() // a ring may come before the response to its set
 	cancel()
 	readers.Wait()
+}
+
+// A client resumes its stream over gRPC: rings that it has not received ring again under the same message id, also without ack_timeout.
+func TestStreamResumesOverGRPC(t *testing.T) {
+	s := start(t)
+	conn := s.grpc()
+	ctx, cancel := context.WithCancel(t.Context())
+	first := s.resume(ctx, conn, "")
+	if r, err := first(); err != nil || r.GetPosition() == "" || r.Resumed != nil {
+		t.Fatalf("%v, %v", r, err)
+	}
+	var ids []string
+	for i := range 3 {
+		must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)}, &clockdv1.SetResponse{})
+		ids = append(ids, first.next(t)[0].MessageId)
+	}
+	cancel()
+	second := s.resume(t.Context(), conn, ids[0]) // as if the later responses had been lost
+	if r, err := second(); err != nil || r.GetPosition() == "" || !r.GetResumed() {
+		t.Fatalf("%v, %v", r, err)
+	}
+	again := map[string]bool{}
+	for len(again) < 2 {
+		for _, r := range second.next(t) {
+			again[r.MessageId] = true
+		}
+	}
+	if !again[ids[1]] || !again[ids[2]] {
+		t.Errorf("%v rang again, want %v", again, ids[1:])
+	}
+	if r, err := s.resume(t.Context(), conn, "99.1.1")(); err != nil || r.Resumed == nil || r.GetResumed() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// resume opens a stream over gRPC that resumes after an id.
+func (s *service) resume(ctx context.Context, conn *grpc.ClientConn, after string) subscription {
+	s.t.Helper()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, procedure("Rings"))
+	if err == nil {
+		err = errors.Join(stream.SendMsg(&clockdv1.RingsRequest{Application: "shop", ResumeAfter: after}), stream.CloseSend())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return func() (*clockdv1.RingsResponse, error) {
+		response := new(clockdv1.RingsResponse)
+		return response, stream.RecvMsg(response)
+	}
 }
 
 // fakeStreams gives all subscribers the same channel of deliveries.
@@ -342,12 +394,12 @@ func lateRings(t *testing.T, f *fakeStreams, in subscription) {
 		t.Errorf("late rings: %+v", got)
 	}
 	asked := 0
-	got := <-f.deliver(clock.Delivery{Rings: largeRings(2), TooLateToWrite: func() bool { asked++; return asked > 1 }})
-	if got.err == nil || got.written != 1 || got.begun != 1 {
-		t.Errorf("rings that become too late: %+v", got)
-	}
-	if r := in.next(t); len(r) != 1 || r[0].MessageId != "1.3.2" {
+	done := f.deliver(clock.Delivery{Rings: largeRings(2), TooLateToWrite: func() bool { asked++; return asked > 1 }})
+	if r := in.next(t); len(r) != 1 || r[0].MessageId != "1.3.2" { // a large ring is written only while the client reads
 		t.Errorf("%d rings", len(r))
+	}
+	if got := <-done; got.err == nil || got.written != 1 || got.begun != 1 {
+		t.Errorf("rings that become too late: %+v", got)
 	}
 	for i := range 20 { // the end of a delivery's context between two writes ends no later write
 		ctx, cancel := context.WithCancel(t.Context())
@@ -372,11 +424,16 @@ func TestEndOfDeliveryEndsItsBlockedWrite(t *testing.T) {
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams = f })
 	in := s.subscribe(t.Context(), s.grpc())
-	ctx, cancel := context.WithCancel(t.Context())
-	done := f.deliver(clock.Delivery{Rings: largeRings(1000), Context: ctx})
-	in.next(t)
-	cancel()
-	if got := <-done; got.err == nil || got.begun >= 1000 || got.begun > got.written+2 {
+	got := report{err: ringstream.ErrTooLate}
+	for wait := time.Millisecond; errors.Is(got.err, ringstream.ErrTooLate); wait *= 2 { // the end came between two writes
+		ctx, cancel := context.WithCancel(t.Context())
+		done := f.deliver(clock.Delivery{Rings: largeRings(1000), Context: ctx})
+		in.next(t)
+		time.Sleep(wait)
+		cancel()
+		got = <-done
+	}
+	if got.err == nil || got.begun >= 1000 || got.begun > got.written+2 {
 		t.Errorf("%+v", got)
 	}
 	<-f.closed

@@ -9,14 +9,16 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/clockgrpc/clockd/v1/clockdv1connect"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // Alarms is the part of the domain that this package uses. *clock.Service implements it.
 type Alarms interface {
 	Submit(ctx context.Context, op clock.Op) *clock.Pending
 	Get(ctx context.Context, k clock.Key) (*clock.Alarm, error)
-	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error
+	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (next clock.ListPosition, err error)
 	Answer(ctx context.Context, a clock.Answer) *clock.Pending
 	MaxPayload() int
 }
@@ -33,6 +35,14 @@ type Streams interface {
 type Host interface {
 	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is unexpected.
 	Refusal(r *http.Request, err error) (status int, e *clock.Error)
+	// Authorize returns an error unless the caller of the request may use the application.
+	Authorize(r *http.Request, application string) error
+	// Spend counts further operations of a request, of which one is counted already. It returns an error if they are too many.
+	Spend(r *http.Request, operations int) error
+	// Actor returns who sends a request, for the audit.
+	Actor(r *http.Request) *clock.Actor
+	// By returns the name for the answers of a request that names nobody.
+	By(r *http.Request) string
 	// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the errors of all items, nil
 	// for applied ones.
 	BatchFailure(errs []error) error
@@ -76,7 +86,8 @@ func (c Config) Validate() error {
 // Deps holds the parts that the service calls.
 type Deps struct {
 	Alarms  Alarms
-	Streams Streams // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
+	Streams Streams             // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
+	Journal *ringstream.Journal // what was written to streams; nil only without Streams
 	Host    Host
 }
 
@@ -85,6 +96,7 @@ type Service struct {
 	cfg     Config
 	alarms  Alarms
 	streams Streams
+	journal *ringstream.Journal
 	host    Host
 	handler http.Handler
 	errors  *connect.ErrorWriter
@@ -98,7 +110,10 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if deps.Alarms == nil || deps.Host == nil {
 		return nil, errors.New("alarms and host must not be nil")
 	}
-	s := &Service{cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, host: deps.Host, errors: connect.NewErrorWriter()}
+	if deps.Streams != nil && deps.Journal == nil {
+		return nil, errors.New("streams need a journal")
+	}
+	s := &Service{cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, host: deps.Host, errors: connect.NewErrorWriter()}
 	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
 	return s, nil
 }
@@ -106,7 +121,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 // options returns the options of all procedures.
 func options() []connect.HandlerOption {
 	return []connect.HandlerOption{
-		connect.WithInterceptors(failures{}),
+		connect.WithInterceptors(failures{}, admission{}),
 		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{name: "json"}), connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
 		connect.WithCompression("gzip", nil, nil), // a small message could become a large one, past the host's memory
 	}
@@ -116,9 +131,10 @@ func options() []connect.HandlerOption {
 type Procedure struct {
 	Name      string // name in metrics
 	Path      string
-	BodyBytes int  // most bytes of a request's body; 0: the procedure reads a stream
-	Batch     bool // the memory of the body counts as memory of a batch
-	Lasting   bool // a call may last
+	Need      access.Need // what the caller's role must allow
+	BodyBytes int         // most bytes of a request's body; 0: the procedure reads a stream
+	Batch     bool        // the memory of the body counts as memory of a batch
+	Lasting   bool        // a call may last
 	Handler   http.Handler
 	Refuse    func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)
 }
@@ -132,13 +148,16 @@ func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }
 // Procedures returns all procedures of the service.
 func (s *Service) Procedures() []Procedure {
 	all := []Procedure{
-		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, BodyBytes: s.setBytes()},
-		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, BodyBytes: smallBytes},
-		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, BodyBytes: smallBytes},
-		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, BodyBytes: smallBytes},
-		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, BodyBytes: s.cfg.BatchBytes, Batch: true},
-		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, BodyBytes: smallBytes, Lasting: true},
-		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, BodyBytes: smallBytes},
+		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, Need: access.Write, BodyBytes: s.setBytes()},
+		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, Need: access.Write, BodyBytes: smallBytes},
+		{Name: "rpcPause", Path: clockdv1connect.AlarmServicePauseProcedure, Need: access.Operate, BodyBytes: smallBytes},
+		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: access.Operate, BodyBytes: smallBytes},
+		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, Need: access.Read, BodyBytes: smallBytes},
+		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, Need: access.Read, BodyBytes: smallBytes},
+		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: access.Write, BodyBytes: s.cfg.BatchBytes, Batch: true},
+		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, Need: access.Take, BodyBytes: smallBytes, Lasting: true},
+		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: access.Take, BodyBytes: smallBytes},
+		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: access.Read, BodyBytes: smallBytes},
 	}
 	for i := range all {
 		all[i].Handler, all[i].Refuse = s, s.refuse
@@ -149,7 +168,7 @@ func (s *Service) Procedures() []Procedure {
 // ServeHTTP serves a call of any procedure.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, request: r}
-	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w)}
+	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w), deadline: ringstream.NewDeadline(w, r, s.cfg.WriteTimeout)}
 	defer c.release()
 	s.handler.ServeHTTP(&c.writer, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }

@@ -38,6 +38,17 @@ func readTimes(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 		if err := readDuration(ring.Delay, "delay", &set.Delay.Span); err != nil {
 			return err
 		}
+	case *clockdv1.AlarmSpec_Repeat:
+		if err := readRepeat(set, ring.Repeat); err != nil {
+			return err
+		}
+	case *clockdv1.AlarmSpec_LocalRingAt:
+		if err := set.SetLocalTime(ring.LocalRingAt, spec.TimeZone, "local_ring_at"); err != nil {
+			return err
+		}
+	}
+	if spec.TimeZone != "" && set.Local == nil {
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "time_zone is for local_ring_at; the time zone of a rule is repeat.time_zone")
 	}
 	return readInstant(spec.LatestRingAt, "latest_ring_at", &set.LatestRingAt)
 }

@@ -163,8 +163,8 @@ func (k *keyRecorder) Get(_ context.Context, key clock.Key) (*clock.Alarm, error
 	return nil, clock.ErrNotFound
 }
 
-func (k *keyRecorder) List(context.Context, clock.ListQuery, func(*clock.Alarm) bool) error {
-	return nil
+func (k *keyRecorder) List(context.Context, clock.ListQuery, func(*clock.Alarm) bool) (clock.ListPosition, error) {
+	return clock.ListPosition{}, nil
 }
 
 // FuzzPath checks that a valid id reaches the domain unchanged, in each escaped form that clients use, and that no path leads
@@ -173,8 +173,22 @@ func FuzzPath(f *testing.F) {
 	for _, id := range awkwardIDs {
 		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))
 	}
+	for _, path := range []string{
+		"/v1/applications", "/v1/applications/shop/settings", "/v1/applications/shop/settings/history", "/v1/search?q=a", "/v1/bulk", "/v1/bulk/J1",
+		"/v1/stats", "/v1/forecast", "/v1/nodes", "/v1/audit",
+	} {
+		f.Add("", path)
+	}
 	taker := &keyRecorder{}
-	s := newServer(f, Deps{Alarms: taker})
+	s := newServer(f, Deps{
+		Alarms: taker, Settings: &fakeSettings{}, Search: &fixedSearch{store: newMemoryStore()}, Bulk: &fixedBulk{}, Stats: fixedStats{},
+		Known: func(context.Context, ApplicationsQuery) (ApplicationsView, error) { return ApplicationsView{}, nil },
+		Forecast: func(context.Context, clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {
+			return clock.Forecast{}, 1_800_000_000_000, nil
+		},
+		Nodes: func(context.Context) (NodesView, error) { return NodesView{}, nil },
+		Audit: func(context.Context, clock.ActsQuery) ([]clock.Act, error) { return nil, nil },
+	})
 	f.Fuzz(func(t *testing.T, id, path string) {
 		want := clock.Key{Application: "shop", BusinessID: id}
 		if want.Validate() == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// smallBytes caps the body of an answer to a ring, a kick or a discard. A reason and a name fit, even with six bytes a character.
+// smallBytes caps the body of an answer to a ring, or of an action on one alarm. A reason and a name fit, even with six bytes a character.
 const smallBytes = 16 << 10
 
 // answerRing returns the handler of one kind of answer.
@@ -58,7 +58,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 	}
 	a.Key.Application, a.Ring = app, ring
 	if a.By == "" {
-		a.By = c.RealIP()
+		a.By = s.By(c.Request())
 	}
 	return a, nil
 }

@@ -132,7 +132,11 @@ func (s *Server) submitBatch(ctx context.Context, c echo.Context, app string) ([
 	if err != nil {
 		return nil, err
 	}
-	items := make([]item, 0, len(lists.sets)+len(lists.cancels))
+	count := len(lists.sets) + len(lists.cancels)
+	if err := s.Spend(c.Request(), count-1); err != nil {
+		return nil, err
+	}
+	items := make([]item, 0, count)
 	trace := clock.ParseTraceparent(c.Request().Header["Traceparent"])
 	for _, raw := range lists.sets {
 		items = append(items, s.submitSet(ctx, raw, app, trace))

@@ -253,8 +253,8 @@ func (r *heldReads) Get(ctx context.Context, _ clock.Key) (*clock.Alarm, error) 
 	return nil, r.hold(ctx)
 }
 
-func (r *heldReads) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) error {
-	return r.hold(ctx)
+func (r *heldReads) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) (clock.ListPosition, error) {
+	return clock.ListPosition{}, r.hold(ctx)
 }
 
 // TestReadsEndWhenTheirClientLeaves also checks the response to a client that closes only its sending half.

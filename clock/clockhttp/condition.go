@@ -34,7 +34,7 @@ func setCondition(h http.Header) (clock.Condition, error) {
 	return match, invalidCondition(ifNoneMatch, "If-None-Match must be *, which means: set only if no alarm has this id")
 }
 
-// generationCondition returns the condition in the headers of a cancel, a kick or a discard.
+// generationCondition returns the condition in the headers of a cancel, or of an action on one alarm.
 func generationCondition(h http.Header) (clock.Condition, error) {
 	if _, given := h[ifNoneMatch]; given {
 		return clock.Condition{}, invalidCondition(ifNoneMatch, `only a set accepts If-None-Match; this request accepts only If-Match: "<generation>"`)

@@ -14,14 +14,15 @@ import (
 
 // kick and discard change one dead or expired alarm.
 func (s *Server) kick(c echo.Context) error {
-	return s.changeDead(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
+	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
 }
 
 func (s *Server) discard(c echo.Context) error {
-	return s.changeDead(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
+	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
 }
 
-func (s *Server) changeDead(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
+// actOnAlarm serves an action on one alarm: it has no body, and accepts If-Match.
+func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
 	key, err := keyOf(c)
 	if err != nil {
 		return err
@@ -41,7 +42,9 @@ func (s *Server) changeDead(c echo.Context, op func(clock.Key, clock.Condition) 
 	}
 	ctx, cancel := opContext(c)
 	defer cancel()
-	d, err := s.alarms.Submit(ctx, op(key, condition)).Await(ctx)
+	asked := op(key, condition)
+	asked.Actor = s.Actor(c.Request())
+	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,6 +67,7 @@ func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(conte
 	if err != nil {
 		return err
 	}
+	q.Actor = s.Actor(c.Request())
 	ctx, cancel := lastingContext(c, clock.RequestTimeout)
 	defer cancel()
 	r, err := each(ctx, q)
@@ -75,7 +79,7 @@ func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(conte
 	b = append(b, `,"cursor":`...)
 	next := ""
 	if r.Next != "" {
-		next = clock.EncodeCursor(clock.Key{Application: q.Application, BusinessID: r.Next})
+		next = clock.EncodeCursor(q.Application, clock.ListPosition{BusinessID: r.Next})
 	}
 	return s.respondJSON(c, http.StatusOK, append(appendOptional(b, next), '}'))
 }
@@ -154,7 +158,9 @@ func decodeCursorField(raw []byte, app string, into *string) error {
 	if err := decodeString(raw, "cursor", &cursor); err != nil || cursor == "" {
 		return err
 	}
-	var err error
-	*into, err = clock.DecodeCursor(app, cursor)
+	after, err := clock.DecodeCursor(app, cursor)
+	if *into = after.BusinessID; err == nil && *into == "" {
+		return clock.Invalid(clock.CodeInvalidCursor, "cursor", "the cursor is from a list by due time; begin again without a cursor")
+	}
 	return err
 }

@@ -148,7 +148,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	h.setDead("a", clock.Dead)
 	for _, path := range []string{"/v1/applications/shop/kick", "/v1/applications/shop/discard"} {
 		for _, c := range append(slices.Clone(badFilters), struct{ body, code, field string }{
-			`{"cursor":"` + clock.EncodeCursor(clock.Key{Application: "other", BusinessID: "a"}) + `"}`, "invalid_cursor", "cursor",
+			`{"cursor":"` + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}) + `"}`, "invalid_cursor", "cursor",
 		}) {
 			r := h.expect(422, c.code, "POST", path, c.body)
 			if got, _ := r.field("field").(string); got != c.field {
@@ -170,7 +170,7 @@ func FuzzFilterBody(f *testing.F) {
 	}
 	for _, body := range []string{
 		``, `{}`, `{"state":["dead","expired"],"prefix":"a","limit":1e3,"cursor":""}`, `{"state":null,"limit":null}`,
-		`{"cursor":"` + clock.EncodeCursor(clock.Key{Application: "shop", BusinessID: "a"}) + `"}`,
+		`{"cursor":"` + clock.EncodeCursor("shop", clock.ListPosition{BusinessID: "a"}) + `"}`,
 	} {
 		f.Add([]byte(body))
 	}

@@ -1,5 +1,5 @@
 // Package clockhttp is clockd's HTTP interface: routes, JSON, streams, and errors as problem+json. No other package imports
-// echo. This package reaches the domain through the interfaces Alarms and Streams and the functions Nodes and Readiness.
+// echo. This package reaches the domain through the interfaces Alarms, Streams and Stats and the functions Nodes and Readiness.
 // openapi.yaml is the contract, written by hand. Tests compare it with the routes and with every response that they receive.
 // openapi-3.0.yaml is made from it by tools/openapi30.
 //
@@ -27,13 +27,16 @@
 //     result for each line unless its body ends abnormally.
 //  9. No page of another site can change alarms or take rings (guard). A browser names the page's site in Origin or
 //     Sec-Fetch-Site, and the server's name in Host. Probes and scrapers may use any server name.
-//  10. A ring of a stream counts as begun before its flush hands it to net/http, which may still write buffered bytes after an error. So no
-//     byte is ever written of a ring that is reported as not begun, and such a ring may ring again even if it rings at most once. A stream
-//     that breaks leaves at most the rings of one flush in doubt.
+//  10. Package ringstream decides what counts as written of the rings of a stream or a reserve, and which rings a resumed stream lacks. A stream that breaks leaves at most the rings
+//     of one flush in doubt.
 //  11. The port also speaks HTTP/2 without TLS, for gRPC clients. Requests share such a connection, so no request sets its options or closes it,
 //     and no deadline outlives a write, because a passed deadline resets its stream. At most Config.Connections requests of HTTP/2 run at once.
 //     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget.
-//  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics.
+//  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics. Pages (MountPages) share the port and the
+//     metrics; they are public, because they have no data.
+//  13. Each route has a need, or is public. The caller of a request must have a role that allows the need, and cover the application in the path
+//     (authorize). A route without a need refuses every token. Lists over several applications have the covered ones alone.
+//  14. Each request has an id (identify). The response, its problem and the log lines about the request have it.
 //
 // # Failures, effects and remedies
 //
@@ -45,6 +48,9 @@
 //	client stops reading a response after WriteTimeout, or BodyTimeout for the whole, the response is cut  the client repeats
 //	client leaves during a read     the read ends, also at the database's server                           no action needed
 //	too many reads                  a read waits 2 s for its turn, then 503 overloaded                     the client repeats
+//	no valid token                  401 with the reason; a line of a stream too; other streams end         a person makes a token
+//	token does too much             429 with Retry-After; a stream is read more slowly                     the client repeats
+//	token does not allow it         403 with what is missing                                               a person changes the token
 //	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
 //	client waits for less time      "Prefer: wait=5": at most 5 s; 503 overloaded at once if the queue is  the client repeats
 //	                                longer, 503 unconfirmed or unavailable at the end

@@ -12,21 +12,9 @@ import (
 )
 
 func (s *Server) get(c echo.Context) error {
-	key, err := keyOf(c)
+	a, err := s.readAlarm(c)
 	if err != nil {
 		return err
-	}
-	if err := refuseBody(c); err != nil {
-		return err
-	}
-	ctx, cancel := clientContext(c)
-	defer cancel()
-	a, err := s.alarms.Get(ctx, key)
-	switch {
-	case errors.Is(err, clock.ErrNotFound):
-		return clock.UnknownAlarm(key)
-	case err != nil:
-		return readFailure(ctx, err)
 	}
 	b := append(appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a), '\n')
 	if !s.memory.take(responses, int64(cap(b))) {
@@ -35,6 +23,27 @@ func (s *Server) get(c echo.Context) error {
 	defer s.memory.give(responses, int64(cap(b)))
 	c.Response().Header().Set("ETag", etag(a))
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
+}
+
+// readAlarm reads the alarm in the path of a request without a body.
+func (s *Server) readAlarm(c echo.Context) (*clock.Alarm, error) {
+	key, err := keyOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseBody(c); err != nil {
+		return nil, err
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	a, err := s.alarms.Get(ctx, key)
+	switch {
+	case errors.Is(err, clock.ErrNotFound):
+		return nil, clock.UnknownAlarm(key)
+	case err != nil:
+		return nil, readFailure(ctx, err)
+	}
+	return a, nil
 }
 
 // clientContext returns the context of a read: it ends when the client waits no longer (see clientWait), or when it leaves. The

@@ -9,15 +9,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
-)
 
-// access says what a route does. The guard's checks depend on it.
-type access int8
-
-const (
-	acts   access = iota // the route changes alarms or takes rings
-	reads                // the route shows alarms or nodes
-	anyone               // probes and scrapers call the route, under any server name
+	"github.com/clockd/clockd/clock/access"
 )
 
 // guard refuses requests that a browser sends without its user's knowledge. A page of another site sends such requests, also
@@ -35,28 +28,31 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// admit asks the guard. A refused request with a body closes its HTTP/1.1 connection. Otherwise net/http reads the body before it sends
-// the response.
-func (s *Server) admit(access access, c echo.Context) error {
-	err := s.guard.admit(access, c.Request())
+// admit asks the guard, and finds out who calls. A refused request with a body closes its HTTP/1.1 connection. Otherwise net/http reads the body
+// before it sends the response. Call release when the request ends.
+func (s *Server) admit(r *route, c echo.Context) (release func(), err error) {
+	release = func() {}
+	if r.public {
+		return release, nil
+	}
+	if err = s.guard.admit(r.need, c.Request()); err == nil {
+		release, err = s.authorize(r, c)
+	}
 	if err != nil && c.Request().ContentLength != 0 {
 		closeAfter(c)
 	}
-	return err
+	return release, err
 }
 
 // admit returns the problem that refuses the request, or nil.
-func (g guard) admit(access access, r *http.Request) error {
-	if access == anyone {
-		return nil
-	}
+func (g guard) admit(need access.Need, r *http.Request) error {
 	if host := hostName(r.Host); !g.isOwnName(host) {
 		return &problem{
 			Status: http.StatusForbidden, Code: codeUnknownHost,
 			Detail: fmt.Sprintf("%q is not a name of this server: if the name is yours, add it to CLOCKD_HOSTS", host),
 		}
 	}
-	if access == reads {
+	if r.Method == http.MethodGet && need != access.Take { // GET /rings takes rings
 		return nil
 	}
 	changing := *r

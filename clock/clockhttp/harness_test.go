@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // harness is a real server over a real clock.Service, with a client that checks every response against openapi.yaml.
@@ -57,6 +58,9 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 	if su.deps.Alarms == nil {
 		su.deps.Alarms = startService(t, su)
 	}
+	if su.deps.Streams != nil {
+		su.deps.Journal = newTestJournal(t, su.deps.Alarms, reg)
+	}
 	server, err := New(su.cfg, su.deps)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +68,20 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 	h := &harness{t: t, server: server, store: su.store, metrics: reg}
 	h.serve()
 	return h
+}
+
+// newTestJournal returns a journal whose resends go to the service, if the alarms are a service.
+func newTestJournal(t testing.TB, alarms Alarms, reg prometheus.Registerer) *ringstream.Journal {
+	t.Helper()
+	resender, ok := alarms.(ringstream.Resender)
+	if !ok {
+		resender = (*clock.Service)(nil) // without rings there are no resends
+	}
+	j, err := ringstream.NewJournal(ringstream.Deps{Alarms: resender, Registerer: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }
 
 func startService(t testing.TB, su *setup) *clock.Service {
@@ -186,11 +204,17 @@ var pathTemplates = []struct {
 }{
 	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`), "/v1/applications/{application}/alarms/{business_id}/kick"},
 	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`), "/v1/applications/{application}/alarms/{business_id}/discard"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/pause$`), "/v1/applications/{application}/alarms/{business_id}/pause"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/resume$`), "/v1/applications/{application}/alarms/{business_id}/resume"},
+	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/occurrences$`), "/v1/applications/{application}/alarms/{business_id}/occurrences"},
+	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/events$`), "/v1/applications/{application}/alarms/{business_id}/events"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings$`), "/v1/applications/{application}/settings"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings/history$`), "/v1/applications/{application}/settings/history"},
+	{regexp.MustCompile(`^GET /v1/bulk/[^/]*$`), "/v1/bulk/{job}"},
+	{regexp.MustCompile(`^POST /v1/bulk/[^/]*/stop$`), "/v1/bulk/{job}/stop"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/kick$`), "/v1/applications/{application}/kick"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/discard$`), "/v1/applications/{application}/discard"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/reserve$`), "/v1/applications/{application}/rings/reserve"},

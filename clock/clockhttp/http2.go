@@ -47,7 +47,7 @@ func (s *Server) enterHTTP2(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set(echo.HeaderContentType, problemJSON)
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(p.append(nil), '\n'))
+	_, _ = w.Write(append(p.append(nil, requestID(r)), '\n'))
 	return false
 }
 

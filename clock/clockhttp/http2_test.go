@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // http2 returns a client that speaks HTTP/2 without TLS.
@@ -58,16 +60,48 @@ func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 	defer results.Body.Close()
 	result := bufio.NewReader(results.Body)
 	for i := range 3 {
-		for range 2 { // a comment and a blank line
-			if line, err := lines.ReadString('\n'); err != nil || line != ": clockd\n" && line != "\n" {
-				t.Fatalf("comment %d: %q, %v", i, line, err)
-			}
+		if e := event(t, lines); e != ": clockd\n" && (i != 0 || !firstEvent.MatchString(e)) {
+			t.Fatalf("comment %d: %q", i, e)
 		}
 		if _, err := io.WriteString(send, `{"business_id":"a","delay":"1h"}`+"\n"); err != nil {
 			t.Fatal(err)
 		}
 		if line, err := result.ReadString('\n'); err != nil || !strings.Contains(line, `"status":20`) {
 			t.Fatalf("result %d: %q, %v", i, line, err)
+		}
+	}
+}
+
+// A flush of HTTP/2 ends before the kernel has the bytes. Rings count as written only when it has them.
+func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
+	streams, pulls := newFakeStreams(), &fakePulls{deliveries: make(chan clock.Delivery, 1), counts: make(chan int, 100)}
+	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true, Subscribable: true}}
+	h := start(t, func(su *setup) { su.deps.Streams, su.deps.Pulls, su.deps.Settings = streams, pulls, settings })
+	h.client = h.http2()
+	for range 20 {
+		reported := pulls.give(nil, testRing(clock.Text, "x"), testRing(clock.Text, "y"))
+		if r := h.expect(200, "", "POST", reserveURL, `{"count":2}`); strings.Count(string(r.body), `"message_id"`) != 2 {
+			t.Errorf("%s", r.body)
+		}
+		if d := <-reported; d != (done{2, 2, nil}) {
+			t.Fatalf("a reserve reported %+v", d)
+		}
+	}
+	in, _ := h.subscribe()
+	for i := range 20 {
+		reported := make(chan done, 1)
+		streams.deliveries <- clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Done: func(written, begun int, err error) {
+			reported <- done{written, begun, err}
+		}}
+		if d := <-reported; d != (done{1, 1, nil}) {
+			t.Fatalf("delivery %d reported %+v", i, d)
+		}
+		for e := ": clockd\n"; e == ": clockd\n"; {
+			if e = event(t, in); firstEvent.MatchString(e) {
+				e = ": clockd\n"
+			} else if e != ": clockd\n" && !strings.HasPrefix(e, "event: ring\n") {
+				t.Fatalf("%q", e)
+			}
 		}
 	}
 }

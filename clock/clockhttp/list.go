@@ -30,33 +30,31 @@ func (s *Server) list(c echo.Context) error {
 	if err := s.fill(c, &p, q); err != nil {
 		return err
 	}
-	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end())
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
 }
 
-// fill adds alarms to the page until the page is full or the list ends.
+// fill adds alarms to the page until the page is full, the list ends, or a statement has found fewer alarms than it could: then it has looked at as
+// many alarms as it may.
 func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
-	if !p.room(firstPage) {
+	if !p.begin() {
 		return tooManyResponses()
 	}
-	p.bytes = append(p.bytes, `{"alarms":[`...)
 	ctx, cancel := clientContext(c)
 	defer cancel()
 	for limit := q.Limit; ; {
 		q.Limit = min(limit-p.count, listRead)
 		before := p.count
-		if err := s.alarms.List(ctx, q, p.add); err != nil {
+		next, err := s.alarms.List(ctx, q, p.add)
+		if err != nil {
 			return readFailure(ctx, err)
 		}
-		switch {
-		case p.full && p.count == 0:
+		if p.full && p.count == 0 {
 			return tooManyResponses()
-		case p.full || p.count-before < q.Limit:
-			return nil
-		case p.count == limit:
-			p.full = true
+		}
+		if p.next = next; p.full || next.IsZero() || p.count == limit || p.count-before < q.Limit {
 			return nil
 		}
-		q.After = p.last.BusinessID
+		q.After = next
 	}
 }
 

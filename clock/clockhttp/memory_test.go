@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -76,14 +77,21 @@ func (s *memoryStore) Get(_ context.Context, k clock.Key) (*clock.Alarm, error) 
 	return nil, clock.ErrNotFound
 }
 
-func (s *memoryStore) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error {
+func (s *memoryStore) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (next clock.ListPosition, err error) {
 	found := s.find(q)
 	for i := range found {
 		if !take(&found[i]) {
-			break
+			return next, nil
+		}
+		next = clock.ListPosition{BusinessID: found[i].BusinessID}
+		if q.ByDue() {
+			next = clock.ListPosition{DueTime: found[i].NextTryTime, DueID: found[i].ID}
+		}
+		if i+1 == q.Limit {
+			return next, nil
 		}
 	}
-	return nil
+	return clock.ListPosition{}, nil
 }
 
 func (s *memoryStore) find(q clock.ListQuery) []clock.Alarm {
@@ -91,15 +99,28 @@ func (s *memoryStore) find(q clock.ListQuery) []clock.Alarm {
 	defer s.mu.Unlock()
 	var found []clock.Alarm
 	for a := range maps.Values(s.rows) {
-		if a.Application == q.Application && a.BusinessID > q.After && strings.HasPrefix(a.BusinessID, q.Prefix) &&
+		if a.Application == q.Application && strings.HasPrefix(a.BusinessID, q.Prefix) && behind(&a, &q) &&
 			(len(q.States) == 0 || slices.Contains(q.States, a.State)) &&
 			(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) &&
 			(q.DueBefore == clock.NoInstant || a.NextTryTime != clock.NoInstant && a.NextTryTime < q.DueBefore) {
 			found = append(found, a)
 		}
 	}
-	slices.SortFunc(found, func(a, b clock.Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
-	return found[:min(len(found), q.Limit)]
+	slices.SortFunc(found, func(a, b clock.Alarm) int {
+		if q.ByDue() {
+			return cmp.Or(cmp.Compare(a.NextTryTime, b.NextTryTime), cmp.Compare(a.ID, b.ID))
+		}
+		return strings.Compare(a.BusinessID, b.BusinessID)
+	})
+	return found
+}
+
+// behind reports whether the alarm lies behind the position of the query.
+func behind(a *clock.Alarm, q *clock.ListQuery) bool {
+	if !q.ByDue() {
+		return a.BusinessID > q.After.BusinessID
+	}
+	return cmp.Or(cmp.Compare(a.NextTryTime, q.After.DueTime), cmp.Compare(a.ID, q.After.DueID)) > 0
 }
 
 func (s *memoryStore) Keys(_ context.Context, ids []int64) (map[int64]clock.Key, error) {

@@ -7,6 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // metrics holds the metrics of this package.
@@ -24,7 +26,7 @@ var requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25
 func newMetrics(into prometheus.Registerer, memory *budget) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "clockd_http_request_duration_seconds", Buckets: requestBuckets,
+			Name: "clockd_http_request_duration_seconds", Buckets: requestBuckets, NativeHistogramBucketFactor: 1.1,
 			Help: "Time from a request's head to the end of its response, by route and status class. Streams are not measured.",
 		}, []string{"route", "class"}),
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -67,15 +69,22 @@ func (m *metrics) open(c echo.Context, route string) (closed func()) {
 	return gauge.Dec
 }
 
-// observe measures a request after its response. It skips streams, because the duration of a stream says nothing.
+// observe measures a request after its response, with its trace as exemplar. It skips streams, because the duration of a stream says nothing.
 func (m *metrics) observe(route string, c echo.Context, begun time.Time) {
-	if c.Get(openStream) == nil {
-		m.requests.WithLabelValues(route, classOf(c.Response().Status)).Observe(time.Since(begun).Seconds())
+	if c.Get(openStream) != nil {
+		return
 	}
+	took := m.requests.WithLabelValues(route, classOf(c.Response().Status))
+	trace := clock.SampledTrace(clock.ParseTraceparent(c.Request().Header["Traceparent"]))
+	if exemplars, can := took.(prometheus.ExemplarObserver); can && trace != "" {
+		exemplars.ObserveWithExemplar(time.Since(begun).Seconds(), prometheus.Labels{"trace_id": trace})
+		return
+	}
+	took.Observe(time.Since(begun).Seconds())
 }
 
 func (s *Server) showMetrics(g prometheus.Gatherer) echo.HandlerFunc {
-	show := promhttp.HandlerFor(g, promhttp.HandlerOpts{})
+	show := promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	return func(c echo.Context) error {
 		s.limitWrite(c, time.Now().Add(s.cfg.WriteTimeout))
 		show.ServeHTTP(c.Response(), c.Request())

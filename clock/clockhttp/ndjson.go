@@ -163,8 +163,14 @@ func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused er
 	if refused == nil {
 		op, id, refused = st.decode(line)
 	}
+	if refused == nil { // the token may have ended since the stream began
+		refused = st.s.access.Check(callerOf(st.request))
+	}
 	if refused == nil {
 		w.size = int64(op.Size())
+		if err := callerOf(st.request).Wait(ctx); err != nil {
+			return w, errCut
+		}
 	}
 	w.size = min(max(w.size, int64(st.s.cfg.WindowBytes/st.s.cfg.WindowOps)), int64(st.s.cfg.WindowBytes))
 	if err := st.windowBytes.Acquire(ctx, w.size); err != nil {

@@ -30,7 +30,7 @@ type NodeView struct {
 	Alive        bool
 	NameShared   bool     // true: another living node has the same name
 	Shards       []int    // shards that the node owns, ascending
-	Applications []string // applications whose stream has a subscriber on this node
+	Applications []string // applications that have a subscriber or a worker at this node
 	Lacks        []string // abilities that the node does not have now, sorted
 }
 
@@ -46,30 +46,31 @@ type ShardView struct {
 // nodes responds with the nodes and the shards that each node owns.
 func (s *Server) nodes(c echo.Context) error {
 	if s.readNodes == nil {
-		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this node does not know other nodes"}
+		return absentPart("this node does not know other nodes")
 	}
 	ctx, cancel := lastingContext(c, clock.RequestTimeout) // not as long as this client waits: other requests share the read
 	defer cancel()
 	v, err, _ := s.nodeReads.Do("", func() (any, error) { // one read at a time, because reads share connections with the leases
 		v, err := s.readNodes(ctx)
-		return v.append(nil), err
+		return &v, err
 	})
 	if err != nil {
 		return clock.UnavailableIfLate(ctx, err)
 	}
-	view, _ := v.([]byte)
-	return s.respondJSON(c, http.StatusOK, slices.Clone(view))
+	view, _ := v.(*NodesView)
+	return s.respondJSON(c, http.StatusOK, view.append(nil, callerOf(c.Request()).Covers))
 }
 
-func (v *NodesView) append(b []byte) []byte {
+// append appends the view, with the covered applications alone. It does not change the view.
+func (v *NodesView) append(b []byte, covers func(application string) bool) []byte {
 	b = appendString(append(b, `{"self":`...), v.Self)
 	b = appendInstant(append(b, `,"database_time":`...), v.DatabaseTime)
-	b = appendList(append(b, `,"nodes":`...), v.Nodes, (*NodeView).append)
+	b = appendList(append(b, `,"nodes":`...), v.Nodes, func(n *NodeView, b []byte) []byte { return n.append(b, covers) })
 	b = appendList(append(b, `,"shards":`...), v.Shards, (*ShardView).append)
 	return append(b, '}')
 }
 
-func (n *NodeView) append(b []byte) []byte {
+func (n *NodeView) append(b []byte, covers func(application string) bool) []byte {
 	b = appendString(append(b, `{"name":`...), n.Name)
 	b = appendString(append(b, `,"incarnation":`...), n.Incarnation)
 	b = appendString(append(b, `,"address":`...), n.Address)
@@ -79,7 +80,8 @@ func (n *NodeView) append(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `,"alive":`...), n.Alive)
 	b = strconv.AppendBool(append(b, `,"name_shared":`...), n.NameShared)
 	b = appendList(append(b, `,"shards":`...), n.Shards, func(shard *int, b []byte) []byte { return strconv.AppendInt(b, int64(*shard), 10) })
-	b = appendList(append(b, `,"applications":`...), n.Applications, appendText)
+	covered := slices.DeleteFunc(slices.Clone(n.Applications), func(application string) bool { return !covers(application) })
+	b = appendList(append(b, `,"applications":`...), covered, appendText)
 	b = appendList(append(b, `,"lacks":`...), n.Lacks, appendText)
 	return append(b, '}')
 }

@@ -21,10 +21,10 @@ type listPage struct {
 	bytes   []byte
 	scratch []byte // JSON of the latest alarm
 	budget  *budget
-	taken   int64     // bytes taken from budget
-	count   int       // alarms on the page
-	last    clock.Key // key of the latest alarm on the page
-	full    bool      // true: more alarms may follow
+	taken   int64              // bytes taken from budget
+	count   int                // alarms on the page
+	full    bool               // true: an alarm has not found room
+	next    clock.ListPosition // where the list goes on; zero: nowhere
 }
 
 // add appends the alarm and returns true. It returns false if the page is full or no memory is left.
@@ -40,7 +40,6 @@ func (p *listPage) add(a *clock.Alarm) bool {
 	}
 	p.bytes = append(p.bytes, p.scratch...)
 	p.count++
-	p.last = a.Key
 	return true
 }
 
@@ -60,15 +59,24 @@ func (p *listPage) room(size int) bool {
 	return true
 }
 
-// end closes the page, with a cursor if more alarms may follow, and returns it.
-func (p *listPage) end() []byte {
+// begin opens the page. It returns false if no memory is left.
+func (p *listPage) begin() bool {
+	if !p.room(firstPage) {
+		return false
+	}
+	p.bytes = append(p.bytes, `{"alarms":[`...)
+	return true
+}
+
+// end closes the page of an application, with a cursor if more alarms may follow, and returns it.
+func (p *listPage) end(application string) []byte {
 	p.scratch = nil
 	p.bytes = append(p.bytes, `],"next_cursor":`...)
-	if !p.full {
+	if p.next.IsZero() {
 		return append(p.bytes, "null}\n"...)
 	}
 	p.bytes = append(p.bytes, '"')
-	p.bytes = append(p.bytes, clock.EncodeCursor(p.last)...)
+	p.bytes = append(p.bytes, clock.EncodeCursor(application, p.next)...)
 	return append(p.bytes, "\"}\n"...)
 }
 

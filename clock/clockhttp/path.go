@@ -8,12 +8,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 )
 
 // ServeHTTP routes on the escaped path. echo uses the escaped RawPath if it is set, and the decoded Path otherwise. So handlers
 // could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote them, and pathParam
 // decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.identify(w, r)
 	if r.ProtoMajor > 1 {
 		if !s.enterHTTP2(w, r) {
 			return
@@ -42,23 +44,31 @@ func applicationOf(c echo.Context) (string, error) {
 	return app, clock.ValidateApplication(app)
 }
 
-// alarmAction returns the handler of POSTs to an alarm. It cuts the action off the end of the path. The rest is the business id,
-// which may contain slashes. echo's routes cannot do this, because no path segment can follow a wildcard.
+// alarmAction returns the handler of one method's requests to an alarm. It cuts the action off the end of the path. The rest is the business
+// id, which may contain slashes. echo's routes cannot do this, because no path segment can follow a wildcard. Paths without an action belong
+// to the handler with the empty name.
 func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFunc {
-	none := s.handler(&route{name: "none", handle: func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
-		return echo.ErrMethodNotAllowed
-	}})
+	none := actions[""]
+	if none == nil {
+		none = s.methodNotAllowed()
+	}
 	return func(c echo.Context) error {
 		values := c.ParamValues()
 		rest := values[len(values)-1]
 		cut := strings.LastIndexByte(rest, '/')
-		if cut < 0 || actions[rest[cut+1:]] == nil {
+		if cut < 0 || rest[cut+1:] == "" || actions[rest[cut+1:]] == nil {
 			return none(c)
 		}
 		c.SetParamValues(append(values[:len(values)-1:len(values)-1], rest[:cut])...)
 		return actions[rest[cut+1:]](c)
 	}
+}
+
+func (s *Server) methodNotAllowed() echo.HandlerFunc {
+	return s.handler(&route{name: "none", need: access.Read, handle: func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
+		return echo.ErrMethodNotAllowed
+	}})
 }
 
 // keyOf returns the key of the alarm in the path. The business id is the whole rest of the path after "/alarms/".

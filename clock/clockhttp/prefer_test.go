@@ -55,9 +55,9 @@ func (s stuckAlarms) Get(ctx context.Context, _ clock.Key) (*clock.Alarm, error)
 	return nil, ctx.Err()
 }
 
-func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) error {
+func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) (clock.ListPosition, error) {
 	<-ctx.Done()
-	return ctx.Err()
+	return clock.ListPosition{}, ctx.Err()
 }
 
 // While the database does not respond, a client gets its response after the time that it said, or after clock.RequestTimeout.

@@ -44,7 +44,7 @@ type problem struct {
 	Field      string        // field of the input that is wrong; empty if none
 	Detail     string        // text for a person: the fault and the remedy
 	Alarm      *clock.Alarm  // alarm that caused the refusal; nil if none
-	RetryAfter time.Duration // wait before a repeat, only with status 503
+	RetryAfter time.Duration // wait before a repeat, only with the statuses 429 and 503
 	cause      error         // unexpected error for the log; nil for expected failures
 }
 
@@ -60,6 +60,15 @@ var kindStatuses = map[error]int{
 	clock.ErrPrecondition: http.StatusPreconditionFailed,
 	clock.ErrUnconfirmed:  http.StatusServiceUnavailable,
 	clock.ErrUnavailable:  http.StatusServiceUnavailable,
+
+	clock.ErrUnauthenticated: http.StatusUnauthorized,
+	clock.ErrForbidden:       http.StatusForbidden,
+	clock.ErrLimited:         http.StatusTooManyRequests,
+}
+
+// absentPart returns the error of a route whose part this server does not have. A repeat does not help.
+func absentPart(detail string) *clock.Error {
+	return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: detail}
 }
 
 // problemOf turns any error into a problem. No other code does this.
@@ -97,13 +106,14 @@ func (p *problem) retrySeconds() int64 {
 	return max(1, int64((p.RetryAfter+time.Second-1)/time.Second))
 }
 
-// append appends the problem as JSON.
-func (p *problem) append(b []byte) []byte {
+// append appends the problem as JSON, with the id of its request.
+func (p *problem) append(b []byte, requestID string) []byte {
 	b = append(b, `{"title":`...)
 	b = appendString(b, http.StatusText(p.Status))
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(p.Status), 10)
 	b = p.appendCause(b)
+	b = appendString(append(b, `,"request_id":`...), requestID)
 	if p.Alarm != nil {
 		b = append(b, `,"alarm":`...)
 		b = appendAlarm(b, p.Alarm)
@@ -131,13 +141,16 @@ func (s *Server) respondProblem(c echo.Context, err error) error {
 		panic(http.ErrAbortHandler)
 	}
 	h := c.Response().Header()
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		h.Set("Retry-After", strconv.FormatInt(p.retrySeconds(), 10))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="clockd"`)
 	}
 	if p.Alarm != nil {
 		h.Set("ETag", etag(p.Alarm))
 	}
-	return s.respond(c, p.Status, problemJSON, append(p.append(make([]byte, 0, 512)), '\n'))
+	return s.respond(c, p.Status, problemJSON, append(p.append(make([]byte, 0, 512), requestID(c.Request())), '\n'))
 }
 
 // note counts the problem, and logs it if it is unexpected.
@@ -146,7 +159,7 @@ func (s *Server) note(r *http.Request, p *problem) {
 	if p.cause == nil {
 		return
 	}
-	attrs := []any{"method", r.Method, "path", r.URL.EscapedPath(), "err", p.cause}
+	attrs := []any{"request_id", requestID(r), "method", r.Method, "path", r.URL.EscapedPath(), "err", p.cause}
 	if panicked, ok := errors.AsType[*panicError](p.cause); ok {
 		attrs = append(attrs, "stack", string(panicked.stack))
 	}

@@ -10,16 +10,18 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 )
 
 // Procedure is a remote procedure that the server serves beside its own routes. The guard, the limits of connections and bodies, and the
 // metrics hold for it too.
 type Procedure struct {
-	Name      string // name in metrics
-	Path      string // path of its POST requests
-	BodyBytes int    // most bytes of a request's body, which is read before Handler is called; 0: Handler reads a stream
-	Batch     bool   // the memory of the body counts as memory of a batch
-	Lasting   bool   // a call may last, so its duration is not measured
+	Name      string      // name in metrics
+	Path      string      // path of its POST requests
+	Need      access.Need // what the caller's role must allow. Handler asks Server.Authorize for the application
+	BodyBytes int         // most bytes of a request's body, which is read before Handler is called; 0: Handler reads a stream
+	Batch     bool        // the memory of the body counts as memory of a batch
+	Lasting   bool        // a call may last, so its duration is not measured
 	Handler   http.Handler
 	// Refuse writes the response to a request that Handler does not see, or whose Handler has panicked.
 	Refuse func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)
@@ -27,7 +29,9 @@ type Procedure struct {
 
 // Mount adds a procedure. Call it before Run.
 func (s *Server) Mount(p Procedure) {
-	s.echo.POST(p.Path, s.handler(&route{name: p.Name, handle: s.call(&p), refuse: p.Refuse}))
+	s.echo.POST(p.Path, s.handler(&route{
+		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, lasting: p.Lasting, handle: s.call(&p), refuse: p.Refuse,
+	}))
 }
 
 // call returns the handler of a procedure. It holds the memory of the body until the response is written, because the response may repeat a

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // Pulls gives rings to workers that reserve them.
@@ -85,7 +86,7 @@ func (s *Server) readReserve(c echo.Context) (count int, wait time.Duration, err
 // pulledElsewhere returns an error if the application's rings cannot go to the target pull.
 func (s *Server) pulledElsewhere(app string) error {
 	if s.settings == nil || s.pulls == nil {
-		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this server gives no rings to reserves"}
+		return absentPart("this server gives no rings to reserves")
 	}
 	switch applied := s.settings.Applied(app); {
 	case applied.Reservable:
@@ -103,28 +104,51 @@ func (s *Server) pulledElsewhere(app string) error {
 // respondRings writes the rings in one response, and reports the result to Delivery.Done. When the client has left, or the time limit of the rings has
 // passed, it writes none.
 func (s *Server) respondRings(c echo.Context, d *clock.Delivery) error {
-	e := &eventStream{conn: http.NewResponseController(c.Response().Writer), request: c.Request(), w: c.Response(), timeout: s.cfg.WriteTimeout, memory: s.memory}
-	var p progress
-	err := errUnwritten // result if the write panics
-	defer func() { d.Done(p.written, p.begun, err) }()
-	if c.Request().Context().Err() != nil {
-		err = errClientLeft
-		return nil
-	}
-	defer e.endWritesWith(d.Context)()
-	e.buffer = appendList([]byte(`{"rings":`), d.Rings, func(r *clock.Ring, b []byte) []byte { return appendRing(b, r) })
-	e.buffer = append(e.buffer, "}\n"...)
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set(echo.HeaderContentLength, strconv.Itoa(len(e.buffer)))
-	switch err = e.flushRings(d, &p, len(d.Rings)); {
-	case errors.Is(err, errTooLate):
-		h.Del(echo.HeaderContentLength)
-		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
+	client := c.Request().Context()
+	w := &reserveWriter{ringResponse: s.newRingResponse(c), header: c.Response().Header()}
+	switch err := s.deliver(client, w, d); {
 	case err != nil:
-		resetOnClose(c.Request())
-		return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "rings could not be written: " + err.Error()}
+		return w.result(err)
+	case c.Response().Committed:
+		return nil
+	default:
+		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
 	}
-	return nil
 }
+
+// deliver writes the rings of a reserve, or reports that its client has left.
+func (s *Server) deliver(client context.Context, w *reserveWriter, d *clock.Delivery) error {
+	select {
+	case <-client.Done():
+		d.Done(0, 0, errClientLeft)
+		return nil
+	default:
+		return ringstream.Deliver(client, w, s.cfg.WriteTimeout, d)
+	}
+}
+
+var _ ringstream.Writer = (*reserveWriter)(nil)
+
+// reserveWriter writes all rings of a reserve as one JSON object.
+type reserveWriter struct {
+	*ringResponse
+	header http.Header
+}
+
+// Write writes the response.
+func (w *reserveWriter) Write(rings []clock.Ring) (n int, err error) {
+	b := appendList([]byte(`{"rings":`), rings, func(r *clock.Ring, b []byte) []byte { return appendRing(b, r) })
+	b = append(b, "}\n"...)
+	w.header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	w.header.Set(echo.HeaderCacheControl, "no-store")
+	if w.request.ProtoMajor == 1 { // on HTTP/2 a beat may follow
+		w.header.Set(echo.HeaderContentLength, strconv.Itoa(len(b)))
+	}
+	if err = w.flush(b); errors.Is(err, ringstream.ErrTooLate) {
+		w.header.Del(echo.HeaderContentLength)
+	}
+	return len(rings), err
+}
+
+// Beat writes an empty line after the JSON object. Readers of JSON ignore it.
+func (w *reserveWriter) Beat() error { return w.flush([]byte("\n")) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // fakePulls hands one delivery to each reserve.
@@ -87,7 +88,7 @@ func TestReserveWithoutRingsIsEmpty(t *testing.T) {
 	if r := h.expect(200, "", "POST", reserveURL, ""); string(r.body) != `{"rings":[]}`+"\n" {
 		t.Errorf("rings that were too late to write: %s", r.body)
 	}
-	if d := <-reported; d.written != 0 || d.begun != 0 || !errors.Is(d.err, errTooLate) {
+	if d := <-reported; d.written != 0 || d.begun != 0 || !errors.Is(d.err, ringstream.ErrTooLate) {
 		t.Errorf("reported %+v", d)
 	}
 }

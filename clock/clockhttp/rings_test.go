@@ -2,16 +2,18 @@ package clockhttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // fakeStreams gives all subscribers the same channel of deliveries, so the subscribers share the deliveries.
@@ -29,6 +31,9 @@ func withStreams(f *fakeStreams) func(*setup) { return func(su *setup) { su.deps
 func newFakeStreams() *fakeStreams {
 	return &fakeStreams{deliveries: make(chan clock.Delivery), closed: make(chan struct{}, 10)}
 }
+
+// firstEvent matches the event at the begin of a new stream. It has no data.
+var firstEvent = regexp.MustCompile(`^: clockd\nid: stream-[A-Z2-7]+\n$`)
 
 const ringsURL = "/v1/applications/shop/rings"
 
@@ -74,7 +79,7 @@ func TestRingsAreEvents(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
 	in, cancel := h.subscribe() // returns only after the server has flushed the head
-	if e := event(t, in); e != ": clockd\n" {
+	if e := event(t, in); !firstEvent.MatchString(e) {
 		t.Errorf("the first event is %q", e)
 	}
 	done := make(chan error, 1)
@@ -116,16 +121,64 @@ func TestRingMatchesTheContract(t *testing.T) {
 	}
 }
 
+func TestStreamTellsWhetherItWasResumed(t *testing.T) {
+	f := newFakeStreams()
+	h := start(t, withStreams(f))
+	for lastID, want := range map[string]string{"": "", "7.3.2": "false"} {
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", h.url+ringsURL, nil)
+		if lastID != "" {
+			r.Header.Set("Last-Event-ID", lastID)
+		}
+		resp, err := h.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.Header.Get("X-Clockd-Resumed"); got != want {
+			t.Errorf("%q: resumed %q, want %q", lastID, got, want)
+		}
+		in := bufio.NewReader(resp.Body)
+		_, position, _ := strings.Cut(event(t, in), "\nid: ")
+		_ = resp.Body.Close()
+		<-f.closed
+		r.Header.Set("Last-Event-ID", strings.TrimSpace(position))
+		if resp, err = h.client.Do(r); err != nil {
+			t.Fatal(err)
+		}
+		if e := event(t, bufio.NewReader(resp.Body)); resp.Header.Get("X-Clockd-Resumed") != "true" || !strings.HasPrefix(e, ": clockd resumes the stream: 0 rings are sent again\nid: ") {
+			t.Errorf("%v, %q", resp.Header, e)
+		}
+		_ = resp.Body.Close()
+		<-f.closed
+	}
+}
+
+func TestRingOnTheStreamHasTheTraceOfItsSet(t *testing.T) {
+	r := testRing(clock.Text, "x")
+	for traceparent, want := range map[string]bool{"": false, recordedTrace: true} {
+		r.Traceparent = traceparent
+		data := appendRing(nil, &r)
+		if err := validateSchema("Ring", data); err != nil || bytes.Contains(data, []byte(`"traceparent":"`+traceparent+`"`)) != want {
+			t.Errorf("%q: %s, %v", traceparent, data, err)
+		}
+	}
+}
+
 func TestSilentStreamHasAHeartbeat(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f), func(su *setup) { su.cfg.Heartbeat = 20 * time.Millisecond })
 	in, _ := h.subscribe()
-	for range 4 {
+	if e := event(t, in); !firstEvent.MatchString(e) {
+		t.Errorf("%q", e)
+	}
+	for range 3 {
 		if e := event(t, in); e != ": clockd\n" {
 			t.Errorf("%q", e)
 		}
 	}
 }
+
+// progress is what a subscriber reports of a delivery; see clock.Delivery.Done.
+type progress struct{ written, begun int }
 
 // TestUnreadFlushIsInDoubt has a subscriber that is connected but reads nothing until its stream is cut. Only the rings of the last flush are in
 // doubt. The subscriber gets no ring that was not begun.
@@ -163,49 +216,6 @@ func TestUnreadFlushIsInDoubt(t *testing.T) {
 	}
 }
 
-// A panic during a flush leaves its rings in doubt, a panic before it leaves all rings unsent.
-func TestBrokenWriterLeavesItsFlushInDoubt(t *testing.T) {
-	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
-	for name, c := range map[string]struct {
-		broken http.ResponseWriter
-		late   func() bool
-		want   progress
-	}{
-		"first flush": {&brokenWriter{}, nil, progress{0, 1}}, "second flush": {&brokenWriter{writes: 1}, nil, progress{1, 2}},
-		"before a flush": {&brokenWriter{}, func() bool { panic("a bug") }, progress{0, 0}},
-	} {
-		rings := []clock.Ring{large, large, large}
-		var reason error
-		var got progress
-		e := &eventStream{conn: http.NewResponseController(c.broken), request: httptest.NewRequest(http.MethodGet, "/", nil), w: c.broken, timeout: time.Second, memory: newBudget(DefaultConfig())}
-		func() {
-			defer func() { _ = recover() }()
-			_ = e.deliver(&clock.Delivery{Rings: rings, TooLateToWrite: c.late, Done: func(written, begun int, err error) {
-				got, reason = progress{written, begun}, err
-			}})
-		}()
-		if !errors.Is(reason, errUnwritten) || got != c.want {
-			t.Errorf("%s: settled with %+v, %v; want %+v", name, got, reason, c.want)
-		}
-	}
-}
-
-// brokenWriter panics in Write after some writes.
-type brokenWriter struct {
-	http.ResponseWriter
-	writes int
-}
-
-func (w *brokenWriter) Write(p []byte) (int, error) {
-	if w.writes--; w.writes < 0 {
-		panic("a bug")
-	}
-	return len(p), nil
-}
-
-// FlushError does nothing.
-func (w *brokenWriter) FlushError() error { return nil }
-
 func TestRingsEndWhenTheNodeStops(t *testing.T) {
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
@@ -240,7 +250,7 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 		source.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: late, Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
 		return <-done
 	}
-	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, errTooLate) || begun > 0 {
+	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, ringstream.ErrTooLate) || begun > 0 {
 		t.Errorf("late rings are settled with %v, %d are begun", err, begun)
 	}
 	if err := deliver([]clock.Ring{testRing(clock.Text, "in time")}, func() bool { return false }); err != nil {
@@ -251,7 +261,7 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	}
 	large := testRing(clock.Text, strings.Repeat("x", eventBytes))
 	asked := 0
-	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, errTooLate) || written != 1 || begun != 1 {
+	if err := deliver([]clock.Ring{large, large}, func() bool { asked++; return asked > 1 }); !errors.Is(err, ringstream.ErrTooLate) || written != 1 || begun != 1 {
 		t.Errorf("partly written rings are settled with %v, %d are written, %d are begun", err, written, begun)
 	}
 	if got := event(t, in); !strings.Contains(got, "xxx") {
@@ -308,7 +318,7 @@ func TestEndOfDeliveryEndsNoLaterWrite(t *testing.T) {
 			cancel()
 		}
 		source.deliveries <- d
-		if err := <-done; i%2 > 0 && !errors.Is(err, errTooLate) || i%2 == 0 && err != nil {
+		if err := <-done; i%2 > 0 && !errors.Is(err, ringstream.ErrTooLate) || i%2 == 0 && err != nil {
 			t.Fatalf("delivery %d: %v", i, err)
 		}
 		if i%2 == 0 {

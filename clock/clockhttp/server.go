@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,13 +19,15 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/ringstream"
 )
 
 // Alarms is the part of the domain that this package uses. *clock.Service implements it.
 type Alarms interface {
 	Submit(ctx context.Context, op clock.Op) *clock.Pending
 	Get(ctx context.Context, k clock.Key) (*clock.Alarm, error)
-	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error
+	List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (next clock.ListPosition, err error)
 	Answer(ctx context.Context, a clock.Answer) *clock.Pending
 	KickAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
 	DiscardAll(ctx context.Context, q clock.DeadQuery) (clock.DeadResult, error)
@@ -36,11 +39,20 @@ var _ Alarms = (*clock.Service)(nil)
 // Deps holds the parts that the server calls.
 type Deps struct {
 	Alarms     Alarms
-	Streams    Streams          // source of streams of rings; nil: no application rings to a stream
-	Pulls      Pulls            // source of the rings that workers reserve; nil: none can be reserved
-	Settings   Settings         // settings of applications; nil: they cannot be read
-	Nodes      Nodes            // reader of the nodes; nil: GET /v1/nodes is 503
-	Readiness  func() Readiness // state for /readyz; must not block
+	Streams    Streams                         // source of streams of rings; nil: no application rings to a stream
+	Journal    *ringstream.Journal             // what was written to streams; nil only without Streams
+	Pulls      Pulls                           // source of the rings that workers reserve; nil: none can be reserved
+	Settings   Settings                        // settings of applications; nil: they cannot be read
+	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
+	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
+	Forecast   Forecast                        // counter of alarms by due time; nil: GET /v1/forecast is 503
+	Bulk       Bulk                            // changes of many alarms; nil: they are 503
+	Stats      Stats                           // rates and lateness; nil: GET /v1/stats is 503
+	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
+	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
+	Access     Access                          // who may use the interface; nil: everyone may do everything
+	Readiness  func() Readiness                // state for /readyz; must not block
+	Wrap       func(http.Handler) http.Handler // wraps the handler of all requests, for example to trace them; nil: nothing does. The handler sets http.Request.Pattern
 	Log        *slog.Logger
 	Registerer prometheus.Registerer // registry of this package's metrics
 	Gatherer   prometheus.Gatherer   // source of the metrics that /metrics shows
@@ -51,6 +63,7 @@ type Server struct {
 	cfg       Config
 	alarms    Alarms
 	streams   Streams
+	journal   *ringstream.Journal
 	pulls     Pulls
 	readiness func() Readiness
 	log       *slog.Logger
@@ -60,12 +73,21 @@ type Server struct {
 	listener  net.Listener
 	memory    *budget
 	guard     guard
+	access    Access
 
 	settings  Settings
+	search    Search
+	known     Applications
+	forecast  Forecast
+	bulk      Bulk
+	stats     Stats
 	readNodes Nodes
+	audit     Audit
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	http2Requests atomic.Int64 // running requests of HTTP/2
+
+	requestIDs *requestIDs
 
 	bodiesUntil atomic.Pointer[time.Time] // time at which unfinished bodies are cut; nil before the server stops
 
@@ -78,19 +100,22 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
+	if deps.Access == nil {
+		deps.Access = openAccess{}
+	}
 	memory := newBudget(cfg)
 	m, err := newMetrics(deps.Registerer, memory)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
-		guard: newGuard(cfg), memory: memory,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings, search: deps.Search, known: deps.Known, forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats,
+		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.echo = s.newEcho(deps.Gatherer)
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
+		Handler: wrapped(s, deps.Wrap), ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(deps.Log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
@@ -98,6 +123,14 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	serveHTTP2(s.http, cfg)
 	return s, nil
+}
+
+// wrapped returns the handler, wrapped if there is a wrapper.
+func wrapped(h http.Handler, wrap func(http.Handler) http.Handler) http.Handler {
+	if wrap == nil {
+		return h
+	}
+	return wrap(h)
 }
 
 // connKey is the key of a request's connection in the request's context.
@@ -118,6 +151,9 @@ func resetOnClose(r *http.Request) {
 func (d *Deps) validate() error {
 	if d.Alarms == nil || d.Readiness == nil || d.Log == nil || d.Registerer == nil || d.Gatherer == nil {
 		return errors.New("alarms, readiness, log, registerer and gatherer must not be nil")
+	}
+	if d.Streams != nil && d.Journal == nil {
+		return errors.New("streams need a journal")
 	}
 	return nil
 }
@@ -182,13 +218,15 @@ func (s *Server) drain(ctx context.Context) {
 
 // route is one method of one path.
 type route struct {
-	name   string // name in metrics, and operationId in openapi.yaml
-	method string
-	path   string // path pattern in echo's syntax
-	action string // action after the business id, for POSTs to alarmPath; empty elsewhere
-	access access
-	handle echo.HandlerFunc
-	refuse func(http.ResponseWriter, *http.Request, int, *clock.Error) // writes failures; nil: as problem+json
+	name    string // name in metrics, and operationId in openapi.yaml
+	method  string
+	path    string // path pattern in echo's syntax
+	action  string // last element of the path after the business id, for requests to alarmPath; empty elsewhere
+	need    access.Need
+	public  bool // every one may call the route, under any server name: probes, scrapers and failures
+	lasting bool // a call may last, so it ends when the caller's token is not valid any more
+	handle  echo.HandlerFunc
+	refuse  func(http.ResponseWriter, *http.Request, int, *clock.Error) // writes failures; nil: as problem+json
 }
 
 const (
@@ -202,73 +240,114 @@ const (
 
 func (s *Server) routes(g prometheus.Gatherer) []route {
 	return []route{
-		{name: "setAlarm", method: http.MethodPut, path: alarmPath, handle: s.set},
-		{name: "cancelAlarm", method: http.MethodDelete, path: alarmPath, handle: s.cancel},
-		{name: "getAlarm", method: http.MethodGet, path: alarmPath, access: reads, handle: s.get},
-		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, handle: s.batch},
-		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, access: reads, handle: s.list},
-		{name: "getSettings", method: http.MethodGet, path: settingsPath, access: reads, handle: s.getSettings},
-		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", access: reads, handle: s.listSettings},
-		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", handle: s.kick},
-		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", handle: s.discard},
-		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", handle: s.kickAll},
-		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", handle: s.discardAll},
-		{name: "streamRings", method: http.MethodGet, path: ringsPath, handle: s.rings},
-		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", handle: s.reserve},
-		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", handle: s.answerRing(clock.Ack)},
-		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", handle: s.answerRing(clock.Release)},
-		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", handle: s.answerRing(clock.Bury)},
-		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", handle: s.answerRing(clock.Touch)},
-		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", access: reads, handle: s.nodes},
-		{name: "healthz", method: http.MethodGet, path: "/healthz", access: anyone, handle: s.healthz},
-		{name: "readyz", method: http.MethodGet, path: "/readyz", access: anyone, handle: s.readyz},
-		{name: "metrics", method: http.MethodGet, path: "/metrics", access: anyone, handle: s.showMetrics(g)},
-		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", access: reads, handle: s.openAPI},
-		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", access: reads, handle: s.openAPI30},
+		{name: "setAlarm", method: http.MethodPut, path: alarmPath, need: access.Write, handle: s.set},
+		{name: "cancelAlarm", method: http.MethodDelete, path: alarmPath, need: access.Write, handle: s.cancel},
+		{name: "getAlarm", method: http.MethodGet, path: alarmPath, need: access.Read, handle: s.get},
+		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, need: access.Write, handle: s.batch},
+		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, need: access.Read, handle: s.list},
+		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: access.Read, handle: s.listApplications},
+		{name: "searchAlarms", method: http.MethodGet, path: "/v1/search", need: access.Read, handle: s.searchAlarms},
+		{name: "getForecast", method: http.MethodGet, path: "/v1/forecast", need: access.Read, handle: s.showForecast},
+		{name: "getSettings", method: http.MethodGet, path: settingsPath, need: access.Read, handle: s.getSettings},
+		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: access.Read, handle: s.listSettings},
+		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: access.Read, handle: s.occurrences},
+		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: access.Read, handle: s.listEvents},
+		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: access.Operate, handle: s.kick},
+		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: access.Operate, handle: s.discard},
+		{name: "pauseAlarm", method: http.MethodPost, path: alarmPath, action: "pause", need: access.Operate, handle: s.pause},
+		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: access.Operate, handle: s.resume},
+		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: access.Operate, handle: s.kickAll},
+		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: access.Operate, handle: s.discardAll},
+		{name: "streamRings", method: http.MethodGet, path: ringsPath, need: access.Take, lasting: true, handle: s.rings},
+		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", need: access.Take, lasting: true, handle: s.reserve},
+		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", need: access.Take, handle: s.answerRing(clock.Ack)},
+		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", need: access.Take, handle: s.answerRing(clock.Release)},
+		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", need: access.Take, handle: s.answerRing(clock.Bury)},
+		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", need: access.Take, handle: s.answerRing(clock.Touch)},
+		{name: "startBulk", method: http.MethodPost, path: bulkPath, need: access.Operate, handle: s.startBulk},
+		{name: "listBulk", method: http.MethodGet, path: bulkPath, need: access.Read, handle: s.listBulk},
+		{name: "getBulk", method: http.MethodGet, path: bulkPath + "/:job", need: access.Read, handle: s.showBulk},
+		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: access.Operate, handle: s.stopBulk},
+		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: access.Admin, handle: s.listActs},
+		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: access.Read, handle: s.nodes},
+		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: access.Read, handle: s.showStats},
+		{name: "healthz", method: http.MethodGet, path: "/healthz", public: true, handle: s.healthz},
+		{name: "readyz", method: http.MethodGet, path: "/readyz", public: true, handle: s.readyz},
+		{name: "metrics", method: http.MethodGet, path: "/metrics", public: true, handle: s.showMetrics(g)},
+		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", need: access.Read, handle: s.openAPI},
+		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", need: access.Read, handle: s.openAPI30},
 	}
+}
+
+// pattern returns the method and the path of the route as in openapi.yaml, "" for a route without a path.
+func (r *route) pattern() string {
+	if r.path == "" {
+		return ""
+	}
+	path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}", ":job", "{job}").Replace(r.path)
+	if r.action != "" {
+		path += "/" + r.action
+	}
+	return r.method + " " + path
 }
 
 func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	e := echo.New()
 	e.IPExtractor = echo.ExtractIPDirect() // the default trusts X-Forwarded-For
 	e.Logger.SetOutput(io.Discard)
-	actions := map[string]echo.HandlerFunc{}
+	actions := map[string]map[string]echo.HandlerFunc{} // of alarmPath, by method and action; "" is the alarm itself
 	for _, r := range s.routes(g) {
-		if r.action != "" {
-			actions[r.action] = s.handler(&r)
+		if r.path != alarmPath {
+			e.Add(r.method, r.path, s.handler(&r))
 			continue
 		}
-		e.Add(r.method, r.path, s.handler(&r))
+		if actions[r.method] == nil {
+			actions[r.method] = map[string]echo.HandlerFunc{}
+		}
+		actions[r.method][r.action] = s.handler(&r)
 	}
-	e.POST(alarmPath, s.alarmAction(actions))
+	for method, handlers := range actions {
+		e.Add(method, alarmPath, s.alarmAction(handlers))
+	}
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		fail := route{name: "none", access: anyone, handle: func(echo.Context) error { return err }}
+		fail := route{name: "none", public: true, handle: func(echo.Context) error { return err }}
 		_ = s.handler(&fail)(c)
 	}
 	return e
 }
 
-// handler wraps the route's handler for all routes alike: it checks the guard, turns a failure or a panic into a response, and
+// handler wraps the route's handler for all routes alike: it checks the guard and the caller, turns a failure or a panic into a response, and
 // measures the request.
 func (s *Server) handler(r *route) echo.HandlerFunc {
-	name, access, handle, refuse := r.name, r.access, r.handle, r.refuse
+	pattern := r.pattern()
 	return func(c echo.Context) error {
 		begun := time.Now()
+		c.Request().Pattern = pattern
 		s.limitRead(c)
-		err := s.admit(access, c)
+		release, err := s.admit(r, c)
+		defer release()
 		if err == nil {
-			err = recovered(handle, c)
+			err = recovered(r.handle, c)
 		}
 		switch {
 		case err == nil:
-		case refuse != nil:
-			s.refuse(c, err, refuse)
+		case r.refuse != nil:
+			s.refuse(c, err, r.refuse)
 			err = nil
 		default:
 			err = s.respondProblem(c, err)
 		}
-		s.metrics.observe(name, c, begun)
+		s.metrics.observe(r.name, c, begun)
+		s.logRequest(r.name, c, begun)
 		return err
+	}
+}
+
+// logRequest logs a request after its response, for those who follow single requests. Failures are logged by note.
+func (s *Server) logRequest(route string, c echo.Context, begun time.Time) {
+	r := c.Request()
+	if s.log.Enabled(r.Context(), slog.LevelDebug) {
+		s.log.Debug("request served", "request_id", requestID(r), "method", r.Method, "route", route, "status", c.Response().Status, "took", time.Since(begun))
 	}
 }
 

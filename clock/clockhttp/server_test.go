@@ -75,8 +75,8 @@ type stubAlarms struct {
 }
 
 func (s *stubAlarms) Get(context.Context, clock.Key) (*clock.Alarm, error) { return s.get() }
-func (s *stubAlarms) List(context.Context, clock.ListQuery, func(*clock.Alarm) bool) error {
-	return s.list()
+func (s *stubAlarms) List(context.Context, clock.ListQuery, func(*clock.Alarm) bool) (clock.ListPosition, error) {
+	return clock.ListPosition{}, s.list()
 }
 
 func TestUnexpectedFailuresAreLoggedOnce(t *testing.T) {

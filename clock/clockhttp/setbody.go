@@ -53,8 +53,10 @@ func init() {
 		"ack_timeout":    {decode: (*setDecoder).ackTimeout},
 		"max_rings":      {decode: (*setDecoder).maxRings},
 		"priority":       {decode: (*setDecoder).priority},
+		"repeat":         {decode: (*setDecoder).repeat},
 		"delivery":       {decode: (*setDecoder).delivery},
 		"target":         {decode: (*setDecoder).target},
+		"time_zone":      {decode: (*setDecoder).timeZone},
 	}
 	bit := uint32(1)
 	for _, name := range slices.Sorted(maps.Keys(setFields)) {
@@ -70,6 +72,9 @@ type setDecoder struct {
 	kind bodyKind
 	seen uint32 // bits of the fields that the body had so far
 	body setBody
+
+	ringAtJSON []byte  // value of ring_at; nil: not given, or null
+	zone       *string // value of time_zone; nil: not given
 }
 
 // decodeSet reads a set. It returns a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every
@@ -190,7 +195,32 @@ func (d *setDecoder) finish() error {
 	if s.ContentType == "" {
 		s.ContentType = s.PayloadKind.DefaultContentType()
 	}
-	return nil
+	return d.finishRingAt()
+}
+
+// finishRingAt reads ring_at: an instant, or with time_zone a local time.
+func (d *setDecoder) finishRingAt() error {
+	s := &d.body.set
+	switch {
+	case d.zone == nil && d.ringAtJSON == nil:
+		return nil
+	case d.zone == nil:
+		return decodeInstant(d.ringAtJSON, "ring_at", &s.RingAt)
+	case s.Repeat != nil:
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "the time zone of a rule is repeat.time_zone")
+	case d.ringAtJSON == nil:
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone", `time_zone is for a local ring_at like "2030-01-31T18:30:00"`)
+	case d.ringAtJSON[0] != '"':
+		return wrongType("ring_at", `with time_zone a local time like "2030-01-31T18:30:00"`, d.ringAtJSON)
+	}
+	var local string
+	if err := decodeString(d.ringAtJSON, "ring_at", &local); err != nil {
+		return err
+	}
+	if _, err := clock.ParseInstant(local); err == nil {
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "ring_at has an offset: leave out the offset or time_zone")
+	}
+	return s.SetLocalTime(local, *d.zone, "ring_at")
 }
 
 func (d *setDecoder) needsID() string {
@@ -222,7 +252,18 @@ func (d *setDecoder) cancel(raw []byte) error {
 }
 
 func (d *setDecoder) ringAt(raw []byte) error {
-	return decodeInstant(raw, "ring_at", &d.body.set.RingAt)
+	if !isNull(raw) {
+		d.ringAtJSON = raw
+	}
+	return nil
+}
+
+func (d *setDecoder) timeZone(raw []byte) error {
+	if isNull(raw) {
+		return nil
+	}
+	d.zone = new(string)
+	return decodeString(raw, "time_zone", d.zone)
 }
 
 func (d *setDecoder) latestRingAt(raw []byte) error {

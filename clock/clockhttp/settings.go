@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -65,7 +64,7 @@ func (s *Server) listSettings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	limit, err := historyLimit(c)
+	limit, err := onlyNumber(c, "limit", defaultHistory, clock.MaxSettingsHistory)
 	if err != nil {
 		return err
 	}
@@ -86,25 +85,9 @@ func (s *Server) settingsRequest(c echo.Context) (string, error) {
 		return "", err
 	}
 	if s.settings == nil {
-		return "", &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "this server does not read settings"}
+		return "", absentPart("this server does not read settings")
 	}
 	return app, refuseBody(c)
-}
-
-// historyLimit returns the parameter limit, or its default.
-func historyLimit(c echo.Context) (int, error) {
-	limit := defaultHistory
-	for name, values := range c.QueryParams() {
-		if name != "limit" {
-			return 0, clock.Invalid(codeUnknownParameter, name, fmt.Sprintf("unknown parameter %q; known is limit", name))
-		}
-		n, err := strconv.Atoi(values[len(values)-1])
-		if err != nil || n < 1 || n > clock.MaxSettingsHistory {
-			return 0, clock.Invalid(clock.CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", clock.MaxSettingsHistory))
-		}
-		limit = n
-	}
-	return limit, nil
 }
 
 // documentOf returns the document of the version; an empty object for an application without settings.
@@ -145,5 +128,6 @@ func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []
 	b = append(append(b, `,"grpc":`...), s.GRPC.RedactedJSON()...)
 	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
 	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime(clock.NoTarget))
-	return append(strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10), '}')
+	b = strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10)
+	return append(strconv.AppendBool(append(b, `,"paused":`...), s.Paused), '}')
 }

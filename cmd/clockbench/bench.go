@@ -36,7 +36,7 @@ type benchCommand struct {
 	Pending int           `default:"10000000" placeholder:"N" help:"Alarms far in the future beside which the rest is measured (${default})."`
 	Overdue int           `default:"100000" placeholder:"N" help:"Alarms that come due while no clockd runs (${default})."`
 	Rounds  int           `default:"3" placeholder:"N" help:"Rounds of sets and herd, figure and ceiling by turns; the median counts (${default})."`
-	Only    []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
+	Only    []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, intake (delayed messages), and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
 	Quick   bool          `help:"Small figures: to see that all works, not how fast."`
 	JSON    string        `name:"json" type:"path" placeholder:"FILE" help:"Write all that was found there (- for standard output, in place of the table)."`
 

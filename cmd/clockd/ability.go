@@ -23,6 +23,14 @@ func newAbilities(reads *preload.Reads, settings *clock.SettingsWatch, targets *
 	return &abilities{reads: reads, settings: settings, targets: targets}
 }
 
+// confirmedSettings returns the number of changes of settings that the ring loop has confirmed. It does not block.
+func (a *abilities) confirmedSettings() int64 {
+	if loop := a.loop.Load(); loop != nil {
+		return loop.Confirmed()
+	}
+	return 0
+}
+
 // lacks returns the missing abilities, sorted. It does not block.
 func (a *abilities) lacks() (lacks []string) {
 	if loop := a.loop.Load(); loop != nil {

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -27,6 +28,8 @@ type applicationCommand struct {
 	List    applicationListCommand    `cmd:"" help:"List the applications that have settings."`
 	Show    applicationShowCommand    `cmd:"" aliases:"get" help:"Show the settings of an application."`
 	Set     applicationSetCommand     `cmd:"" help:"Change settings of an application. Settings that are not named stay."`
+	Pause   applicationPauseCommand   `cmd:"" help:"Let no alarm of an application ring, and wait until all nodes confirm it."`
+	Resume  applicationResumeCommand  `cmd:"" help:"Let the alarms of a paused application ring again."`
 	Reset   applicationResetCommand   `cmd:"" help:"Give an application all defaults again."`
 	History applicationHistoryCommand `cmd:"" help:"Show the versions of an application's settings."`
 }
@@ -36,6 +39,8 @@ type settingsFlags struct {
 	databaseFlags
 
 	JSON bool `name:"json" help:"Print JSON."`
+
+	timeout time.Duration `kong:"-"` // bound of the command; 0: settingsTimeout
 }
 
 // settingsArgs name an application.
@@ -55,7 +60,7 @@ func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) er
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, settingsTimeout))
 	defer cancel()
 	if err := st.Check(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open database %s: %w", shownURL(f.DatabaseURL), err), st.Close())
@@ -76,7 +81,7 @@ func (l *applicationListCommand) Run() error {
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "APPLICATION\tVERSION\tCHANGED\tBY\tSETTINGS")
 		for _, v := range all {
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, shownDocument(&v))
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, listedDocument(&v))
 		}
 		return table.Flush()
 	})
@@ -129,9 +134,9 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		return fmt.Sprintf("%s has no settings: all defaults apply\n", v.Application), nil
 	}
 	text := fmt.Sprintf("%s, version %d, changed at %s by %s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy)
-	s, err := clock.ParseSettings(v.Document)
+	s, err := readSettings(v)
 	if err != nil {
-		return text + "  " + v.Document + "\n", fmt.Errorf("the settings cannot be read: %w", err)
+		return text, err
 	}
 	line := func(name, value string, given bool) {
 		if !given {
@@ -160,6 +165,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
 	line("ack_timeout", ack, s.AckTimeout != nil)
 	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
+	line("paused", strconv.FormatBool(s.Paused), s.Paused)
 	return text, nil
 }
 
@@ -195,7 +201,7 @@ type applicationSetCommand struct {
 	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset        []string          `placeholder:"NAME" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings."`
+	Unset        []string          `placeholder:"NAME" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
@@ -273,10 +279,13 @@ func (s *settingsArgs) tryChange(
 }
 
 // by returns who changes the settings.
-func (c *changeFlags) by() string {
-	if c.By != "" {
-		return c.By
-	}
+func (c *changeFlags) by() string { return personOr(c.By) }
+
+// personOr returns the name, or the name of the person that runs the command.
+func personOr(name string) string { return cmp.Or(name, personName()) }
+
+// personName returns the user and host that run the command, for the records of changes.
+func personName() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -410,7 +419,7 @@ func (h *applicationHistoryCommand) Run() error {
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "VERSION\tCHANGED\tBY\tSETTINGS")
 		for _, v := range versions {
-			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, shownDocument(&v))
+			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, listedDocument(&v))
 		}
 		return table.Flush()
 	})
@@ -422,7 +431,8 @@ type printedVersion struct {
 	Version     int64           `json:"version"`
 	ChangedAt   *string         `json:"changed_at"`
 	ChangedBy   *string         `json:"changed_by"`
-	Settings    json.RawMessage `json:"settings"`
+	Settings    json.RawMessage `json:"settings"`             // null if they cannot be read
+	Unreadable  string          `json:"unreadable,omitempty"` // why
 }
 
 func versionJSON(v *clock.SettingsVersion) printedVersion {
@@ -431,9 +441,12 @@ func versionJSON(v *clock.SettingsVersion) printedVersion {
 		at := v.ChangedAt.String()
 		p.ChangedAt, p.ChangedBy = &at, &v.ChangedBy
 	}
-	if document := []byte(shownDocument(v)); json.Valid(document) {
-		p.Settings = document
+	document, err := shownDocument(v)
+	if err != nil {
+		p.Settings, p.Unreadable = json.RawMessage("null"), err.Error()
+		return p
 	}
+	p.Settings = json.RawMessage(document)
 	return p
 }
 

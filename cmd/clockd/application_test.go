@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // The command works on the database without a running node. Versions rise, conditions hold, and the history stays.
@@ -125,4 +127,25 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 	setTargetOnly("stream")
 	eventually(t, "readiness has no warning", func() bool { return len(p.details("settings", statusOK)) == 1 })
 	awaitRung(t, p.listen("shop"), 1)
+}
+
+// Settings that this build cannot read may hold secrets under names that it does not know. No list shows them.
+func TestSettingsThatCannotBeReadAreNotShown(t *testing.T) {
+	v := &clock.SettingsVersion{Application: "shop", Version: 3, ChangedBy: "ops", Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
+	described, err := describeSettings(v)
+	if err == nil {
+		t.Error("settings with an unknown field are described")
+	}
+	encoded, encodeErr := json.Marshal(versionJSON(v))
+	if encodeErr != nil {
+		t.Fatal(encodeErr)
+	}
+	for name, shown := range map[string]string{"list": listedDocument(v), "show": described + err.Error(), "JSON": string(encoded)} {
+		if strings.Contains(shown, "whsec_secret") || !strings.Contains(shown, "later") {
+			t.Errorf("%s: %s", name, shown)
+		}
+	}
+	if !strings.Contains(string(encoded), `"settings":null,"unreadable":"the settings cannot be read`) {
+		t.Errorf("JSON: %s", encoded)
+	}
 }

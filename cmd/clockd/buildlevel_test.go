@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/store"
 )
 
 // builtAt builds clockd with a build level and returns the path of the program.
@@ -28,7 +30,7 @@ func builtAt(t *testing.T, level int) string {
 // and none rings twice without a reason.
 func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 	t.Parallel()
-	older, newer := builtAt(t, 1), builtAt(t, 2)
+	older, newer := builtAt(t, int(store.BuildLevel())), builtAt(t, int(store.BuildLevel())+1)
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
 		if b != nil {
@@ -66,7 +68,7 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 		eventually(t, "some have rung", func() bool { return rings() > 50 })
 
 		unready := watchUnready(old)
-		mustExec(t, openForPerson(t, databaseURL), "UPDATE build_level SET oldest = 2")
+		mustExec(t, openForPerson(t, databaseURL), "UPDATE build_level SET oldest = oldest + 1")
 		select {
 		case <-old.exited:
 		case <-time.After(time.Minute):
@@ -75,7 +77,7 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 		if code := old.cmd.ProcessState.ExitCode(); code != exitFailure {
 			t.Errorf("the older build ended with %d", code)
 		}
-		const reason = "it demands build level 2 or later, and this build has 1"
+		reason := fmt.Sprintf("it demands build level %d or later, and this build has %d", store.BuildLevel()+1, store.BuildLevel())
 		if said := old.log.String(); strings.Count(said, `msg="the database demands a newer build: this node drains"`) != 1 || !strings.Contains(said, reason) {
 			t.Errorf("the older build says\n%s", said)
 		}

@@ -15,6 +15,7 @@ import (
 // clientFlags select the server and the form of the output.
 type clientFlags struct {
 	Server string `env:"CLOCKD_SERVER" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Server to talk to."`
+	Token  string `env:"CLOCKD_TOKEN" placeholder:"TOKEN" help:"Access token. Better in the environment, or in a file that CLOCKD_TOKEN_FILE names: other users see flags."`
 	JSON   bool   `name:"json" help:"Print the server's response unchanged."`
 }
 
@@ -35,7 +36,7 @@ var errServerURL = errors.New("the server's URL (CLOCKD_SERVER) cannot be read: 
 
 // client returns the client of the server.
 func (f clientFlags) client() (*client.Client, error) {
-	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout))
+	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token))
 	if err != nil {
 		return nil, errServerURL
 	}
@@ -96,6 +97,10 @@ func describe(a *client.Alarm) string {
 		fmt.Fprintf(&b, ": %s", a.LastError)
 	}
 	b.WriteByte('\n')
+	if a.LocalRingAt != "" {
+		fmt.Fprintf(&b, "  local time: %s %s\n", a.LocalRingAt, a.TimeZone)
+	}
+	b.WriteString(describeRepeat(a))
 	for _, t := range a.Attempts {
 		fmt.Fprintf(&b, "  %s %s", shown(t.Time), t.Outcome)
 		if t.By != "" {

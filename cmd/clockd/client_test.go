@@ -58,6 +58,9 @@ func runClient(t *testing.T, responses []string, args ...string) (out string, co
 const (
 	kickedAlarm = `200 {"application":"shop","business_id":"a/b","state":"scheduled","generation":3,"ring_at":"2030-01-02T00:00:00.000Z","retry_times":0,"last_error":"buried: no stock",` +
 		`"answer":"bury","answered_by":"worker-7","answered_at":"2030-01-03T00:00:00.000Z","attempts":[{"time":"2030-01-04T00:00:00.000Z","outcome":"buried","error":"no stock","by":"worker-7"}]}`
+	repeatingAlarm = `200 {"application":"shop","business_id":"a","state":"scheduled","generation":1,"ring_at":"2030-01-03T01:30:07.000Z","next_try_time":"2030-01-03T01:30:07.000Z",` +
+		`"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"30s","latest_after":"10m","missed":"once","overlap":"skip","dst":"ring_once"},` +
+		`"occurrence":{"number":3,"at":"2030-01-03T01:30:00.000Z","next_at":"2030-01-04T01:30:00.000Z","rung":1,"missed":1,"skipped":0,"failed":0}}`
 	someNodes = `200 {"self":"ONE","database_time":"2030-01-10T00:00:00.000Z","nodes":[` +
 		`{"name":"b","incarnation":"ONE","address":"10.0.0.2:8080","version":"1.2","started_at":"2030-01-02T00:00:00.000Z","expires_at":"2030-01-05T00:00:00.000Z","alive":true,"name_shared":true,"shards":[0,1,2,5],"applications":[]},` +
 		`{"name":"b","incarnation":"TWO","address":"","version":"","started_at":"2030-01-03T00:00:00.000Z","expires_at":"2030-01-05T00:00:00.000Z","alive":true,"name_shared":true,"shards":[],"applications":["bank","shop"]},` +
@@ -160,6 +163,42 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":604800000,"if":"absent","text":"hi"}`}, code: exitFailure,
 			out: []string{"clockd: it exists (condition_failed)\n"},
 		},
+		"set by cron": {
+			args: []string{
+				"set", "shop", "a", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--until", "1893456000000", "--times", "5", "--jitter", "30s",
+				"--latest-after", "10m", "--missed", "all", "--missed-limit", "7", "--overlap", "queue_one",
+			},
+			responses: []string{repeatingAlarm},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","until":1893456000000,"times":5,"jitter":30000,` +
+				`"latest_after":600000,"missed":"all","missed_limit":7,"overlap":"queue_one"}}`},
+			out: []string{
+				"repeats: 30 2 * * * Europe/Berlin, jitter 30s, latest after 10m, missed once, overlap skip, 5 times\n",
+				"occurrence 3 at 2030-01-03T01:30:00.000Z, the next one at 2030-01-04T01:30:00.000Z; 1 rung, 1 missed, 0 skipped, 0 failed\n",
+			},
+		},
+		"set by period": {
+			args: []string{"set", "shop", "a", "--every", "1h", "--anchor", "0"}, responses: []string{kickedAlarm},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
+		},
+		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage, out: []string{"--cron", "--in"}},
+		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitFailure, out: []string{"need --cron or --every"}},
+		"set at a local time": {
+			args: []string{"set", "shop", "a", "--at", "2027-03-28T02:30", "--time-zone", "Europe/Berlin"},
+			responses: []string{`201 {"application":"shop","business_id":"a","state":"scheduled","generation":1,"ring_at":"2027-03-28T01:00:00.000Z",` +
+				`"local_ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin"}`},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"ring_at":"2027-03-28T02:30","time_zone":"Europe/Berlin"}`},
+			out:   []string{"2027-03-28T01:00:00.000Z", "local time: 2027-03-28T02:30:00 Europe/Berlin\n"},
+		},
+		"occurrences": {
+			args:      []string{"occurrences", "shop", "a/b", "--count", "5"},
+			responses: []string{`200 {"time_zone_data":"2025c","occurrences":[{"number":3,"at":"2030-01-03T01:30:00.000Z","ring_at":"2030-01-03T01:30:07.000Z"}]}`},
+			asked:     []string{`GET /v1/applications/shop/alarms/a%2Fb/occurrences`},
+			out:       []string{"3       2030-01-03T01:30:00.000Z  2030-01-03T01:30:07.000Z\ntime-zone data 2025c\n"},
+		},
+		"list repeating": {
+			args: []string{"list", "shop"}, responses: []string{`200 {"alarms":[` + repeatingAlarm[len("200 "):] + `],"next_cursor":null}`},
+			asked: []string{"GET /v1/applications/shop/alarms"}, out: []string{"30 2 * * * Europe/Berlin"},
+		},
 		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitFailure, out: []string{"--in: 5 has no unit: write 5s"}},
 		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitFailure, out: []string{"--at: ", "has no offset"}},
 		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitFailure, out: []string{"not both"}},
@@ -175,7 +214,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 				`200 {"alarms":[{"business_id":"b","state":"rung","next_try_time":"2030-01-02T00:00:00.000Z"}],"next_cursor":null}`,
 			},
 			asked: []string{"GET /v1/applications/shop/alarms", "GET /v1/applications/shop/alarms"},
-			out:   []string{"a            dead   2030-01-01T00:00:00.000Z  -                         2       \n", "2030-01-02T00:00:00.000Z"},
+			out:   []string{"a            dead   2030-01-01T00:00:00.000Z  -                         2       -        \n", "2030-01-02T00:00:00.000Z"},
 		},
 		"set once": {args: []string{"set", "shop", "a", "--in", "5s", "--delivery", "once"}, code: exitUsage, out: []string{"at_most_once"}},
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/store"
 )
 
@@ -44,7 +45,8 @@ func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 		alive := n.Alive(now)
 		v.Nodes = append(v.Nodes, clockhttp.NodeView{
 			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started, ExpiresAt: n.Expires,
-			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: n.Applications, Lacks: n.Lacks,
+			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: lease.AnnouncedApplications(n.Applications),
+			Lacks: n.Lacks,
 		})
 	}
 	return v, nil

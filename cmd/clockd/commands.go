@@ -21,11 +21,15 @@ type setCommand struct {
 	clientFlags
 
 	In      string `xor:"time" required:"" placeholder:"30m" help:"Ring after this time: 30s, 30m, 2h, 7d."`
-	At      string `xor:"time" required:"" placeholder:"TIME" help:"Ring at this time: RFC 3339 with an offset, or milliseconds since the epoch."`
+	At      string `xor:"time" required:"" placeholder:"TIME" help:"Ring at this time: RFC 3339 with an offset, milliseconds since the epoch, or with --time-zone a local time like 2030-01-31T18:30."`
+	Cron    string `xor:"time" required:"" placeholder:"EXPR" help:"Ring again and again, by a cron expression: '30 2 * * *', or @daily."`
+	Every   string `xor:"time" required:"" placeholder:"1h" help:"Ring again and again, with this period, at least 1s."`
 	Latest  string `placeholder:"TIME" help:"Latest time to ring; later the alarm expires."`
 	Payload string `xor:"payload" placeholder:"JSON" help:"Payload, a JSON value."`
 	Text    string `xor:"payload" placeholder:"TEXT" help:"Payload, a text."`
 	File    string `xor:"payload" type:"existingfile" placeholder:"FILE" help:"Payload, the bytes of a file (- for standard input)."`
+
+	repeatFlags
 
 	ContentType string `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
 	AckTimeout  string `placeholder:"30s" help:"Ring again unless the ring is acknowledged within this time."`
@@ -58,8 +62,13 @@ func (s *setCommand) set() (given client.Set, err error) {
 	if given.If, err = s.condition(); err != nil {
 		return given, err
 	}
-	if given.When, err = s.when(); err != nil {
+	if given.Repeat, err = s.repeat(s.Cron, s.Every, s.At); err != nil {
 		return given, err
+	}
+	if given.Repeat == nil {
+		if given.When, err = s.when(); err != nil {
+			return given, err
+		}
 	}
 	if given.LatestRingAt, err = instantFlag("latest", s.Latest); err != nil {
 		return given, err
@@ -93,6 +102,9 @@ func (s *setCommand) when() (client.When, error) {
 	if s.In != "" {
 		d, err := durationFlag("in", s.In)
 		return client.After(d), err
+	}
+	if s.TimeZone != "" {
+		return client.AtLocal(s.At, s.TimeZone), nil
 	}
 	t, err := instantFlag("at", s.At)
 	return client.At(t), err
@@ -215,7 +227,7 @@ func (l *listCommand) Run() error {
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
-		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tLAST ERROR")
+		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tREPEATS\tLAST ERROR")
 	}
 	for a, err := range server.List(context.Background(), l.Application, filter) {
 		if err != nil {
@@ -249,7 +261,7 @@ func (l *listCommand) row(table *tabwriter.Writer, a *client.Alarm) error {
 	if l.JSON {
 		return printJSON(stdout, a.Raw)
 	}
-	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n",
-		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, a.LastError)
+	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)), a.LastError)
 	return err
 }

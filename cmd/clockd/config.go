@@ -57,6 +57,8 @@ type serveFlags struct {
 	logFlags
 	kafkaFlags
 	intakeFlags
+	tracingFlags
+	accessFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -82,6 +84,7 @@ type serveFlags struct {
 	NoMigrate    bool          `env:"CLOCKD_NO_MIGRATE" help:"Do not bring the schema up to date at start."`
 	StartTimeout time.Duration `env:"CLOCKD_START_TIMEOUT" default:"60s" help:"Longest wait at start for an unavailable database."`
 	Retention    time.Duration `env:"CLOCKD_RETENTION" default:"24h" help:"How long finished alarms are kept."`
+	AuditKeep    time.Duration `name:"audit-retention" env:"CLOCKD_AUDIT_RETENTION" default:"2160h" help:"How long the audit keeps the acts of people."`
 	MaxPayload   int           `env:"CLOCKD_MAX_PAYLOAD" default:"65536" help:"Bytes of a payload, at most."`
 
 	WriteLanes   int           `env:"CLOCKD_WRITE_LANES" default:"2" help:"Concurrent write transactions, at most."`
@@ -142,7 +145,7 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.ring.Workers = flags.RingWorkers + cfg.routes() - 1 // each other route has a worker to itself
 	cfg.ring.BatchRows = cmp.Or(flags.RingBatch, defaultRingBatch(flags.DatabaseURL))
 	cfg.preload.Window = flags.PreloadAhead
-	cfg.retention.Keep = flags.Retention
+	cfg.retention.Keep, cfg.retention.KeepActs = flags.Retention, flags.AuditKeep
 	cfg.rabbit.URL, cfg.rabbit.Exchange, cfg.rabbit.DeclareQueues = flags.AMQPURL, flags.AMQPExchange, flags.AMQPDeclareQueues
 	cfg.rabbit.Exchanges = flags.AMQPExchanges
 	cfg.rabbit.ManagementURL, cfg.rabbit.Headers = flags.AMQPManagementURL, rabbit.Headers(flags.AMQPHeaders)
@@ -173,7 +176,7 @@ func defaultRingBatch(databaseURL string) int {
 func (c *config) check() error {
 	errs := []error{
 		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
-		c.retention.Validate(), c.webhook.Validate(),
+		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.Validate(),
 	}
 	switch {
 	case c.usesBroker():
@@ -196,6 +199,9 @@ func (c *config) check() error {
 		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
 	}
 	errs = append(errs, lease.ValidateNodeName(c.Node))
+	if c.TokenRate < 0 {
+		errs = append(errs, errors.New("token rate must not be negative (0: no limit)"))
+	}
 	if c.StartTimeout < 0 {
 		errs = append(errs, errors.New("start timeout must not be negative"))
 	}

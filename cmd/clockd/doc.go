@@ -7,7 +7,7 @@
 // One runner owns the goroutine of each component. The function own in wiring.go has their order:
 //
 //	before  store: opened, migrated, checked; then the first sample of the database clock
-//	start   database clock ▸ broker ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸ retention ▸ overdue ▸ audit ▸
+//	start   database clock ▸ broker ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸ retention ▸ overdue ▸ durability ▸
 //	        answers ▸ http ▸ leases
 //	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
 //

@@ -8,19 +8,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/stats"
 )
 
-// clockMetrics registers the domain's metrics, and returns the functions that the domain calls.
-func clockMetrics(reg prometheus.Registerer) clock.Metrics {
+// clockMetrics registers the domain's metrics, and returns the functions that the domain calls. Ops count in recorder, too.
+func clockMetrics(reg prometheus.Registerer, recorder *stats.Recorder) clock.Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 15) // 0.5 ms to 8 s
 	transactions := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets,
+		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets, NativeHistogramBucketFactor: 1.1,
 	}, []string{"result"})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers in a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
+		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers in a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13), NativeHistogramBucketFactor: 1.1,
 	})
 	ops := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_op_seconds", Help: "Time from the submission of a set, cancel, answer, kick or discard to its verdict, by operation and verdict.", Buckets: buckets,
+		Name: "clockd_clock_op_seconds", Help: "Time from the submission of a set, cancel, answer, kick, discard, pause or resume to its verdict, by operation and verdict.", Buckets: buckets, NativeHistogramBucketFactor: 1.1,
 	}, []string{"op", "verdict"})
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "clockd_clock_dropped_ops_total", Help: "Sets, cancels and answers that were refused before they were written, by reason.",
@@ -36,6 +37,7 @@ func clockMetrics(reg prometheus.Registerer) clock.Metrics {
 		},
 		Op: func(op clock.Op, v clock.Verdict, took time.Duration, _ error) {
 			ops.WithLabelValues(op.Name(), v.String()).Observe(took.Seconds())
+			recorder.Op(op, v)
 		},
 		Dropped: func(why clock.DropReason) { dropped.WithLabelValues(string(why)).Inc() },
 	}

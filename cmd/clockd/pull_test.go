@@ -152,3 +152,65 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 		})
 	}
 }
+
+// An application rings to its stream, and some of its alarms name pull. Its subscriber is at one node, and its worker at another one. Each gets its
+// alarms of all shards, whichever node owns them.
+func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
+	for _, e := range sharedEngines() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
+			nodes := []*process{start(t, env...), start(t, env...)}
+			application(t, databaseURL, "set", "shop", "--alarm-targets=pull")
+			for _, n := range nodes {
+				eventually(t, "the node applies the settings", func() bool { s := n.settings("shop"); return s.AppliedVersion == s.Version })
+			}
+			subscriber, worker := nodes[0].listen("shop"), &receiver{}
+			var working sync.WaitGroup
+			t.Cleanup(working.Wait)
+			working.Go(func() { nodes[1].finishRings(t, "shop", worker) })
+			const alarms = 40
+			for i := range alarms {
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("streamed-", i)), map[string]any{"delay": "1s"})
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)), map[string]any{"delay": "1s", "target": "pull"})
+			}
+			eventually(t, "the subscriber and the worker have all their rings", func() bool {
+				return subscriber.number() == alarms && worker.number() == alarms
+			})
+		})
+	}
+}
+
+// An application leaves the stream for pull while a subscriber stays connected to one node. A worker at the other node gets all alarms, long before
+// the subscriber counts no more.
+func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
+	for _, e := range sharedEngines() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
+			nodes := []*process{start(t, env...), start(t, env...)}
+			subscriber := nodes[0].listen("shop")
+			nodes[1].must(http.StatusCreated, http.MethodPut, alarmPath("shop", "streamed"), map[string]any{"delay": "0s"})
+			eventually(t, "the subscriber has its ring", func() bool { return subscriber.number() == 1 })
+			application(t, databaseURL, "set", "shop", "--target=pull")
+			for _, n := range nodes {
+				eventually(t, "the node applies the target", func() bool { return n.settings("shop").AppliedTarget == "pull" })
+			}
+			worker := &receiver{}
+			var working sync.WaitGroup
+			t.Cleanup(working.Wait)
+			working.Go(func() { nodes[1].finishRings(t, "shop", worker) })
+			const alarms = 40
+			for i := range alarms {
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)), map[string]any{"delay": "1s"})
+			}
+			begun := time.Now()
+			eventually(t, "the worker has all rings", func() bool { return worker.number() == alarms })
+			if waited := time.Since(begun); waited > formerSubscribers/2 {
+				t.Errorf("the worker waited %s for its rings", waited)
+			}
+		})
+	}
+}

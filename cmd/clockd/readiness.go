@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/recompute"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 )
@@ -26,14 +28,16 @@ type readiness struct {
 	targets  *targets
 	loop     *ring.Loop
 	keeper   *lease.Keeper
-	audit    *audit
+	durable  *durability
 	settings *clock.SettingsWatch
+	access   *access.Watch
+	zones    *recompute.Recomputer
 	self     *identity
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, audits *audit, settings *clock.SettingsWatch, self *identity) *readiness {
-	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, audit: audits, settings: settings, self: self, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, durable *durability, settings *clock.SettingsWatch, tokens *access.Watch, zones *recompute.Recomputer, self *identity) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, durable: durable, settings: settings, access: tokens, zones: zones, self: self, node: cfg.Node}
 }
 
 // view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
@@ -46,7 +50,7 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
 	checks = append(checks, check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
-	checks = append(checks, r.applications(), settingsCheck(r.settings, r.targets), r.name(), r.abilities(), r.audit.readinessCheck(), r.authentication())
+	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets), zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(), authenticationCheck(r.access, r.self.httpAddress()))
 	for _, w := range r.targets.warnings() {
 		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
 	}
@@ -104,19 +108,38 @@ func (r *readiness) name() clockhttp.Check {
 	return clockhttp.Check{Name: "node", Status: statusOK}
 }
 
-// authentication warns if other machines can reach this node's HTTP port.
-func (r *readiness) authentication() clockhttp.Check {
-	if warning := exposure(r.self.httpAddress()); warning != "" {
-		return clockhttp.Check{Name: "authentication", Status: statusWarning, Detail: warning}
-	}
-	return clockhttp.Check{Name: "authentication", Status: statusOK}
-}
-
 func check(name string, err error) clockhttp.Check {
 	if err != nil {
 		return clockhttp.Check{Name: name, Status: statusFailing, Detail: err.Error()}
 	}
 	return clockhttp.Check{Name: name, Status: statusOK}
+}
+
+// pausedCheck names some of the paused applications. It is a warning, because a person may have forgotten them.
+func pausedCheck(settings *clock.SettingsWatch) clockhttp.Check {
+	names := settings.Paused()
+	if len(names) == 0 {
+		return clockhttp.Check{Name: "paused", Status: statusOK}
+	}
+	const shown = 10
+	detail := "paused by a person: " + strings.Join(names[:min(shown, len(names))], ", ")
+	if len(names) > shown {
+		detail += fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return clockhttp.Check{Name: "paused", Status: statusWarning, Detail: detail}
+}
+
+// zoneCheck shows the version of the time-zone data. It warns if another node has had newer data.
+func zoneCheck(v recompute.View) clockhttp.Check {
+	c := clockhttp.Check{Name: "time_zone_data", Status: statusOK, Detail: v.Version}
+	if v.Older() {
+		c.Status = statusWarning
+		c.Detail += fmt.Sprintf(": another node has had %s, so some local times of this node may be wrong: replace this node by the newer build", v.Newest)
+	}
+	if v.Pending > 0 {
+		c.Detail += fmt.Sprintf("; the alarms of %d time zones are being recomputed by %s", v.Pending, v.Newest)
+	}
+	return c
 }
 
 // applications names some of the applications in quarantine.
@@ -132,7 +155,11 @@ func (r *readiness) applications() clockhttp.Check {
 		if application.Target != clock.NoTarget {
 			alarms += " at its target " + application.Target.String()
 		}
-		detail += fmt.Sprintf("%s is %s: %s; ", alarms, application.Health, application.Reason)
+		detail += alarms + " is " + application.Health
+		if application.Reason != "" {
+			detail += ": " + application.Reason
+		}
+		detail += "; "
 	}
 	if more := all - min(shown, len(sample)); more > 0 {
 		detail += fmt.Sprintf("and %d more; ", more)

@@ -64,8 +64,8 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 	if err := s.announce(out); err != nil {
 		log.Warn("could not print the service's address", "err", err)
 	}
-	if warning := exposure(s.self.httpAddress()); warning != "" {
-		log.Warn("http is open to the network without authentication", "address", s.self.httpAddress(), "reason", warning)
+	if warning := authenticationWarning(s.access, s.self.httpAddress()); warning != "" {
+		log.Warn("authentication needs attention", "address", s.self.httpAddress(), "reason", warning)
 	}
 	code := 0
 	select {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/store"
@@ -33,6 +33,9 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *c
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_settings_applications", Help: "Applications that have settings.",
 		}, func() float64 { return float64(len(w.Snapshot().All())) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clockd_clock_paused_applications", Help: "Applications that are paused, as this node applies the settings.",
+		}, func() float64 { return float64(len(w.Paused())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "clockd_clock_settings_failed_polls_total", Help: "Polls of the settings of applications that failed.",
 		}, func() float64 {
@@ -58,6 +61,7 @@ func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring
 		loop.Reroute(is, moved)
 		targets.settingsChanged()
 	})
+	settings.OnRead(loop.Confirm)
 }
 
 // settingsCheck reports stale settings, and applications whose settings this node cannot follow.
@@ -120,8 +124,8 @@ func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
 	return applied
 }
 
-// formerSubscribers is the time after a change of an application's settings for which its subscribers count, whatever its target is. Tries in
-// doubt at the stream may be repeated in this time.
+// formerSubscribers is the time after a change of an application's settings for which its clients at a former target count. Tries in doubt at that
+// target may be repeated in this time.
 const formerSubscribers = 2 * time.Minute
 
 // subscribers are the subscribers of applications that ring to the stream, and the workers that reserve rings. Other nodes leave the alarms of these
@@ -133,24 +137,59 @@ type subscribers struct {
 	time     *clock.Timebase
 }
 
-// Applications returns the applications with a subscriber that may ring to the stream, or did so a short time ago, and applications with workers; sorted.
-func (s *subscribers) Applications() (applications []string) {
+// Applications returns the lines that announce the applications with a subscriber or a worker here, sorted. A line names only the alarms that ring to
+// them: other alarms of the application may ring to a target that another node has. Clients at a former target rest: they get the alarms only while no
+// node has clients at the present target.
+func (s *subscribers) Applications() (lines []string) {
 	snapshot := s.settings.Snapshot()
-	for _, application := range s.Target.Applications() {
-		if s.count(snapshot, application) {
-			applications = append(applications, application)
+	working, resting := s.targets.pulls.Applications()
+	named := map[string][]clock.TargetKind{}
+	anyName := append([]clock.TargetKind{clock.NoTarget}, clock.TargetKinds()...)
+	announce := func(application string, target clock.TargetKind, rests bool) {
+		names := s.named(snapshot, application, target)
+		if len(names) == 0 && s.changedLately(snapshot, application) {
+			names, rests = anyName, true
+		}
+		if rests {
+			lines = append(lines, lease.Announcement(application, names, true)...)
+		} else {
+			named[application] = append(named[application], names...)
 		}
 	}
-	applications = append(applications, s.targets.pulls.Applications()...)
-	slices.Sort(applications)
-	return slices.Compact(applications)
+	for _, application := range s.Target.Applications() {
+		announce(application, clock.TargetStream, false)
+	}
+	for _, application := range working {
+		announce(application, clock.TargetPull, false)
+	}
+	for _, application := range resting {
+		announce(application, clock.TargetPull, true)
+	}
+	for application, targets := range named {
+		slices.Sort(targets)
+		lines = append(lines, lease.Announcement(application, slices.Compact(targets), false)...)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// named returns what the application's alarms name that ring to the target: each target, and clock.NoTarget.
+func (s *subscribers) named(snapshot *clock.SettingsSnapshot, application string, target clock.TargetKind) (named []clock.TargetKind) {
+	for _, to := range store.AddresseesOf(application) {
+		if route := s.targets.routeOf(snapshot, to); route != nil && route.Kind == target {
+			named = append(named, to.Target)
+		}
+	}
+	return named
 }
 
 // count reports whether subscribers of the application count.
 func (s *subscribers) count(snapshot *clock.SettingsSnapshot, application string) bool {
-	if s.targets.mayRingTo(snapshot, application, clock.TargetStream) {
-		return true
-	}
+	return s.targets.mayRingTo(snapshot, application, clock.TargetStream) || s.changedLately(snapshot, application)
+}
+
+// changedLately reports whether the application's settings have changed in the last time, in which tries in doubt at a former target may be repeated.
+func (s *subscribers) changedLately(snapshot *clock.SettingsSnapshot, application string) bool {
 	settings := snapshot.Of(application)
 	now, err := s.time.Now()
 	return settings != nil && err == nil && settings.Stored.ChangedAt.Add(formerSubscribers) > now
@@ -158,21 +197,4 @@ func (s *subscribers) count(snapshot *clock.SettingsSnapshot, application string
 
 func newSubscribers(settings *clock.SettingsWatch, targets *targets, tb *clock.Timebase) *subscribers {
 	return &subscribers{Target: targets.streams, settings: settings, targets: targets, time: tb}
-}
-
-// loadSettings reads the settings before the first ring, again and again while the database is unavailable.
-func loadSettings(settings *clock.SettingsWatch) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		for {
-			err := settings.Load(ctx)
-			if err == nil || !errors.Is(err, clock.ErrUnavailable) || ctx.Err() != nil {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return err
-			case <-time.After(time.Second):
-			}
-		}
-	}
 }

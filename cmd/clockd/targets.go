@@ -105,9 +105,14 @@ func (t *targets) missing(settings *clock.SettingsSnapshot, s *clock.CurrentSett
 	return clock.NoTarget
 }
 
-// routerOf returns the router that follows the settings.
+// routerOf returns the router that follows the settings. No alarm of a paused application has a route to a target.
 func (t *targets) routerOf(settings *clock.SettingsSnapshot) ring.Router {
-	return func(to store.Addressee) *ring.Route { return t.routeOf(settings, to) }
+	return func(to store.Addressee) *ring.Route {
+		if s := settings.Of(to.Application); s != nil && s.Paused {
+			return ring.PausedRoute
+		}
+		return t.routeOf(settings, to)
+	}
 }
 
 // lacks returns the abilities that an application's settings demand and this process has no target for.

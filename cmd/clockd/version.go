@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/store"
 )
 
@@ -14,9 +15,10 @@ var version = "0.1.0-dev"
 
 type versionCommand struct{}
 
-// Run prints the version, the commit if the build recorded it, and the build level.
+// Run prints the version, the commit if the build recorded it, the build level, and the version of the time-zone data.
 func (versionCommand) Run() error {
-	_, err := fmt.Fprintf(os.Stdout, "clockd %s%s %s %s/%s, build level %d\n", version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, store.BuildLevel())
+	_, err := fmt.Fprintf(os.Stdout, "clockd %s%s %s %s/%s, build level %d, time-zone data %s\n",
+		version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, store.BuildLevel(), repeat.Data().Version())
 	return err
 }
 

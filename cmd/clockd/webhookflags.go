@@ -102,12 +102,30 @@ func printSecret(out io.Writer, secret clock.WebhookSecret) {
 	}
 }
 
-// shownDocument returns a stored document without what may be secret. A document that cannot be read is shown as it is, or as {} if it is empty.
-func shownDocument(v *clock.SettingsVersion) string {
-	s, err := clock.ParseSettings(v.Document)
+// readSettings returns the settings of a version. The error does not repeat the document: nobody knows which parts of it are secret.
+func readSettings(v *clock.SettingsVersion) (clock.Settings, error) {
+	s, err := clock.ParseSettings(cmp.Or(v.Document, "{}"))
 	if err != nil {
-		return cmp.Or(v.Document, "{}")
+		err = fmt.Errorf("the settings cannot be read: %w; `clockd application show --secrets` shows the present ones as they are", err)
+	}
+	return s, err
+}
+
+// shownDocument returns a stored document without what may be secret.
+func shownDocument(v *clock.SettingsVersion) (string, error) {
+	s, err := readSettings(v)
+	if err != nil {
+		return "", err
 	}
 	redacted := s.Redacted()
-	return redacted.Encode()
+	return redacted.Encode(), nil
+}
+
+// listedDocument returns a stored document as a list for people shows it.
+func listedDocument(v *clock.SettingsVersion) string {
+	document, err := shownDocument(v)
+	if err != nil {
+		return err.Error()
+	}
+	return document
 }

@@ -12,8 +12,15 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/bulk"
 	"github.com/clockd/clockd/clock/clockgrpc"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/console"
+	"github.com/clockd/clockd/clock/recompute"
+	"github.com/clockd/clockd/clock/repeat"
+	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/stats"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/preload/wake"
@@ -29,6 +36,7 @@ type service struct {
 	server   *clockhttp.Server
 	store    store.Store
 	targets  *targets
+	access   *access.Watch
 	self     *identity
 	draining *atomic.Bool
 }
@@ -37,23 +45,29 @@ type service struct {
 type parts struct {
 	fx.In
 
-	Timebase  *clock.Timebase
-	Settings  *clock.SettingsWatch
-	Targets   *targets
-	Loop      *ring.Loop
-	WakeUps   *wakeUps
-	Sender    *wake.Sender
-	Reads     *preload.Reads
-	Abilities *abilities
-	Preloader *preload.Preloader
-	Service   *clock.Service
-	Retention *store.Retention
-	Overdue   *preload.Overdue
-	Audit     *audit
-	Answers   []*rabbit.Answers
-	Intakes   []*rabbit.Intake
-	Server    *clockhttp.Server
-	Keeper    *lease.Keeper
+	Config     *config
+	Timebase   *clock.Timebase
+	Settings   *clock.SettingsWatch
+	Access     *access.Watch
+	Targets    *targets
+	Loop       *ring.Loop
+	WakeUps    *wakeUps
+	Sender     *wake.Sender
+	Reads      *preload.Reads
+	Abilities  *abilities
+	Preloader  *preload.Preloader
+	Service    *clock.Service
+	Retention  *store.Retention
+	Overdue    *preload.Overdue
+	Durability *durability
+	Answers    []*rabbit.Answers
+	Intakes    []*rabbit.Intake
+	Server     *clockhttp.Server
+	Keeper     *lease.Keeper
+	Tracing    *tracing
+	Recorder   *stats.Recorder
+	Recomputer *recompute.Recomputer
+	Bulk       *bulk.Runner
 }
 
 // options joins the parts with fx.
@@ -68,8 +82,8 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newSettings, newHeap, newIdentity, newReads, newAbilities, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
-			newClockService, newAnswers, newIntakes, newRetention, newOverdue, newAudit, newReadiness, newServer, newService,
+			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities, newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
+			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue, newDurability, newReadiness, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -78,13 +92,19 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 // own gives the components to the runner. They start in this order and stop in the reverse order. The store is closed last.
 func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
 	lc.Append(fx.StopHook(func() error { return st.Close() }))
+	lc.Append(fx.StopHook(p.Tracing.Close))
 	p.Abilities.loop.Store(p.Loop)
 	routeBySettings(p.Settings, p.Targets, p.Loop)
-	lc.Append(fx.StartHook(p.Timebase.Sample))        // so that the time is known before the first request
-	lc.Append(fx.StartHook(loadSettings(p.Settings))) // so that no ring goes to a target that is not its application's
+	lc.Append(fx.StartHook(p.Timebase.Sample))               // so that the time is known before the first request
+	lc.Append(fx.StartHook(untilAvailable(p.Settings.Load))) // so that no ring goes to a target that is not its application's
+	lc.Append(fx.StartHook(untilAvailable(bootstrap(p.Config, st, p.Timebase, log))))
+	lc.Append(fx.StartHook(untilAvailable(p.Access.Load)))     // so that no request passes as one that needs no token
+	lc.Append(fx.StartHook(untilAvailable(p.Recomputer.Join))) // before this node computes a time
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
 	r.own(lc, component{name: "settings", run: p.Settings.Run})
+	r.own(lc, component{name: "access", run: p.Access.Run})
+	r.own(lc, component{name: "stats", run: p.Recorder.Run})
 	for _, s := range p.Targets.sessions {
 		r.own(lc, component{name: "broker", run: s.Run})
 	}
@@ -102,9 +122,11 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "reads", run: p.Reads.Run})
 	r.own(lc, component{name: "preload", run: p.Preloader.Run})
 	r.own(lc, component{name: "writer", run: p.Service.Run})
+	r.own(lc, component{name: "recompute", run: p.Recomputer.Run})
 	r.own(lc, component{name: "retention", run: p.Retention.Run})
 	r.own(lc, component{name: "overdue", run: p.Overdue.Run})
-	r.own(lc, component{name: "audit", run: p.Audit.Run})
+	r.own(lc, component{name: "durability", run: p.Durability.Run})
+	r.own(lc, component{name: "bulk", run: p.Bulk.Run})
 	for _, a := range p.Answers {
 		r.own(lc, component{name: "answers", run: a.Run})
 	}
@@ -131,17 +153,28 @@ func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*
 	return tb, err
 }
 
+// newRecorder returns the recorder of rates and lateness.
+func newRecorder(tb *clock.Timebase) *stats.Recorder { return stats.NewRecorder(tb) }
+
+// observeDeliveries returns the observer of the ring loop: it counts each delivery, and makes its span if traces are sent.
+func observeDeliveries(recorder *stats.Recorder, traces *tracing) func(ring.Delivery) {
+	return func(d ring.Delivery) {
+		recorder.Rung(d.Rings, d.Outcomes, d.Now)
+		traces.delivered(d)
+	}
+}
+
 // newReads returns the reads that loaders use.
 func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
 
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
 // newKeeper returns the keeper of this node's leases.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, subscribed *subscribers, nodeAbilities *abilities) (*lease.Keeper, preload.Ownership, error) {
+func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, subscribed *subscribers, nodeAbilities *abilities, gate *claimGate) (*lease.Keeper, preload.Ownership, error) {
 	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
 	deps := lease.Deps{
-		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Log: log, Registerer: reg,
+		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
 		Streams: subscribed,
 	}
 	k, err := lease.New(keeperConfig, deps)
@@ -166,40 +199,58 @@ func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, read
 	})
 }
 
-func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets) (*ring.Loop, error) {
+func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
 		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&clock.SettingsSnapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
-		Log: log, Registerer: reg,
+		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces),
 	})
 }
 
-func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, settings *clock.SettingsWatch, preloader *preload.Preloader) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Settings: settings.Settings, Metrics: clockMetrics(reg), Log: log})
+func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, settings *clock.SettingsWatch, preloader *preload.Preloader, recorder *stats.Recorder) (*clock.Service, error) {
+	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Settings: settings.Settings, Metrics: clockMetrics(reg, recorder), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}
 	return s, err
 }
 
+// newRecomputer returns the part that recomputes alarms when the time-zone data changes.
+func newRecomputer(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity) (*recompute.Recomputer, error) {
+	return recompute.New(recompute.DefaultConfig(), recompute.Deps{
+		Store: st, Alarms: service, Time: tb, Data: repeat.Data(), Incarnation: self.incarnation, Log: log, Registerer: reg,
+	})
+}
+
 func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase) (*store.Retention, error) {
-	return store.NewRetention(cfg.retention, store.RetentionDeps{Purger: st, Time: tb, Log: log, Registerer: reg})
+	return store.NewRetention(cfg.retention, store.RetentionDeps{Purger: st, Acts: st, Time: tb, Log: log, Registerer: reg})
 }
 
 func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership) *preload.Overdue {
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness) (*clockhttp.Server, error) {
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner) (*clockhttp.Server, error) {
+	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
+	if err != nil {
+		return nil, err
+	}
+	applied := &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
-		Alarms: service, Streams: targets.streams, Pulls: targets.pulls, Nodes: nodes.view, Settings: &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed},
-		Readiness: ready.view, Log: log, Registerer: reg, Gatherer: gatherer,
+		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder, Nodes: nodes.view, Settings: applied,
+		Search: clock.NewSearch(st), Known: newDirectory(st, nodes.timebase, applied).view, Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
+		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg, Gatherer: gatherer,
 	})
 	if err != nil {
 		return nil, err
 	}
+	pages, err := console.New()
+	if err != nil {
+		return nil, err
+	}
+	server.MountPages(clockhttp.Pages{Name: "console", Path: "/ui", Handler: pages})
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Host: server})
+	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Host: server})
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +260,13 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 	return server, nil
 }
 
-func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, self *identity, draining *atomic.Bool) *service {
-	return &service{cfg: cfg, log: log, store: st, targets: targets, server: server, self: self, draining: draining}
+// newBulk returns the runner of jobs that change many alarms.
+func newBulk(log *slog.Logger, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity) *bulk.Runner {
+	return bulk.NewRunner(bulk.Deps{Alarms: service, Store: st, Now: tb.Now, Incarnation: self.incarnation, Log: log})
+}
+
+func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, tokens *access.Watch, self *identity, draining *atomic.Bool) *service {
+	return &service{cfg: cfg, log: log, store: st, targets: targets, server: server, access: tokens, self: self, draining: draining}
 }
 
 // announce prints two lines for a person: the service's address and a request to try.

@@ -38,7 +38,8 @@
 // With streams, rings go to subscribers. Then a shard's owner rings the applications that have a subscriber at the owner, and keeps the
 // alarms of applications without any subscriber. The other applications only have subscribers at other nodes. For each shard and
 // application, a hash chooses a preferred node among these nodes. The preferred node loads the application's rows of the shard, although
-// another node owns it.
+// another node owns it. Workers that reserve rings count as subscribers. If an application has a subscriber for some of its alarms and a worker for
+// others, each node announces the alarms that its clients can have (Announcement), and gets no others.
 //
 // # Failures
 //

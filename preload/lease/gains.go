@@ -3,6 +3,8 @@ package lease
 import (
 	"maps"
 	"slices"
+
+	"github.com/clockd/clockd/store"
 )
 
 // gains collects the shards and applications that this node rings since the last take. The loaders must read their rows.
@@ -20,28 +22,29 @@ func (g *gains) add(before, after *membership) {
 		g.shards[shard] = true
 	}
 	ownersMoved := !slices.Equal(before.owners, after.owners)
-	for application, subscribers := range after.subscribers {
-		if (ownersMoved || !slices.Equal(subscribers, before.subscribers[application])) && after.ringsMoreThan(before, application) {
-			g.applications[application] = true
-		}
-	}
-	for application := range before.subscribers { // an application's last subscriber left: the shards' owners hold its alarms
-		if after.subscribers[application] == nil && after.ringsMoreThan(before, application) {
+	lines := slices.Concat(slices.Collect(maps.Keys(after.subscribers)), slices.Collect(maps.Keys(before.subscribers)))
+	for _, line := range lines {
+		changed := ownersMoved || !slices.Equal(after.subscribers[line], before.subscribers[line])
+		if application, _ := announcedApplication(line); changed && !g.applications[application] && after.ringsMoreThan(before, line) {
 			g.applications[application] = true
 		}
 	}
 }
 
-// ringsMoreThan reports whether this node rings the application in a shard where it did not before. Shards that it newly serves do
-// not count, because they are read whole.
-func (m *membership) ringsMoreThan(before *membership, application string) bool {
+// ringsMoreThan reports whether this node rings an addressee of the line's application in a shard where it did not before. Shards that it newly
+// serves do not count, because they are read whole.
+func (m *membership) ringsMoreThan(before *membership, line string) bool {
+	addressees, addresseesBefore := m.addresseesOf(line), before.addresseesOf(line)
+	if len(addresseesBefore) > len(addressees) {
+		addressees = addresseesBefore
+	}
 	return slices.ContainsFunc(m.loaded, func(shard int) bool {
 		if _, serves := slices.BinarySearch(m.serving, shard); serves {
 			if _, served := slices.BinarySearch(before.serving, shard); !served {
 				return false
 			}
 		}
-		return m.rings(shard, application) && !before.rings(shard, application)
+		return slices.ContainsFunc(addressees, func(to store.Addressee) bool { return m.rings(shard, to) && !before.rings(shard, to) })
 	})
 }
 

@@ -31,9 +31,9 @@ type Time interface {
 	FollowClosely(d time.Duration)
 }
 
-// Streams knows the subscribers of this node.
+// Streams knows the subscribers and workers of this node.
 type Streams interface {
-	// Applications returns the applications with a subscriber, sorted.
+	// Applications returns the lines of the announcements of this node (Announcement), sorted.
 	Applications() []string
 	// ApplicationsChanged returns a channel of capacity 1. It is signalled when the result of Applications changes.
 	ApplicationsChanged() <-chan struct{}
@@ -47,7 +47,12 @@ type Deps struct {
 	Streams Streams       // subscribers of this node; nil without Config.Streams
 	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
 	// that the process always has all of them.
-	Lacks      func() []string
+	Lacks func() []string
+	// Settings returns the number of changes of settings that this process has confirmed (store.Node.Settings). It does not block. A nil func means
+	// that the process reports none.
+	Settings func() int64
+	// Joined is called after the first write of the node's row. It must not block. Nil: nobody wants to know.
+	Joined     func()
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -61,6 +66,10 @@ type Keeper struct {
 	address func() string
 	streams Streams
 	lacks   func() []string
+
+	settings func() int64
+	joined   func()
+
 	log     *slog.Logger
 	metrics metrics
 
@@ -68,11 +77,12 @@ type Keeper struct {
 	started             clock.Instant // database time of the first write of the node's row; clock.NoInstant: none yet
 	lastHeartbeat       time.Time     // last write of the node's row, which renews its leases; zero: none yet
 	lastForget          time.Time     // last attempt to delete dead nodes' rows; zero: none yet
-	writtenApplications []string      // applications with a subscriber, as last written to the node's row; sorted
+	writtenApplications []string      // lines of this node's announcements, as last written to the node's row; sorted
 	lastSubscriberWrite time.Time     // last write of the row because the subscribers changed
 	lastSubscriberLook  time.Time     // last look because the subscribers changed
 	abilities           abilities
 	renewals            renewalWatch
+	writtenSettings     int64                    // confirmed changes of settings, as last written to the node's row
 	writtenLacks        []string                 // missing abilities, as last written to the node's row; sorted
 	yieldsFor           []string                 // missing abilities for which the node yields its shards, as of the last look; sorted
 	yieldedAt           map[int]time.Time        // by shard, when this node gave it up; entries go when the node stops ringing the shard
@@ -98,8 +108,14 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 	if deps.Lacks == nil {
 		deps.Lacks = func() []string { return nil }
 	}
+	if deps.Settings == nil {
+		deps.Settings = func() int64 { return store.SettingsUnknown }
+	}
+	if deps.Joined == nil {
+		deps.Joined = func() {}
+	}
 	return &Keeper{
-		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, log: deps.Log,
+		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
 		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
 		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}),
 	}, nil
@@ -215,9 +231,9 @@ func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUnt
 // attend writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end may mean that
 // the database failed for all nodes. Then the other nodes get time to renew before this node takes their shards.
 func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
-	subscribed, announced := k.applications(), k.abilities.announced()
+	subscribed, announced, settings := k.applications(), k.abilities.announced(), k.settings()
 	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) && time.Since(k.lastSubscriberWrite) >= subscribedPause
-	if !k.lastHeartbeat.IsZero() && time.Since(k.lastHeartbeat) < k.cfg.Renew && !subscribersChanged && slices.Equal(announced, k.writtenLacks) {
+	if !k.lastHeartbeat.IsZero() && time.Since(k.lastHeartbeat) < k.cfg.Renew && !subscribersChanged && slices.Equal(announced, k.writtenLacks) && settings == k.writtenSettings {
 		return nil // within subscribedPause, changed subscribers wait for the next renewal
 	}
 	if k.started == clock.NoInstant {
@@ -238,7 +254,10 @@ func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	if subscribersChanged {
 		k.lastSubscriberWrite = begun
 	}
-	k.lastHeartbeat, k.writtenApplications, k.writtenLacks = begun, subscribed, announced
+	if k.lastHeartbeat.IsZero() {
+		k.joined()
+	}
+	k.lastHeartbeat, k.writtenApplications, k.writtenLacks, k.writtenSettings = begun, subscribed, announced, settings
 	return nil
 }
 
@@ -254,7 +273,7 @@ func (k *Keeper) node(now clock.Instant) store.Node {
 	return store.Node{
 		Incarnation: k.cfg.Incarnation, Name: k.cfg.Name, Address: k.address(), Version: k.cfg.Version,
 		Started: k.started, Expires: now.Add(k.cfg.TTL), Applications: k.applications(),
-		Lacks: k.abilities.announced(),
+		Lacks: k.abilities.announced(), Settings: k.settings(),
 	}
 }
 
@@ -296,9 +315,9 @@ func (k *Keeper) Shards() []int { return k.currentMembership().loaded }
 // Owned returns the shards that this node owned at its last look, sorted. The caller must not change the slice.
 func (k *Keeper) Owned() []int { return k.currentMembership().owned }
 
-// Rings reports whether this node rings the application's alarms of the shard.
-func (k *Keeper) Rings(shard int, application string) bool {
-	return k.currentMembership().rings(shard, application)
+// Rings reports whether this node rings the addressee's alarms of the shard.
+func (k *Keeper) Rings(shard int, to store.Addressee) bool {
+	return k.currentMembership().rings(shard, to)
 }
 
 // Gained returns the shards and applications that this node rings since the last call, both sorted. The loaders must read them.

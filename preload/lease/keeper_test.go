@@ -448,7 +448,7 @@ func TestOneNodeRingsEachApplicationOfAShard(t *testing.T) {
 			for shard := range 64 {
 				var ringing []int
 				for i, m := range all {
-					if m.Rings(shard, application) && slices.Contains(m.Shards(), shard) {
+					if m.Rings(shard, store.Addressee{Application: application}) && slices.Contains(m.Shards(), shard) {
 						ringing = append(ringing, i)
 					}
 				}
@@ -474,7 +474,7 @@ func TestOneNodeRingsEachApplicationOfAShard(t *testing.T) {
 		}
 		for _, m := range []*member{a, b} {
 			for _, shard := range m.Owned() {
-				if !m.Rings(shard, "both") {
+				if !m.Rings(shard, store.Addressee{Application: "both"}) {
 					t.Errorf("%s owns shard %d and has a subscriber, but does not ring", m.cfg.Name, shard)
 				}
 			}

@@ -19,11 +19,11 @@ type membership struct {
 	serving     []int               // owned shards, plus shards that this node yielded and still rings; sorted
 	loaded      []int               // serving shards, plus, with streams, other nodes' shards where this node rings some applications; sorted
 	owners      []string            // with streams: by shard, the incarnation that has its lease; "" for a free shard
-	subscribers map[string][]string // with streams: by application, the incarnations of the living nodes that have a subscriber
+	subscribers map[string][]string // with streams: by line of an Announcement, the incarnations of the living nodes that have it
+	announced   map[string]bool     // with streams: the applications that the lines name; true: a line is about a part of the alarms
 }
 
-// newMembership derives a membership from the database's nodes and leases. subscribed are the applications that have a subscriber
-// at this node. serving are the shards that this node owns or still rings.
+// newMembership derives a membership from the database's nodes and leases. subscribed are the lines of this node's announcements. serving are the shards that this node owns or still rings.
 func newMembership(c store.Cluster, self string, streams bool, subscribed []string, serving []int, now clock.Instant) *membership {
 	m := &membership{self: self, streams: streams, serving: serving, loaded: serving}
 	for _, l := range c.Leases {
@@ -34,23 +34,21 @@ func newMembership(c store.Cluster, self string, streams bool, subscribed []stri
 	if !streams {
 		return m
 	}
-	m.subscribers = map[string][]string{}
+	m.subscribers, m.announced = map[string][]string{}, map[string]bool{}
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Incarnation != self && n.Alive(now) {
-			for _, application := range n.Applications {
-				m.subscribers[application] = append(m.subscribers[application], n.Incarnation)
-			}
+			m.note(n.Applications, n.Incarnation)
 		}
 	}
-	for _, application := range subscribed { // the node's own row may be older than its subscribers
-		m.subscribers[application] = append(m.subscribers[application], self)
-	}
+	m.note(subscribed, self) // the node's own row may be older than its subscribers
 	for _, l := range c.Leases {
 		m.owners = append(m.owners, l.Incarnation)
 	}
 	m.loaded = slices.Clone(m.serving)
 	for shard := range m.owners {
-		ringsSome := func(application string) bool { return m.rings(shard, application) }
+		ringsSome := func(line string) bool {
+			return slices.ContainsFunc(m.addresseesOf(line), func(to store.Addressee) bool { return m.rings(shard, to) })
+		}
 		if _, serves := slices.BinarySearch(m.serving, shard); !serves && slices.ContainsFunc(subscribed, ringsSome) {
 			m.loaded = append(m.loaded, shard)
 		}
@@ -59,23 +57,55 @@ func newMembership(c store.Cluster, self string, streams bool, subscribed []stri
 	return m
 }
 
-// rings reports whether this node rings the application's alarms of a shard that it loads. Without streams it rings them all. With
+// note notes the lines of a node.
+func (m *membership) note(lines []string, incarnation string) {
+	for _, line := range lines {
+		application, part := announcedApplication(line)
+		m.announced[application] = m.announced[application] || part
+		m.subscribers[line] = append(m.subscribers[line], incarnation)
+	}
+}
+
+// addresseesOf returns the addressees of the application that a line names, among which rings tells a difference.
+func (m *membership) addresseesOf(line string) []store.Addressee {
+	application, _ := announcedApplication(line)
+	if m.announced[application] {
+		return store.AddresseesOf(application)
+	}
+	return []store.Addressee{{Application: application}}
+}
+
+// clientsOf returns the incarnations of the nodes with clients for the addressee, nil if no node has any. Clients that rest count only if there are
+// no others.
+func (m *membership) clientsOf(to store.Addressee) []string {
+	if _, announced := m.announced[to.Application]; !announced {
+		return nil
+	}
+	for _, suffix := range []string{"", restingSuffix} {
+		if nodes := slices.Concat(m.subscribers[to.Application+suffix], m.subscribers[to.String()+suffix]); len(nodes) > 0 {
+			return nodes
+		}
+	}
+	return nil
+}
+
+// rings reports whether this node rings the addressee's alarms of a shard that it loads. Without streams it rings them all. With
 // streams one node rings them:
-//   - the shard's owner, if the owner has a subscriber or no node has one;
-//   - otherwise the preferred node among the nodes with a subscriber. All nodes that see the same cluster prefer the same node.
-func (m *membership) rings(shard int, application string) bool {
+//   - the shard's owner, if the owner has clients for them or no node has any;
+//   - otherwise the preferred node among the nodes with clients. All nodes that see the same cluster prefer the same node.
+func (m *membership) rings(shard int, to store.Addressee) bool {
 	if !m.streams {
 		return true
 	}
 	_, serves := slices.BinarySearch(m.serving, shard)
-	subscribers := m.subscribers[application]
+	subscribers := m.clientsOf(to)
 	switch {
 	case len(subscribers) == 0:
 		return serves
 	case slices.Contains(subscribers, m.owners[shard]):
 		return serves && slices.Contains(subscribers, m.self)
 	default:
-		return preferredNode(subscribers, shard, application) == m.self
+		return preferredNode(subscribers, shard, to.Application) == m.self
 	}
 }
 

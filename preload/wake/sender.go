@@ -88,7 +88,7 @@ func (s *Sender) Announce(rows []store.Due) {
 	var elsewhere []store.Due
 	for _, d := range rows {
 		_, owns := slices.BinarySearch(owned, d.Shard)
-		if ringsHere := owns && s.ownership.Rings(d.Shard, d.Application); !ringsHere && d.NextTryTime < horizon {
+		if ringsHere := owns && s.ownership.Rings(d.Shard, d.Addressee()); !ringsHere && d.NextTryTime < horizon {
 			elsewhere = append(elsewhere, d)
 		}
 	}

@@ -61,7 +61,9 @@ func (o *fakeOwnership) Shards() []int { return o.shards }
 
 func (o *fakeOwnership) Owned() []int { return o.shards }
 
-func (o *fakeOwnership) Rings(_ int, application string) bool { return application != o.rungElsewhere }
+func (o *fakeOwnership) Rings(_ int, to store.Addressee) bool {
+	return to.Application != o.rungElsewhere
+}
 
 // fixedTime is the time 1,000,000 of the database's clock.
 type fixedTime struct{}

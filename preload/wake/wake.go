@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // Ownership says which shards this node loads, and which alarms of them it rings.
@@ -12,8 +13,8 @@ type Ownership interface {
 	Shards() []int
 	// Owned returns the subset of Shards whose lease this node has, sorted. The caller must not change the slice.
 	Owned() []int
-	// Rings reports whether this node rings the application's alarms of a shard in Shards.
-	Rings(shard int, application string) bool
+	// Rings reports whether this node rings the addressee's alarms of a shard in Shards.
+	Rings(shard int, to store.Addressee) bool
 }
 
 // Time is a lower bound of the database's clock.

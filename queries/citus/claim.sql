@@ -21,7 +21,7 @@ WHERE a.id = e.id /* in a.shard */ AND a.generation = e.generation AND a.update_
 -- Index: primary key. Rows: at most a batch of rings.
 UPDATE alarm a
 SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-    last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
+    last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target, repeat_state = s.repeat_state,
     claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
     finished_at = NULLIF(s.finished_at, -1)
 FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
@@ -40,7 +40,8 @@ FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id,
              unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
              unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
-             unnest(sqlc.arg(doubt_targets)::smallint[]) AS doubt_target) s
+             unnest(sqlc.arg(doubt_targets)::smallint[]) AS doubt_target,
+             unnest(sqlc.arg(repeat_states)::varchar[]) AS repeat_state) s
 WHERE a.id = s.id /* in a.shard */ AND a.generation = s.generation AND a.state = s.claimed_state
   AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
   AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id

@@ -43,6 +43,18 @@ SELECT COUNT(*) FROM (
     SELECT id FROM alarm FORCE INDEX (alarm_due) WHERE shard IN (sqlc.slice(shards)) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) LIMIT ?
 ) d;
 
+-- name: CountDueByTime :many
+-- Counts due entries of one shard by time: in steps from a time on, all entries and those of one application. It counts the first entries, up to the
+-- limit.
+-- Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+SELECT d.number, COUNT(*) AS count, COUNT(CASE WHEN d.own = 1 THEN 1 END) AS own
+FROM (SELECT CAST((a.next_try_time - CAST(sqlc.arg(begin) AS SIGNED)) DIV CAST(sqlc.arg(step) AS SIGNED) AS SIGNED) AS number,
+             a.application = sqlc.arg(application) AS own
+      FROM alarm a FORCE INDEX (alarm_due)
+      WHERE a.shard = sqlc.arg(shard) AND a.next_try_time >= sqlc.arg(from_time) AND a.next_try_time < sqlc.arg(until_time)
+      ORDER BY a.next_try_time LIMIT ?) d
+GROUP BY d.number ORDER BY d.number LIMIT 10000;
+
 -- name: ListOldest :many
 -- Reads the due time of the oldest due alarm of one shard. The statement is repeated with UNION ALL for each shard.
 -- Index: alarm_due alone, its first entry. Rows: at most one for each shard.

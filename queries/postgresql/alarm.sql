@@ -6,10 +6,10 @@
 -- Index: alarm_key. Rows: as given, up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state
 FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
              unnest(sqlc.arg(shard)::smallint[]) AS shard,
@@ -28,7 +28,9 @@ FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(traceparent)::varchar[]) AS traceparent,
              unnest(sqlc.arg(create_time)::bigint[]) AS create_time,
              unnest(sqlc.arg(delivery)::smallint[]) AS delivery,
-             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank) n
+             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank,
+             unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
+             unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id;
 
@@ -89,7 +91,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
@@ -115,23 +117,26 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
              unnest(sqlc.arg(delivery)::smallint[]) AS delivery,
-             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank) c
+             unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank,
+             unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
+             unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows
--- Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
--- write the payload again.
+-- Writes rows that were cancelled, answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
+-- target_ring_at and latest_ring_at. It does not write the payload again.
 -- Index: primary key. Rows: up to a group.
 UPDATE alarm a
-SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no,
-    retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
+SET state = c.state, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
+    next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
     answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
              unnest(sqlc.arg(old_ring_no)::integer[]) AS old_ring_no,
              unnest(sqlc.arg(state)::smallint[]) AS state,
+             unnest(sqlc.arg(target_ring_at)::bigint[]) AS target_ring_at,
              unnest(sqlc.arg(latest_ring_at)::bigint[]) AS latest_ring_at,
              unnest(sqlc.arg(next_try_time)::bigint[]) AS next_try_time,
              unnest(sqlc.arg(ring_no)::integer[]) AS ring_no,
@@ -143,7 +148,9 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(answered_by)::varchar[]) AS answered_by,
              unnest(sqlc.arg(answered_at)::bigint[]) AS answered_at,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
-             unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at) c
+             unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
+             unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
+             unnest(sqlc.arg(doubt_target)::smallint[]) AS doubt_target) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
 
 -- name: GetAlarm :one
@@ -156,16 +163,45 @@ SELECT * FROM alarm WHERE application = sqlc.arg(application) AND business_id = 
 SELECT id, application, business_id FROM alarm WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ ORDER BY id;
 
 -- name: ListAlarms :many
--- Lists alarms of one application in the order of business_id. -1, an empty array and '' do not restrict.
+-- Lists alarms of one application in the order of business_id. An empty array of states does not restrict.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 SELECT * FROM alarm
 WHERE application = sqlc.arg(application)
-  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(prefix_end)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
   AND (cardinality(sqlc.arg(states)::smallint[]) = 0 OR state = ANY(sqlc.arg(states)::smallint[]))
-  AND (sqlc.arg(due_after)::bigint = -1 OR next_try_time >= sqlc.arg(due_after)::bigint)
-  AND (sqlc.arg(due_before)::bigint = -1 OR next_try_time < sqlc.arg(due_before)::bigint)
 ORDER BY business_id
 LIMIT sqlc.arg(row_limit);
+
+-- name: ListAttention :many
+-- Like ListAlarms, only for expired, dead and paused alarms.
+-- Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
+SELECT * FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
+  AND state IN (4, 5, 7) AND state = ANY(sqlc.arg(states)::smallint[])
+ORDER BY business_id
+LIMIT sqlc.arg(row_limit);
+
+-- name: ListBound :many
+-- Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
+-- Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+SELECT business_id FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
+ORDER BY business_id
+LIMIT 2 OFFSET sqlc.arg(entries);
+
+-- name: NextApplication :one
+-- Reads the name of the first application with alarms after the given name.
+-- Index: alarm_key alone. Rows: one, or none.
+SELECT application FROM alarm WHERE application > sqlc.arg(after) ORDER BY application LIMIT 1;
+
+-- name: CountStates :many
+-- Counts alarms of one application by state: the first ones by business_id, up to row_limit.
+-- Index: alarm_key, as a range that ends at the limit. Rows: one for each state.
+SELECT s.state, count(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = sqlc.arg(application) ORDER BY a.business_id LIMIT sqlc.arg(row_limit)) s
+GROUP BY s.state ORDER BY s.state LIMIT 100;
 
 -- name: DeleteAlarm :execrows
 -- Deletes the alarm of a write probe, in the transaction that inserted it.

@@ -8,7 +8,7 @@
 -- Index: primary key. Rows: a batch of rings.
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, doubt_target, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
 ORDER BY id
@@ -51,7 +51,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
   AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
@@ -65,7 +65,7 @@ UPDATE alarm
 SET state = 2, doubt_target = sqlc.arg(doubt_target)::smallint, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
   AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
@@ -183,11 +183,12 @@ WITH s AS (
            unnest(sqlc.arg(rung_ats)::bigint[]) AS rung_at,
            unnest(sqlc.arg(update_times)::bigint[]) AS update_time,
            unnest(sqlc.arg(finished_ats)::bigint[]) AS finished_at,
-           unnest(sqlc.arg(doubt_targets)::smallint[]) AS doubt_target
+           unnest(sqlc.arg(doubt_targets)::smallint[]) AS doubt_target,
+           unnest(sqlc.arg(repeat_states)::varchar[]) AS repeat_state
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
+        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target, repeat_state = s.repeat_state,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s

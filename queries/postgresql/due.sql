@@ -83,6 +83,18 @@ SELECT (SELECT count(*)
             LIMIT 1
         ) d)::bigint AS oldest;
 
+-- name: CountDueByTime :many
+-- Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
+-- row_limit.
+-- Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+SELECT ((d.next_try_time - sqlc.arg(from_time)::bigint) / sqlc.arg(step)::bigint)::bigint AS number, count(*) AS count,
+       count(*) FILTER (WHERE d.application = sqlc.arg(application)::varchar) AS own
+FROM (SELECT a.next_try_time, a.application FROM alarm a
+      WHERE a.shard = sqlc.arg(shard)::smallint AND a.next_try_time IS NOT NULL
+        AND a.next_try_time >= sqlc.arg(from_time)::bigint AND a.next_try_time < sqlc.arg(until_time)::bigint
+      ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
+GROUP BY number ORDER BY number LIMIT 10000;
+
 -- name: ExpireAlarms :many
 -- Ends the due rows whose latest_ring_at has passed, and skips locked rows. It writes the row of clock.FateOf for TooLate.
 -- Index: primary key. Rows: few of the ids.
@@ -109,9 +121,9 @@ WHERE a.id = free.id /* in a.shard */ AND a.state IN (1, 2) AND coalesce(a.next_
 RETURNING a.id, a.application, a.business_id, a.last_error;
 
 -- name: PurgeAlarms :one
--- Deletes alarms that finished before the instant, oldest first, with their attempts. It skips locked rows, and alarms in doubt whose
--- claim may still be settled.
--- Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, the number of deleted alarms.
+-- Deletes alarms that finished before the instant, oldest first, with their attempts and time zones. It skips locked rows, and alarms in
+-- doubt whose claim may still be settled.
+-- Index: alarm_finished, then primary keys and ring_attempt_alarm. Rows: one, the number of deleted alarms.
 WITH old AS MATERIALIZED (
     SELECT f.id FROM alarm f
     WHERE f.finished_at < sqlc.arg(before)::bigint /* in f.shard */
@@ -126,5 +138,7 @@ WITH old AS MATERIALIZED (
     RETURNING a.id
 ), attempts AS (
     DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id /* in r.shard */
+), zones AS (
+    DELETE FROM zoned_alarm z USING gone WHERE z.alarm_id = gone.id /* in z.shard */
 )
 SELECT count(*) FROM gone;

@@ -3,8 +3,8 @@
 -- Index: alarm_key. Rows: one.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: RewriteAlarms :execrows
@@ -19,7 +19,7 @@ SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.a
     ack_timeout = sqlc.arg(ack_timeout), max_rings = sqlc.arg(max_rings), priority = sqlc.arg(priority),
     due_rank = sqlc.arg(due_rank), delivery = sqlc.arg(delivery), traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id),
     rung_at = sqlc.narg(rung_at), answer = 0, answered_by = '', answered_at = NULL, update_time = sqlc.arg(update_time),
-    finished_at = sqlc.narg(finished_at)
+    finished_at = sqlc.narg(finished_at), repeat_rule = sqlc.arg(repeat_rule), repeat_state = sqlc.arg(repeat_state)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelAlarms :execrows
@@ -40,14 +40,14 @@ WHERE application = sqlc.arg(application) AND business_id IN (SELECT value FROM 
 RETURNING id, business_id, generation;
 
 -- name: AmendAlarms :execrows
--- Writes a row that was answered, kicked or discarded. The generation and the content stay, except latest_ring_at. The statement is run
--- for each row.
+-- Writes a row that was answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
+-- target_ring_at and latest_ring_at. The statement is run for each row.
 -- Index: primary key. Rows: one.
 UPDATE alarm
-SET state = sqlc.arg(state), latest_ring_at = sqlc.narg(latest_ring_at), next_try_time = sqlc.narg(next_try_time),
-    ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times), last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt),
-    rung_at = sqlc.narg(rung_at), answer = sqlc.arg(answer), answered_by = sqlc.arg(answered_by), answered_at = sqlc.narg(answered_at),
-    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at)
+SET state = sqlc.arg(state), target_ring_at = sqlc.arg(target_ring_at), latest_ring_at = sqlc.narg(latest_ring_at),
+    next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
+    last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt), rung_at = sqlc.narg(rung_at), answer = sqlc.arg(answer), answered_by = sqlc.arg(answered_by), answered_at = sqlc.narg(answered_at),
+    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at), repeat_state = sqlc.arg(repeat_state), doubt_target = sqlc.arg(doubt_target)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(old_ring_no);
 
 -- name: GetAlarm :one
@@ -62,17 +62,45 @@ WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT)))
 ORDER BY id;
 
 -- name: ListAlarms :many
--- Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states. There is
--- one lower bound, because with two SQLite would search by the wrong one.
+-- Lists alarms of one application in the order of business_id. A list of all states does not restrict. There is one lower bound, because with
+-- two SQLite would search by the wrong one.
 -- Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 SELECT * FROM alarm
 WHERE application = sqlc.arg(application)
   AND business_id >= sqlc.arg(lower) AND business_id < sqlc.arg(upper)
   AND state IN (SELECT value FROM json_each(CAST(sqlc.arg(states) AS TEXT)))
-  AND (CAST(sqlc.arg(due_after) AS INTEGER) = -1 OR next_try_time >= CAST(sqlc.arg(due_after) AS INTEGER))
-  AND (CAST(sqlc.arg(due_before) AS INTEGER) = -1 OR next_try_time < CAST(sqlc.arg(due_before) AS INTEGER))
 ORDER BY business_id
 LIMIT sqlc.arg(row_limit);
+
+-- name: ListAttention :many
+-- Like ListAlarms, only for expired, dead and paused alarms. The plus keeps SQLite from searching another index by the list.
+-- Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
+SELECT * FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id >= sqlc.arg(lower) AND business_id < sqlc.arg(upper)
+  AND state IN (4, 5, 7) AND +state IN (SELECT value FROM json_each(CAST(sqlc.arg(states) AS TEXT)))
+ORDER BY business_id
+LIMIT sqlc.arg(row_limit);
+
+-- name: ListBound :many
+-- Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
+-- Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+SELECT business_id FROM alarm
+WHERE application = sqlc.arg(application) AND business_id >= sqlc.arg(lower) AND business_id < sqlc.arg(upper)
+ORDER BY business_id
+LIMIT 2 OFFSET sqlc.arg(entries);
+
+-- name: NextApplication :one
+-- Reads the name of the first application with alarms after the given name.
+-- Index: alarm_key alone. Rows: one, or none.
+SELECT application FROM alarm WHERE application > sqlc.arg(after) ORDER BY application LIMIT 1;
+
+-- name: CountStates :many
+-- Counts alarms of one application by state: the first ones by business_id, up to row_limit.
+-- Index: alarm_key, as a range that ends at the limit. Rows: one for each state.
+SELECT s.state, COUNT(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = sqlc.arg(application) ORDER BY a.business_id LIMIT sqlc.arg(row_limit)) s
+GROUP BY s.state ORDER BY s.state LIMIT 100;
 
 -- name: DeleteAlarm :execrows
 -- Deletes the alarm of a write probe, in the transaction that inserted it.

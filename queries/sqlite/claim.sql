@@ -9,7 +9,8 @@ SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_do
                       length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
-                      length(CAST(content_type AS BLOB)), content_type, payload_kind, length(payload),
+                      length(CAST(content_type AS BLOB)), content_type, length(CAST(repeat_rule AS BLOB)), repeat_rule,
+                      length(CAST(repeat_state AS BLOB)), repeat_state, payload_kind, length(payload),
                       CASE WHEN length(payload) <= CAST(sqlc.arg(inline_bytes) AS INTEGER) THEN payload END) AS BLOB) AS packed
 FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
@@ -30,7 +31,7 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = CAST(sqlc.arg(claim_end) AS INTEGER), rung_at = NULL, update_time = CAST(sqlc.arg(now) AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(sqlc.arg(now) AS INTEGER))
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings));
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings OR repeat_state <> ''));
 
 -- name: TakeOnce :execrows
 -- Claims alarms that ring at most once. It writes the row of a ring in doubt (clock.FateOf) before the message is handed over.
@@ -58,7 +59,7 @@ UPDATE alarm
 SET state = sqlc.arg(state), next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
     last_error = sqlc.arg(last_error),
     in_doubt = sqlc.arg(in_doubt), doubt_target = sqlc.arg(doubt_target), claim_id = sqlc.arg(claim_id), rung_at = sqlc.narg(rung_at), update_time = sqlc.arg(update_time),
-    finished_at = sqlc.narg(finished_at)
+    finished_at = sqlc.narg(finished_at), repeat_state = sqlc.arg(repeat_state)
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND generation = sqlc.arg(generation)
   AND state = sqlc.arg(claimed_state) AND claim_id = sqlc.arg(claimed_claim_id)
   AND next_try_time IS sqlc.narg(claimed_next_try_time) AND rung_at IS sqlc.narg(claimed_rung_at) AND update_time = sqlc.arg(claimed_update_time);

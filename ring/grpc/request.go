@@ -23,7 +23,9 @@ const (
 	metadataRungAt       = "X-Clockd-Rung-At"        // ms since the epoch
 	metadataRetryTimes   = "X-Clockd-Retry-Times"
 	metadataClaimID      = "X-Clockd-Claim-Id"
-	metadataAckTimeout   = "X-Clockd-Ack-Timeout" // ms; only with ack_timeout
+	metadataAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
+	metadataOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
+	metadataOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
 )
 
 // prefixBytes is the length of what precedes a message: a byte that says that it is not compressed, and its length.
@@ -101,6 +103,10 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body) {
 	}
 	if r.Traceparent != "" {
 		set("Traceparent", r.Traceparent)
+	}
+	if o := r.Occurrence(); o.Number != 0 {
+		set(metadataOccurrence, strconv.FormatInt(o.Number, 10))
+		set(metadataOccurrenceAt, strconv.FormatInt(o.At, 10))
 	}
 	return req, body
 }

@@ -21,11 +21,13 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
+	headerOccurrence   = "x-occurrence"    // number of the occurrence; only in rings of repeating alarms
+	headerOccurrenceAt = "x-occurrence-at" // time of the occurrence, without jitter
 )
 
 // recordOf returns the record of a ring.
 func recordOf(r *clock.Ring, k *clock.Kafka) *kgo.Record {
-	rec := &kgo.Record{Topic: k.Topic, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 11)}
+	rec := &kgo.Record{Topic: k.Topic, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 13)}
 	switch k.Key {
 	case clock.KafkaKeyBusinessID:
 		rec.Key = []byte(r.BusinessID)
@@ -57,6 +59,10 @@ func recordOf(r *clock.Ring, k *clock.Kafka) *kgo.Record {
 	add(headerClaimID, r.ClaimID)
 	if r.Traceparent != "" {
 		add(headerTraceparent, r.Traceparent)
+	}
+	if o := r.Occurrence(); o.Number != 0 {
+		add(headerOccurrence, strconv.FormatInt(o.Number, 10))
+		add(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
 	}
 	return rec
 }

@@ -9,7 +9,8 @@
 //
 // Any node takes reserves. A node announces the applications that have reserves, as it announces subscribers of streams (preload/lease). Then the
 // owners of the other shards leave the application's alarms to it, or to another such node. The application stays announced for linger (30 s) after
-// its last reserve, because a worker that has finished its rings comes back. Meanwhile its due alarms wait in memory, unclaimed.
+// its last reserve, because a worker that has finished its rings comes back. Meanwhile its due alarms wait in memory, unclaimed. After restAfter (2 s)
+// its workers rest: then a node with workers that do not rest comes first, and gets the due alarms.
 //
 // # Invariants
 //

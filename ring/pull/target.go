@@ -14,6 +14,9 @@ import (
 var _ ring.RationedTarget = (*Target)(nil)
 
 const (
+	// restAfter is the time after the last reserve of an application after which its workers rest: other nodes with workers come first. It is longer
+	// than the pause of a worker that finishes its rings at once.
+	restAfter = 2 * time.Second
 	// linger is the time for which an application stays announced after its last reserve.
 	linger = 30 * time.Second
 	// MaxRings is the most rings of one reserve.
@@ -34,7 +37,8 @@ type Target struct {
 // line is the reserves of one application that wait, the longest waiting first.
 type line struct {
 	waiting []*reserve
-	forget  *time.Timer // ends the announcement; nil while reserves wait
+	resting bool        // the last reserve was restAfter ago
+	forget  *time.Timer // lets the line rest, and later ends the announcement; nil while reserves wait
 }
 
 // reserve is one worker that waits for rings.
@@ -73,11 +77,19 @@ func (t *Target) Ration(application string) (rings int) {
 // Changed returns a channel of capacity 1 that is signalled when a reserve comes.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
-// Applications returns the applications that Accepts accepts, sorted; nil if there is none.
-func (t *Target) Applications() []string {
+// Applications returns the applications that Accepts accepts, sorted: those with a reserve, or with one less than restAfter ago, and those whose
+// workers rest.
+func (t *Target) Applications() (working, resting []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.lines))
+	for _, application := range slices.Sorted(maps.Keys(t.lines)) {
+		if t.lines[application].resting {
+			resting = append(resting, application)
+		} else {
+			working = append(working, application)
+		}
+	}
+	return working, resting
 }
 
 // Lane returns a lane. Lanes share the reserves.
@@ -113,6 +125,10 @@ func (t *Target) enter(application string, r *reserve) {
 		l.forget.Stop()
 		l.forget = nil
 	}
+	if l.resting {
+		l.resting = false
+		t.announced()
+	}
 	l.waiting = append(l.waiting, r)
 	clock.Signal(t.changed)
 }
@@ -134,19 +150,25 @@ func (t *Target) leave(application string, r *reserve) bool {
 	return true
 }
 
-// lingerIfEmpty ends the announcement of an application without a waiting reserve after linger.
+// lingerIfEmpty lets the workers of an application without a waiting reserve rest after restAfter, and ends its announcement after linger.
 func (t *Target) lingerIfEmpty(application string, l *line) {
 	if len(l.waiting) > 0 || l.forget != nil {
 		return
 	}
 	var timer *time.Timer
-	timer = time.AfterFunc(linger, func() {
+	timer = time.AfterFunc(restAfter, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.lines[application] == l && l.forget == timer {
-			delete(t.lines, application)
-			t.announced()
+		if t.lines[application] != l || l.forget != timer {
+			return
 		}
+		if l.resting {
+			delete(t.lines, application)
+		} else {
+			l.resting = true
+			timer.Reset(linger - restAfter)
+		}
+		t.announced()
 	})
 	l.forget = timer
 }

@@ -181,6 +181,8 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"two times":   {Headers: amqp.Table{"x-delay": int32(1), "x-ring-at": int64(1)}},
 		"no number":   {Headers: amqp.Table{"x-delay": "soon"}},
 		"no time":     {Headers: amqp.Table{"x-ring-at": "tomorrow"}},
+		"before 1970": {Headers: amqp.Table{"x-ring-at": int64(-1)}},
+		"far":         {Headers: amqp.Table{"x-ring-at": time.Unix(18446744073709552, 0)}}, // 384 ms, if its milliseconds overflow
 		"too late":    {Headers: amqp.Table{"x-delay": int64(1) << 60}},
 		"application": {Headers: amqp.Table{"x-application": "a b"}},
 		"table":       {Headers: amqp.Table{"x-application": amqp.Table{}}},
@@ -194,6 +196,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	}
 	codes := map[string]string{
 		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeInvalidValue,
+		"before 1970": clock.CodeInvalidValue, "far": clock.CodeInvalidValue,
 		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication, "bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
 		"number": clock.CodeInvalidBusinessID,

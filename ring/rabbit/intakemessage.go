@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,18 +138,24 @@ func remaining(delay, passed time.Duration) time.Duration {
 }
 
 // instantOf reads a time from an integer of any width, from a string, or from a timestamp of AMQP.
-func instantOf(value any) (clock.Instant, error) {
-	if ms, whole := integer(value); whole {
-		return clock.Instant(ms), nil // the set's validation knows the range
-	}
-	if t, is := value.(time.Time); is {
-		return clock.InstantOf(t), nil
-	}
+func instantOf(value any) (i clock.Instant, err error) {
+	ms, whole := integer(value)
 	s, isText := text(value)
-	if !isText {
-		return 0, errors.New("header x-ring-at is neither milliseconds since 1970 nor a time like 2026-11-21T18:30:00+01:00")
+	t, isTime := value.(time.Time)
+	switch {
+	case whole:
+		i, err = clock.ParseInstant(strconv.FormatInt(ms, 10))
+	case isText:
+		i, err = clock.ParseInstant(s)
+	case isTime:
+		i, err = clock.ParseTime(t)
+	default:
+		err = errors.New("neither milliseconds since 1970 nor a time like 2026-11-21T18:30:00+01:00")
 	}
-	return clock.ParseInstant(s)
+	if err != nil {
+		return clock.NoInstant, fmt.Errorf("header x-ring-at: %w", err)
+	}
+	return i, nil
 }
 
 // businessIDOf returns the business id of a message: the header x-business-id, else the message id. An id that cannot be a business id is replaced by

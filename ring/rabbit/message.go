@@ -28,6 +28,9 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
+	// Only rings of repeating alarms have these: the number of the occurrence, and its time in milliseconds since the epoch.
+	headerOccurrence   = "x-occurrence"
+	headerOccurrenceAt = "x-occurrence-at"
 )
 
 // Names of the headers that the ring of a message has beside the message's own.
@@ -172,6 +175,10 @@ func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey strin
 	b = appendText(b, headerClaimID, r.ClaimID)
 	if r.Traceparent != "" {
 		b = appendText(b, headerTraceparent, r.Traceparent)
+	}
+	if o := r.Occurrence(); o.Number != 0 {
+		b = appendInt64(b, headerOccurrence, o.Number)
+		b = appendInt64(b, headerOccurrenceAt, o.At)
 	}
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b

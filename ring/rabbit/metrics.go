@@ -91,7 +91,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}),
 		confirmWait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "clockd_rabbit_confirm_wait_seconds", Help: "Time from the last write of a delivery until all its messages are confirmed or given up.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 13), // to 2 s
+			Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 13), // to 2 s
+			NativeHistogramBucketFactor: 1.1,
 		}),
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_rabbit_delivery_writes_total", Help: "Writes to the socket in deliveries. One write carries many messages.",

@@ -26,7 +26,9 @@ const (
 	headerRungAt       = "X-Clockd-Rung-At"        // ms since the epoch
 	headerRetryTimes   = "X-Clockd-Retry-Times"
 	headerClaimID      = "X-Clockd-Claim-Id"
-	headerAckTimeout   = "X-Clockd-Ack-Timeout" // ms; only with ack_timeout
+	headerAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
+	headerOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
+	headerOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
 )
 
 // sender is what all requests of one endpoint have in common.
@@ -116,21 +118,40 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	if r.Traceparent != "" {
 		set("Traceparent", r.Traceparent)
 	}
+	if o := r.Occurrence(); o.Number != 0 {
+		set(headerOccurrence, strconv.FormatInt(o.Number, 10))
+		set(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
+	}
 	return req, body, nil
 }
 
 // ringEnvelope is the JSON of a ring, with the names of the stream's events. The payload follows the last member.
 type ringEnvelope struct {
-	MessageID   string `json:"message_id"`
-	Application string `json:"application"`
-	BusinessID  string `json:"business_id"`
-	Generation  int64  `json:"generation"`
-	RingNo      int    `json:"ring_no"`
-	RetryTimes  int    `json:"retry_times"`
-	RingAt      string `json:"ring_at"`
-	RungAt      string `json:"rung_at"`
-	ClaimID     string `json:"claim_id"`
-	ContentType string `json:"content_type"`
+	MessageID   string              `json:"message_id"`
+	Application string              `json:"application"`
+	BusinessID  string              `json:"business_id"`
+	Generation  int64               `json:"generation"`
+	RingNo      int                 `json:"ring_no"`
+	RetryTimes  int                 `json:"retry_times"`
+	RingAt      string              `json:"ring_at"`
+	RungAt      string              `json:"rung_at"`
+	ClaimID     string              `json:"claim_id"`
+	ContentType string              `json:"content_type"`
+	Occurrence  *occurrenceEnvelope `json:"occurrence,omitempty"` // nil: the alarm rings once
+}
+
+// occurrenceEnvelope is the occurrence of a repeating alarm.
+type occurrenceEnvelope struct {
+	Number int64  `json:"number"`
+	At     string `json:"at"` // without jitter
+}
+
+func occurrenceOf(r *clock.Ring) *occurrenceEnvelope {
+	o := r.Occurrence()
+	if o.Number == 0 {
+		return nil
+	}
+	return &occurrenceEnvelope{Number: o.Number, At: timeText(clock.Instant(o.At))}
 }
 
 // envelope returns the ring as a JSON object, with its payload in the form in which it was given: JSON byte for byte.
@@ -141,6 +162,7 @@ func envelope(r *clock.Ring) ([]byte, error) {
 	err := encoder.Encode(ringEnvelope{
 		MessageID: r.MessageID(), Application: r.Application, BusinessID: r.BusinessID, Generation: r.Generation, RingNo: r.RingNo,
 		RetryTimes: r.RetryTimes(), RingAt: timeText(r.RingAt), RungAt: timeText(r.RungAt), ClaimID: r.ClaimID, ContentType: r.ContentType,
+		Occurrence: occurrenceOf(r),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the ring: %w", err)

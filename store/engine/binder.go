@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Params fills the parameters P of a statement for a single row from the columns of R, which is Row or AttemptRow. P is a struct of
+// Params fills the parameters P of a statement for a single row from the columns of R, which is Row, AttemptRow or NewActRow. P is a struct of
 // generated code. The package comment has the rules.
 type Params[R, P any] struct{ bindings[R, P] }
 
@@ -78,6 +78,18 @@ func (p *Args[R, P]) Of(n int, read func(i int, row *R)) []any {
 		b.copyRow()
 	}
 	return b.args
+}
+
+// AllColumns panics if a column of R, except the named ones, is no field of P. A statement that copies whole rows passes it when the program
+// starts, so that no new column is left out.
+func AllColumns[R, P any](except ...string) {
+	row, params := reflect.TypeFor[R](), reflect.TypeFor[P]()
+	for i := range row.NumField() {
+		name := row.Field(i).Name
+		if _, has := params.FieldByName(name); !has && !slices.Contains(except, name) {
+			panic(fmt.Sprintf("engine: the column %s of %s is missing in %s", name, row, params))
+		}
+	}
 }
 
 // bindings holds unused bindings, so that a row costs neither reflection nor an allocation.

@@ -61,7 +61,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		claims[number] = c
 		err := s.replayed(ctx, "claim", c.run)
 		if err != nil {
-			c.rings, c.deferred, c.atMostOnce, c.elsewhere = nil, nil, nil, nil
+			c.rings, c.deferred, c.atMostOnce, c.elsewhere, c.moved = nil, nil, nil, nil, nil
 		}
 		return err
 	})
@@ -74,7 +74,7 @@ func (s *Store) claimPart(ctx context.Context, r store.ClaimRequest) (*store.Cla
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
 		return &store.Claim{Ended: c.ended}, err
 	}
-	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce, Elsewhere: c.elsewhere}
+	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce, Elsewhere: c.elsewhere, Moved: c.moved}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
@@ -89,17 +89,19 @@ type claim struct {
 
 	rings      []clock.Ring
 	claimed    []clock.RingRow    // rows of the rings as the last settlement wrote them; nil before it: as the claim wrote them
-	ended      []store.EndedAlarm // committed, also by tries that failed later
+	ended      []store.EndedAlarm // committed, also by tries that failed later; and ending, when the claim succeeds
 	ending     []store.EndedAlarm // written, and committed together with the rings
 	deferred   []int64
 	atMostOnce []int64
 	elsewhere  []store.Elsewhere
+	moved      []store.Due
+	attempts   []store.AlarmAttempt // of moved alarms
 }
 
 // run tries the claim once. The transaction of a held claim stays open if the claim has rings. After an error, or a panic, it is rolled
 // back.
 func (c *claim) run(ctx context.Context) error {
-	c.rings, c.ending, c.deferred, c.atMostOnce, c.elsewhere = nil, nil, nil, nil, nil
+	c.rings, c.ending, c.deferred, c.atMostOnce, c.elsewhere, c.moved, c.attempts = nil, nil, nil, nil, nil, nil, nil
 	t, err := c.s.driver.BeginClaim(ctx, &c.ClaimRequest)
 	if err != nil {
 		return err
@@ -116,9 +118,7 @@ func (c *claim) run(ctx context.Context) error {
 	kept = true
 	if c.Kind() == store.Held && len(c.rings) > 0 {
 		c.tx = t
-		return nil
-	}
-	if err := t.Commit(ctx); err != nil {
+	} else if err := t.Commit(ctx); err != nil {
 		return err
 	}
 	c.ended = append(c.ended, c.ending...)
@@ -139,6 +139,9 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 		if err != nil {
 			return fmt.Errorf("take: %w", err)
 		}
+		if taken, err = c.move(ctx, t, taken); err != nil {
+			return fmt.Errorf("move: %w", err)
+		}
 	}
 	if len(fresh) > 0 {
 		taken = append(taken, fresh...)
@@ -152,6 +155,29 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 	return nil
 }
 
+// move writes the repeating alarms among the taken rows that do not ring now, and those that ring another occurrence than the stored one. It
+// returns the rows that ring.
+func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAlarm, error) {
+	moves := c.Moves(Column(taken, func(a *dueAlarm) *store.Candidate { return a.candidate }))
+	if len(moves) == 0 {
+		return taken, nil
+	}
+	var ringing []dueAlarm
+	for _, a := range taken {
+		switch row := a.candidate.Moved; {
+		case row == nil:
+			ringing = append(ringing, a)
+		case row.State.Over():
+			c.ending = append(c.ending, store.EndedAlarm{Key: a.candidate.Key, ID: a.row.ID, State: row.State, Reason: row.LastError})
+		default:
+			c.moved = append(c.moved, store.Due{
+				ID: a.row.ID, NextTryTime: row.NextTryTime, Rank: a.candidate.Rank, Shard: int(a.row.Shard), Application: a.row.Application,
+			})
+		}
+	}
+	return ringing, t.Settle(ctx, moves, c.attempts)
+}
+
 // lockRows returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On an engine that holds
 // claims no other row stays locked.
 func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, err error) {
@@ -163,6 +189,7 @@ func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAla
 		return nil, nil, err
 	}
 	c.ending, c.deferred, c.atMostOnce, c.elsewhere = judged.EndedAlarms(), judged.Deferred, judged.AtMostOnce, judged.Elsewhere
+	c.attempts = judged.MovedAttempts
 	if len(judged.Ended) > 0 {
 		err = t.EndAlarms(ctx, &judged)
 	}
@@ -194,6 +221,7 @@ func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh [
 			ids = Column(judged.Taken, func(taken *store.Candidate) int64 { return taken.ID })
 			err = t.RollbackAndBegin(ctx)
 		default:
+			c.attempts = judged.MovedAttempts
 			return dueAlarmsOf(judged.Taken, rows), fresh, nil
 		}
 		if err != nil {

@@ -88,6 +88,7 @@ type ClusterRow struct {
 	Started      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // buildLevelShard is the value of Shard in the row that holds the oldest build level.
@@ -106,7 +107,7 @@ func (r *ClusterRow) addTo(c *store.Cluster) {
 		c.Nodes = append(c.Nodes, store.Node{
 			Incarnation: r.Incarnation, Name: r.Owner, Address: r.Address, Version: r.Version,
 			Started: clock.Instant(r.Started), Expires: clock.Instant(r.Expires),
-			Applications: splitLines(r.Applications), Lacks: splitLines(r.Lacks),
+			Applications: splitLines(r.Applications), Lacks: splitLines(r.Lacks), Settings: r.Settings,
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/store"
 )
 
@@ -17,23 +18,44 @@ type CheckedColumns struct {
 	DueRank                                               int64
 	RingAt, LatestRingAt, NextTryTime, RungAt, UpdateTime clock.Instant // NoInstant for NULL
 	PayloadLength                                         int
-	RetryPolicy                                           string
+	RetryPolicy, RepeatRule, RepeatState                  string
 }
 
-// Decode returns the retry policy. unreadable names the first column that cannot be read and says why; it is empty for a readable row.
-func (v *CheckedColumns) Decode() (retry clock.RetryPolicy, unreadable string) {
+// DecodedColumns holds the values of the columns that are encoded texts.
+type DecodedColumns struct {
+	Retry    clock.RetryPolicy
+	Schedule repeat.Schedule // column repeat_rule
+	Progress clock.Progress
+}
+
+// Decode returns the values of the encoded texts. unreadable names the first column that cannot be read and says why; it is empty for a
+// readable row.
+func (v *CheckedColumns) Decode() (d DecodedColumns, unreadable string) {
 	if !store.ValidRank(int(v.DueRank)) {
-		return clock.RetryPolicy{}, fmt.Sprintf("column due_rank cannot be read: %d names no known target", v.DueRank)
+		return DecodedColumns{}, fmt.Sprintf("column due_rank cannot be read: %d names no known target", v.DueRank)
 	}
 	if c, bad := v.outOfRange(); bad {
-		return clock.RetryPolicy{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value, c.min, c.max)
+		return DecodedColumns{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value, c.min, c.max)
 	}
-	retry, err := clock.DecodeRetryPolicy(v.RetryPolicy)
-	if err != nil {
-		reason := strings.ToValidUTF8("column retry_policy cannot be read: "+err.Error(), "")
-		return clock.RetryPolicy{}, fmt.Sprintf("%.*s", clock.MaxReason, strings.ReplaceAll(reason, "\x00", ""))
+	var err error
+	if d.Retry, err = clock.DecodeRetryPolicy(v.RetryPolicy); err != nil {
+		return DecodedColumns{}, unreadableText("retry_policy", err)
 	}
-	return retry, ""
+	if d.Schedule, err = repeat.Decode(v.RepeatRule); err != nil {
+		return DecodedColumns{}, unreadableText("repeat_rule", err)
+	}
+	if d.Progress, err = clock.DecodeProgress(v.RepeatState); err != nil {
+		return DecodedColumns{}, unreadableText("repeat_state", err)
+	}
+	if d.Progress.Repeats() && d.Schedule.Rule == nil {
+		return DecodedColumns{}, "column repeat_rule cannot be read: it has no rule, and repeat_state is not empty"
+	}
+	return d, ""
+}
+
+func unreadableText(column string, err error) string {
+	reason := strings.ToValidUTF8("column "+column+" cannot be read: "+err.Error(), "")
+	return fmt.Sprintf("%.*s", clock.MaxReason, strings.ReplaceAll(reason, "\x00", ""))
 }
 
 // column is a column's value and the range of its readable values.

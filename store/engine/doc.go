@@ -18,6 +18,9 @@
 //	readgate.go    places for reads
 //	list.go        the prefix of a list
 //	due.go         due pages and their ends, overdue alarms
+//	setting.go     the versions of settings
+//	token.go       access tokens, and the counter of their changes
+//	act.go         the acts of the audit; write.go, setting.go and token.go record them in their transactions
 //	upkeep.go      the pages of expiry, the pieces of a purge
 //	cluster.go     nodes and leases: the order of the statements of each transaction
 //	placement.go   databases of several servers: calls divided by placement, and their results put together
@@ -29,6 +32,8 @@
 //	notice.go      notices between nodes, where the engine can pass them
 //	row.go         the row of an alarm, in the order of its columns: the one list of them
 //	binder.go      parameters and arguments of statements, filled from rows by column name
+//	setting.go     settings of applications
+//	token.go       access tokens
 //	rows.go        the rows of attempts and keys, conversion of many rows
 //	decode.go      the columns of an alarm that may be unreadable
 //

@@ -23,8 +23,13 @@ type Driver interface {
 	Upkeep
 	Cluster
 	Settings
+	Tokens
+	Acts
+	Zones
+	Jobs
 	Writes
 	Claims
+	Snapshots
 
 	// Traits describes the engine. The values never change.
 	Traits() Traits
@@ -37,6 +42,8 @@ type Traits struct {
 	Name        string // first words of every error: "mysql", "sqlite: PATH"
 	Replica     string // the engine's word for a server that takes no writes: "replica", "standby"
 	HoldsClaims bool   // a claim may hold a transaction open, unless Server.CommitsClaims is set
+
+	IndexesAttention bool // the index alarm_attention has the expired, dead and paused alarms alone
 }
 
 // Errors says what errors mean.
@@ -85,10 +92,9 @@ type Server struct {
 // MigrationSession runs the migrations of one call of Migrate.
 type MigrationSession struct {
 	Dialect goose.Dialect
-	DB      *sql.DB                         // records the versions; Migrate closes it
-	Lock    lock.SessionLocker              // nil: OpenMigration has taken the lock
-	Unlock  func()                          // gives up the lock of OpenMigration; nil: nothing to do
-	Prepare func(ctx context.Context) error // repairs the table of versions; nil: nothing to do
+	DB      *sql.DB            // records the versions; Migrate closes it
+	Lock    lock.SessionLocker // nil: OpenMigration has taken the lock
+	Unlock  func()             // gives up the lock of OpenMigration; nil: nothing to do
 
 	// Conn returns the connection of statements that commit by themselves. Nil: each migration is one transaction of DB.
 	Conn      func() Execer
@@ -102,14 +108,28 @@ type Reads interface {
 	ReadAlarm(ctx context.Context, k clock.Key, limit int) (Row, []AttemptRow, error)
 	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
 	ReadList(ctx context.Context, q *ListQuery, take func(*Row) bool) error
+	// ReadListBound returns two neighbouring business ids of the query's range, whatever their states, after the given number of ids; fewer if the
+	// range ends before.
+	ReadListBound(ctx context.Context, q *ListQuery, entries int) ([]string, error)
 	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).
 	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
+	// ReadAlarmsOf returns the rows of the keys, at most MaxKeys, in any order.
+	ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]Row, error)
+	// ReadNextApplication returns the first application with alarms after the name (bytewise), or sql.ErrNoRows.
+	ReadNextApplication(ctx context.Context, after string) (string, error)
+	// ReadStateCounts counts the application's first alarms by business id, at most limit.
+	ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error)
 }
 
-// ListQuery is a clock.ListQuery with its defaults filled in.
+// ListQuery asks for alarms of an application in a range of business ids.
 type ListQuery struct {
-	clock.ListQuery        // States is not empty
-	PrefixEnd       string // smallest string after all business ids with the prefix
+	Application string
+	States      []clock.State // not empty
+	After       string        // begin of the range, exclusive; empty: no bound
+	Prefix      string        // first bytes of the business ids; may be empty
+	End         string        // end of the range, exclusive; not after the smallest string behind all business ids with the prefix
+	Limit       int
+	Attention   bool // States has only states of the index alarm_attention; never set without Traits.IndexesAttention
 }
 
 // DueReads read the due index alone. They take no locks.
@@ -118,8 +138,17 @@ type DueReads interface {
 	ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
 	// ReadDueEnds returns of each shard the entry that lies q.ScanLimit entries behind the first; none if the shard has fewer entries.
 	ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
+	// CountDueByTime counts the first due entries of one shard in the query's steps, at most limit.
+	CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]DueCount, error)
 	// CountDue counts the due alarms up to limit, and finds the oldest.
 	CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error)
+}
+
+// DueCount is the number of due entries in one step of a forecast.
+type DueCount struct {
+	Number int64 // number of the step, from 0
+	Count  int64 // all entries
+	Own    int64 // entries of the query's application
 }
 
 // Upkeep ends and deletes alarms. Each method is one transaction. It fails with store.ErrOldBuild, or changes no row, if the database
@@ -184,6 +213,7 @@ type Settings interface {
 // SettingsTx is a transaction that changes settings. CountChange must be called first.
 type SettingsTx interface {
 	Tx
+	ActsTx
 	// CountChange adds one to the number of changes, and returns the number of rows that it changed. Until the transaction ends, CountChange
 	// of other transactions waits.
 	CountChange(ctx context.Context) (int64, error)
@@ -193,10 +223,57 @@ type SettingsTx interface {
 	PutSettings(ctx context.Context, row *SettingRow) error
 }
 
+// Tokens reads and writes access tokens, on the connections of leases.
+type Tokens interface {
+	// ReadTokenCounter returns the number of changes of all tokens.
+	ReadTokenCounter(ctx context.Context) (int64, error)
+	// ReadAllTokens returns all tokens, by id.
+	ReadAllTokens(ctx context.Context) ([]TokenRow, error)
+	// BeginTokens begins a transaction that changes tokens.
+	BeginTokens(ctx context.Context) (TokenTx, error)
+}
+
+// TokenTx is a transaction that changes tokens. CountTokenChange must be called first, except before UseToken.
+type TokenTx interface {
+	Tx
+	ActsTx
+	// CountTokenChange adds one to the number of changes, and returns the number of rows that it changed. Until the transaction ends,
+	// CountTokenChange of other transactions waits.
+	CountTokenChange(ctx context.Context) (int64, error)
+	// ReadToken returns the token, or sql.ErrNoRows.
+	ReadToken(ctx context.Context, id string) (TokenRow, error)
+	// AddToken inserts the row.
+	AddToken(ctx context.Context, row *TokenRow) error
+	// UseToken writes the last use of a token, if it is later than the stored one.
+	UseToken(ctx context.Context, id string, at clock.Instant) error
+	// UpdateToken writes the secrets and the end of an existing row.
+	UpdateToken(ctx context.Context, row *TokenRow) error
+}
+
+// Acts reads and deletes acts, on the connections of leases.
+type Acts interface {
+	// ReadActs returns acts, the newest first. BeforeID is given.
+	ReadActs(ctx context.Context, q *clock.ActsQuery) ([]ActRow, error)
+	// DeleteActs deletes the oldest acts from before an instant, at most limit, and returns how many it deleted.
+	DeleteActs(ctx context.Context, before clock.Instant, limit int) (int, error)
+}
+
+// ActsTx is a transaction that records acts.
+type ActsTx interface {
+	// AddActs inserts the rows, at least one.
+	AddActs(ctx context.Context, rows []NewActRow) error
+}
+
 // Writes begins the transactions of groups of ops.
 type Writes interface {
 	// BeginWrite begins a transaction. The transaction fails with store.ErrOldBuild if the database demands a newer build.
 	BeginWrite(ctx context.Context, t WriteTry) (WriteTx, error)
+}
+
+// Snapshots begins snapshots for exports.
+type Snapshots interface {
+	// BeginSnapshot begins a transaction that only reads. No limit of the server ends it while it is idle.
+	BeginSnapshot(ctx context.Context) (Snapshot, error)
 }
 
 // Numbers is implemented by drivers with Server.Placements. The Store makes the ids of new alarms from the numbers.

@@ -39,6 +39,8 @@ type DueColumns struct {
 	Delivery      int64
 	DueRank       int64
 	DoubtTarget   int64
+	RepeatRule    string
+	RepeatState   string
 	PayloadLength int64
 }
 
@@ -77,9 +79,11 @@ func (r *DueRow) candidate() store.Candidate {
 		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
 		LatestRingAt: c.LatestRingAt, NextTryTime: c.NextTryTime, RungAt: c.RungAt, UpdateTime: c.UpdateTime, PayloadLength: c.PayloadLength,
-		RetryPolicy: r.RetryPolicy, DueRank: r.DueRank,
+		RetryPolicy: r.RetryPolicy, DueRank: r.DueRank, RepeatRule: r.RepeatRule, RepeatState: r.RepeatState,
 	}
-	c.Retry, c.Unreadable = v.Decode()
+	d, unreadable := v.Decode()
+	c.Retry, c.Progress, c.Unreadable = d.Retry, d.Progress, unreadable
+	c.Repetition = clock.RepetitionOf(d.Schedule.Rule, c.Key, c.Generation)
 	return c
 }
 
@@ -87,6 +91,9 @@ func (r *DueRow) candidate() store.Candidate {
 func (r *DueRow) addTo(ring *clock.Ring) {
 	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(r.Shard), clock.Instant(r.TargetRingAt), int(r.Priority), r.Traceparent
 	ring.ContentType = r.ContentType
+	if ring.Before.Progress.Repeats() {
+		ring.RingAt = ring.Repetition.RingAt(ring.Occurrence())
+	}
 	_ = ring.SetPayload(clock.PayloadKind(r.PayloadKind), r.Payload) // a message that cannot be unpacked keeps its kind, and RabbitMQ's target refuses it
 }
 

@@ -19,13 +19,13 @@ func pack(payload string, texts ...string) string {
 }
 
 func TestUnpackDueReturnsThePackedRow(t *testing.T) {
-	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain "}
+	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain ", "{ }", " 7"}
 	for _, payload := range []string{"", " ", "5 hello", strings.Repeat("\xff ", InlineBytes/2)} {
 		r, server, err := unpackDue(pack(payload, texts...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType}
+		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType, r.RepeatRule, r.RepeatState}
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload || int(r.PayloadLength) != len(payload) {
 			t.Errorf("texts %q, payload %q", got, r.Payload)
 		}
@@ -37,7 +37,7 @@ func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 
 // FuzzUnpackDue: no row makes unpackDue panic, and every text that it returns occurs in the row.
 func FuzzUnpackDue(f *testing.F) {
-	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain"))
+	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain", "", ""))
 	f.Add(pack("", "", " 1 2", "9 9", "\xff", "", " ", ""))
 	f.Add("1 2 -3 4 x")
 	f.Fuzz(func(t *testing.T, row string) {

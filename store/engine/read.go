@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -42,27 +41,6 @@ func (s *Store) get(ctx context.Context, k clock.Key) (*clock.Alarm, error) {
 		a.Attempts[i] = attempts[i].attempt()
 	}
 	return &a, nil
-}
-
-// List passes the alarms of one application to take, in the order of their keys, until take returns false.
-func (s *Store) List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) error {
-	if !utf8.ValidString(q.Prefix) {
-		return clock.Invalid(clock.CodeInvalidValue, "prefix", "prefix must be UTF-8")
-	}
-	if len(q.States) == 0 {
-		q.States = clock.States()
-	}
-	return s.call(ctx, "list", func(ctx context.Context) error {
-		release, err := s.gate.AcquireList(ctx)
-		if err != nil {
-			return err
-		}
-		defer release()
-		return s.driver.ReadList(ctx, &ListQuery{ListQuery: q, PrefixEnd: prefixEnd(q.Prefix)}, func(row *Row) bool {
-			a := row.Alarm()
-			return take(&a)
-		})
-	})
 }
 
 // Keys returns the key of each id that exists.

@@ -44,6 +44,8 @@ type Row struct {
 	Delivery     int64
 	DueRank      int64
 	DoubtTarget  int64
+	RepeatRule   string
+	RepeatState  string
 }
 
 // checkedColumns returns the columns that may be unreadable.
@@ -53,6 +55,7 @@ func (r *Row) checkedColumns() CheckedColumns {
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
 		LatestRingAt: FromNull(r.LatestRingAt), NextTryTime: FromNull(r.NextTryTime), RungAt: FromNull(r.RungAt),
 		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy, DueRank: r.DueRank,
+		RepeatRule: r.RepeatRule, RepeatState: r.RepeatState,
 	}
 }
 
@@ -70,7 +73,7 @@ func (r *Row) Fields() []any {
 // values get readable defaults.
 func (r *Row) Alarm() clock.Alarm {
 	v := r.checkedColumns()
-	retry, unreadable := v.Decode()
+	decoded, unreadable := v.Decode()
 	if unreadable != "" {
 		r.replaceUnreadable(unreadable)
 	}
@@ -85,12 +88,14 @@ func (r *Row) Alarm() clock.Alarm {
 			Payload:      r.Payload,
 			PayloadKind:  clock.PayloadKind(r.PayloadKind),
 			ContentType:  r.ContentType,
-			Retry:        retry,
+			Retry:        decoded.Retry,
 			AckTimeout:   time.Duration(r.AckTimeout) * time.Millisecond,
 			MaxRings:     int(r.MaxRings),
 			Priority:     int(r.Priority),
 			Delivery:     clock.DeliveryMode(r.Delivery),
 			Target:       store.TargetOfRank(int(r.DueRank)),
+			Repeat:       decoded.Schedule.Rule,
+			Local:        decoded.Schedule.Local,
 		},
 		Unreadable:  unreadable,
 		Traceparent: r.Traceparent,
@@ -105,6 +110,7 @@ func (r *Row) Alarm() clock.Alarm {
 			RungAt:      FromNull(r.RungAt),
 			UpdateTime:  clock.Instant(r.UpdateTime),
 			FinishedAt:  FromNull(r.FinishedAt),
+			Progress:    decoded.Progress,
 		},
 		Answer:     clock.AnswerKind(r.Answer),
 		AnsweredBy: r.AnsweredBy,
@@ -136,6 +142,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.DueRank = int64(store.Rank(a.Target, a.Priority))
 	r.Delivery = int64(a.Delivery)
 	r.Traceparent = a.Traceparent
+	r.RepeatRule = a.Schedule()
 	r.CreateTime = int64(a.CreateTime)
 	r.Answer = int64(a.Answer)
 	r.AnsweredBy = a.AnsweredBy
@@ -157,9 +164,10 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 	r.UpdateTime = int64(ring.UpdateTime)
 	r.FinishedAt = ToNull(ring.FinishedAt)
 	r.DoubtTarget = int64(ring.DoubtTarget)
+	r.RepeatState = ring.Progress.Encode()
 }
 
-// TextBytes returns the length of the payload and all texts in bytes, except retry_policy and claim_id, which are always short.
+// TextBytes returns the length of the payload and all texts in bytes, except retry_policy, claim_id, repeat_rule and repeat_state, which are short.
 func TextBytes(a *clock.Alarm) int {
 	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) + len(a.Traceparent) + len(a.AnsweredBy)
 }

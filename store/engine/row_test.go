@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/store"
 )
 
@@ -32,6 +33,12 @@ func distinctRow(t *testing.T) Row {
 	retry := clock.RetryPolicy{Initial: time.Second, Factor: 2, Cap: time.Minute, Limit: 7}
 	r.State, r.PayloadKind, r.InDoubt, r.Answer = int64(clock.Ringing), int64(clock.Binary), 1, int64(clock.Touch)
 	r.Delivery, r.RetryPolicy = int64(clock.AtMostOnce), retry.Encode()
+	rule, err := repeat.Parse(repeat.Spec{Cron: "@daily", TimeZone: "Europe/Berlin", Times: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	progress := clock.Progress{Current: repeat.Occurrence{At: 5, Number: 2}, RingsBefore: 1, Rung: 1}
+	r.RepeatRule, r.RepeatState = rule.Encode(), progress.Encode()
 	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(clock.TargetPull, 4)), int64(clock.TargetStream)
 	return r
 }
@@ -63,7 +70,7 @@ func TestRowOfAnAlarmWithoutPayloadHasAnEmptyOne(t *testing.T) {
 func TestTextBytesCountsEveryLongText(t *testing.T) {
 	row := distinctRow(t)
 	a := row.Alarm()
-	want := -len(row.RetryPolicy) - len(row.ClaimID)
+	want := -len(row.RetryPolicy) - len(row.ClaimID) - len(row.RepeatRule) - len(row.RepeatState)
 	for _, field := range row.Fields() {
 		switch field := field.(type) {
 		case *string:

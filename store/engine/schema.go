@@ -51,11 +51,6 @@ func (s *Store) migrate(ctx context.Context, session *MigrationSession) error {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
 	goosed := context.WithoutCancel(ctx)
-	if session.Prepare != nil {
-		if err := session.Prepare(goosed); err != nil {
-			return err
-		}
-	}
 	applied, err := p.Up(goosed)
 	for _, m := range applied {
 		s.log.Info("schema migrated", "version", m.Source.Version, "took", m.Duration.Round(time.Millisecond))

@@ -76,13 +76,27 @@ func (s *Store) ChangeSettings(ctx context.Context, change clock.SettingsChange)
 				return err
 			}
 			v = row.version()
-			return t.PutSettings(ctx, &row)
+			if err := t.PutSettings(ctx, &row); err != nil {
+				return err
+			}
+			return addActs(ctx, t, settingsAct(&v))
 		})
 	})
 	if err != nil {
 		return clock.SettingsVersion{}, err
 	}
 	return v, nil
+}
+
+// settingsAct returns the act of a change. It names the versions alone, because documents have secrets; the history has the documents.
+func settingsAct(v *clock.SettingsVersion) clock.Act {
+	type state struct {
+		Version int64 `json:"version"`
+	}
+	return clock.Act{
+		At: v.ChangedAt, Actor: clock.Actor{Name: v.ChangedBy}, Action: "settings", Application: v.Application,
+		Before: clock.ActJSON(state{v.Version - 1}), After: clock.ActJSON(state{v.Version}),
+	}
 }
 
 // nextSettings counts the change, and returns the row to write.

@@ -54,7 +54,7 @@ func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids [
 }
 
 // Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change also rewrites the
-// content of the set. If they are equal (cancel, answer, kick, discard), it does not touch payload and claim_id.
+// content of the set. If they are equal (cancel, answer, resend, kick, discard, pause, resume, recomputation), it does not touch payload and claim_id.
 type Change struct {
 	Old, New *clock.Alarm
 	Attempt  *clock.Attempt // attempt to keep with the row; nil for none
@@ -85,6 +85,7 @@ func ChangeAttempts(changes []Change) []store.AlarmAttempt {
 // WriteTx is one open write transaction at READ COMMITTED.
 type WriteTx interface {
 	Tx
+	ActsTx
 	// Insert inserts the rows and returns their ids in order. Rows with an id keep it. The id is 0 if the key exists, and UncommittedKey if another open transaction
 	// has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
 	// locked elsewhere. absent says that the keys were just read as absent, so the insert probably succeeds.
@@ -100,9 +101,16 @@ type WriteTx interface {
 	// Read returns the existing rows of the keys as last committed. It does not lock them.
 	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
 	// Update rewrites the rows and returns how many it rewrote. It rewrites a row only while id, generation and state equal the values
-	// in Old. For an answer, a kick or a discard, ring_no must equal the value in Old too. Update adds the attempts of the changes and
+	// in Old. For an answer, a resend, a kick, a discard, a pause, a resume or a recomputation, ring_no must equal the value in Old too. Where Lock may not lock, in_doubt must too. Update adds the attempts of the changes and
 	// keeps the newest clock.MaxAttempts of each row.
 	Update(ctx context.Context, changes []Change) (int, error)
+	// PutZones notes the time zones of rows that this transaction has inserted or rewritten. zones has at least one element, by id.
+	PutZones(ctx context.Context, zones []AlarmZone) error
+	// Restore inserts rows with all their columns, and returns their ids in order. The database gives the ids, unless a row has one. The keys
+	// were just read as absent. If one exists nevertheless, Restore returns ErrKeyExists, or an error that replays the transaction.
+	Restore(ctx context.Context, rows []*Row) ([]int64, error)
+	// AddAttempts adds attempts of restored rows, and keeps the newest clock.MaxAttempts of each row.
+	AddAttempts(ctx context.Context, attempts []store.AlarmAttempt) error
 	// Delete deletes an alarm without attempts and returns how many it deleted.
 	Delete(ctx context.Context, id int64) (int64, error)
 }
@@ -176,6 +184,9 @@ func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCoun
 	}
 	if err := w.decideRest(ctx); err != nil {
 		return nil, err
+	}
+	if zones := zonesOf(w.decisions); len(zones) > 0 {
+		return w.decisions, w.tx.PutZones(ctx, zones)
 	}
 	return w.decisions, nil
 }
@@ -345,6 +356,7 @@ func (w *write) postpone(keys []clock.Key) {
 // rows that another transaction has locked.
 func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[clock.Key]*clock.Alarm) error {
 	var changes []Change
+	var acts []clock.Act
 	var absent []int
 	for i, op := range w.Ops {
 		if w.decisions[i].Verdict != 0 {
@@ -367,9 +379,15 @@ func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[cloc
 		w.decisions[i] = d
 		if d.Writes() {
 			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm, Attempt: d.Attempt})
+			if op.Actor != nil {
+				acts = append(acts, clock.ActOn(op, row, &w.decisions[i].Alarm, w.Now))
+			}
 		}
 	}
-	return w.writeRows(ctx, changes, absent)
+	if err := w.writeRows(ctx, changes, absent); err != nil {
+		return err
+	}
+	return addActs(ctx, w.tx, acts...)
 }
 
 // refuseUnreadable refuses an op on a row whose state is unknown. A claim ends such a row as dead when it is due.

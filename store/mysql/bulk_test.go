@@ -18,7 +18,7 @@ import (
 var repeatedStatements = []string{
 	dbsqlc.InsertAlarms, dbsqlc.RewriteAlarms, dbsqlc.AmendAlarms, dbsqlc.SettleAlarms, dbsqlc.InsertAttempts, dbsqlc.InsertShards,
 	dbsqlc.LockAlarms, dbsqlc.LockAlarmsBriefly, dbsqlc.LockAlarmsWaiting, dbsqlc.LockAlarmsAtOnce, dbsqlc.ReadAlarms,
-	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
+	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished, dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.AddActs,
 }
 
 func TestStatementsOfManyRowsHaveTheirMarkers(t *testing.T) {

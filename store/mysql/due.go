@@ -94,6 +94,15 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 	return o, nil
 }
 
+// CountDueByTime counts entries of one shard by time (CountDueByTime).
+func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
+		Begin: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
+		FromTime: engine.ToNull(q.From), UntilTime: engine.ToNull(q.Until()), Limit: int32(limit),
+	})
+	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
+}
+
 // oldestArgs returns the arguments of ListOldest.
 func oldestArgs(shards []int64, now clock.Instant) []any {
 	args := make([]any, 0, 2*len(shards))

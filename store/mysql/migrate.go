@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"github.com/clockd/clockd/schema"
 	"github.com/clockd/clockd/store/engine"
@@ -47,19 +48,26 @@ func (d *Driver) OpenMigration(context.Context) (*engine.MigrationSession, error
 	}
 	session := &migrateLock{log: d.log}
 	return &engine.MigrationSession{
-		Dialect: goose.DialectMySQL, DB: db, Lock: session, Prepare: func(ctx context.Context) error { return healVersions(ctx, db) },
-		Conn: func() engine.Execer { return session.conn }, Remainder: session.remaining,
+		Dialect: goose.DialectMySQL, DB: db, Lock: session, Conn: func() engine.Execer { return session.conn }, Remainder: session.remaining,
 	}, nil
 }
 
-// healVersions adds the first row of goose's version table if it is missing. A process may have been killed between creating the table and
-// inserting that row.
-func healVersions(ctx context.Context, db *sql.DB) error {
-	_, err := db.ExecContext(ctx, "INSERT INTO "+goose.DefaultTablename+` (version_id, is_applied)
-		SELECT 0, TRUE FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM `+goose.DefaultTablename+")")
-	if hasNumber(err, errNoSuchTable) {
-		return nil
+// makeVersions makes the table of versions of goose, with its first row. goose itself would make both in two
+// steps, and refuse a table without the row for ever if the second step fails. Call it with the migration lock.
+func makeVersions(ctx context.Context, conn *sql.Conn) error {
+	insert := "INSERT INTO " + goose.DefaultTablename + " (version_id, is_applied) SELECT 0, TRUE FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM " + goose.DefaultTablename + ")"
+	_, err := conn.ExecContext(ctx, insert)
+	if !hasNumber(err, errNoSuchTable) {
+		return err
 	}
+	versions, err := database.NewStore(goose.DialectMySQL, goose.DefaultTablename)
+	if err != nil {
+		return err
+	}
+	if err := versions.CreateVersionTable(ctx, conn); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, insert)
 	return err
 }
 
@@ -74,7 +82,7 @@ type migrateLock struct {
 // may have 64. MySQL 9.7 has no function MD5.
 const lockName = "CONCAT('clockd.migrate.', LEFT(SHA2(DATABASE(), 256), 32))"
 
-// SessionLock waits for the lock until ctx ends.
+// SessionLock waits for the lock until ctx ends, and makes the table of versions.
 func (l *migrateLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for waited := false; ; waited = true {
 		var got sql.NullBool
@@ -84,6 +92,9 @@ func (l *migrateLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 			return fmt.Errorf("lock the schema: %w", err)
 		case got.Bool:
 			l.conn = conn
+			if err := makeVersions(ctx, conn); err != nil {
+				return fmt.Errorf("make the table of versions: %w", err)
+			}
 			return nil
 		case !waited:
 			l.log.Info("another process migrates the schema: waiting for it")

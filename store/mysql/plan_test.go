@@ -63,24 +63,28 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.CountDue(ctx, db, dbsqlc.CountDueParams{Shards: numbers, Now: planEnd, Limit: 500})
 			return err
 		}, "alarm_due", true, 500 + 65},
+		{"due by time", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.CountDueByTime(ctx, db, dbsqlc.CountDueByTimeParams{Step: 1000, Shard: 3, FromTime: sql.NullInt64{Valid: true}, UntilTime: engine.ToNull(clock.MaxInstant), Limit: 10})
+			return err
+		}, "alarm_due", true, 40}, // the entries, and the rows of the derived and the temporary table
 		{"oldest", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
 			return err
 		}, "alarm_due", true, 64},
 		{"claim: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockDue(ctx, db, dbsqlc.LockDueParams{Build: 1, Ids: ids, Now: planEnd})
+			_, err := s.q.LockDue(ctx, db, dbsqlc.LockDueParams{Build: store.BuildLevel(), Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: take", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeHeld(ctx, lastRepeated{db, packed}, dbsqlc.TakeHeldParams{
-				Build: 1,
+				Build: store.BuildLevel(),
 				Now:   planEnd, ClaimID: "c", Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: take once", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeOnce(ctx, lastRepeated{db, packed}, dbsqlc.TakeOnceParams{
-				Build:   1,
+				Build:   store.BuildLevel(),
 				ClaimID: "c", Now: planEnd, Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
@@ -115,7 +119,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 		}, "PRIMARY", false, len(ids)},
 		{"claim: lease", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.TakeTwoPhase(ctx, lastRepeated{db, packed}, dbsqlc.TakeTwoPhaseParams{
-				Build:    1,
+				Build:    store.BuildLevel(),
 				ClaimEnd: 1, Now: planEnd, Ids: ids, Generation: 1, OldState: 1, Unrung: 1, Others: ids[:2],
 			})
 			return err
@@ -136,17 +140,29 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"cancel", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.CancelAlarms(ctx, db, dbsqlc.CancelAlarmsParams{Build: 1, Now: 1, Ids: ids, Generation: 1, OldState: 1})
+			_, err := s.q.CancelAlarms(ctx, db, dbsqlc.CancelAlarmsParams{Build: store.BuildLevel(), Now: 1, Ids: ids, Generation: 1, OldState: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListAlarms(ctx, db, dbsqlc.ListAlarmsParams{
-				Application: "plan", After: "s6-1000500", Prefix: "s6-1", PrefixEnd: "s6-2", States: all, DueAfter: -1, DueBefore: -1, Limit: 50,
+				Application: "plan", After: "s6-1000500", Prefix: "s6-1", RangeEnd: "s6-2", States: all, Limit: 50,
 			})
 			return err
 		}, "alarm_key", false, 51},
+		{"list: bound", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.ListBound(ctx, db, dbsqlc.ListBoundParams{Application: "plan", After: "s6-1000500", Prefix: "s6-1", RangeEnd: "s6-2", Offset: 499})
+			return err
+		}, "alarm_key", true, 501},
+		{"next application", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.NextApplication(ctx, db, "p")
+			return err
+		}, "alarm_key", true, 1},
+		{"count states", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.CountStates(ctx, db, dbsqlc.CountStatesParams{Application: "plan", Limit: 50})
+			return err
+		}, "alarm_key", false, 120}, // the rows, and those of the derived table
 		{"expire: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Build: 1, Ids: ids, Now: planEnd})
+			_, err := s.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Build: store.BuildLevel(), Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"purge: list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -155,7 +171,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 64 * 10},
 		{"purge: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: 1, Ids: ids, Earlier: planEnd, Settled: planEnd})
+			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: ids, Earlier: planEnd, Settled: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"lock briefly", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -171,7 +187,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 				row.SetAlarm(&clock.Alarm{ID: ids[i], Generation: 2, RingRow: clock.RingRow{State: clock.Scheduled}})
 			})
 			b := bulk{DBTX: db, rows: len(ids), args: args}
-			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{OldState: 1, Build: 1})
+			_, err := s.q.RewriteAlarms(ctx, b, dbsqlc.RewriteAlarmsParams{OldState: 1, Build: store.BuildLevel()})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
 		{"amend", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -179,7 +195,7 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 				row.SetAlarm(&clock.Alarm{ID: ids[i], Generation: 1, RingRow: clock.RingRow{State: clock.Scheduled}})
 			})
 			b := bulk{DBTX: db, rows: len(ids), args: args}
-			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{OldState: 1, Build: 1})
+			_, err := s.q.AmendAlarms(ctx, b, dbsqlc.AmendAlarmsParams{OldState: 1, Build: store.BuildLevel()})
 			return err
 		}, "PRIMARY", false, 3 * len(ids)},
 		{"keys", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

@@ -33,11 +33,33 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 // listStatement returns the statement ListAlarms and its arguments in order.
 func listStatement(q *engine.ListQuery) (query string, args []any) {
 	query = strings.Replace(dbsqlc.ListAlarms, "/*SLICE:states*/?", strings.Repeat(",?", len(q.States))[1:], 1)
-	args = append(args, q.Application, q.After, q.Prefix, q.PrefixEnd, q.Prefix)
+	args = append(args, q.Application, q.After, q.Prefix, q.End, q.Prefix)
 	for _, state := range q.States {
 		args = append(args, int64(state))
 	}
-	return query, append(args, int64(q.DueAfter), int64(q.DueAfter), int64(q.DueBefore), int64(q.DueBefore), q.Limit)
+	return query, append(args, q.Limit)
+}
+
+// ReadListBound finds two neighbouring business ids (ListBound).
+func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Offset: int32(entries)})
+}
+
+// ReadAlarmsOf reads the rows of the keys (ReadAlarms).
+func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
+	rows, err := d.q.ReadAlarms(ctx, bulk{DBTX: d.reads, rows: len(keys), args: keyArgs(keys)})
+	return engine.Column(rows, func(r *dbsqlc.Alarm) engine.Row { return engine.Row(*r) }), err
+}
+
+// ReadNextApplication reads the next name (NextApplication).
+func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
+	return d.q.NextApplication(ctx, d.reads, after)
+}
+
+// ReadStateCounts counts alarms by state (CountStates).
+func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	rows, err := d.q.CountStates(ctx, d.reads, dbsqlc.CountStatesParams{Application: application, Limit: int32(limit)})
+	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

@@ -30,36 +30,47 @@ func (d *Driver) ReadSettingsHistory(ctx context.Context, application string, li
 	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow { return engine.SettingRow(*r) }), err
 }
 
-// settingsTx is a transaction that changes settings.
-type settingsTx struct {
+// changeTx is a transaction that changes settings or tokens.
+type changeTx struct {
 	*tx
-	q *dbsqlc.Queries
+	d *Driver
 }
 
-// BeginSettings begins a transaction that changes settings.
-func (d *Driver) BeginSettings(ctx context.Context) (engine.SettingsTx, error) {
+func (d *Driver) beginChange(ctx context.Context) (*changeTx, error) {
 	t, err := d.begin(ctx, d.leases)
 	if err != nil {
 		return nil, err
 	}
-	return &settingsTx{t, d.q}, nil
+	return &changeTx{t, d}, nil
+}
+
+// settingsTx is a transaction that changes settings.
+type settingsTx struct{ *changeTx }
+
+// BeginSettings begins a transaction that changes settings.
+func (d *Driver) BeginSettings(ctx context.Context) (engine.SettingsTx, error) {
+	t, err := d.beginChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &settingsTx{t}, nil
 }
 
 // CountChange counts the change (CountSettingChange).
 func (t *settingsTx) CountChange(ctx context.Context) (int64, error) {
-	return t.q.CountSettingChange(ctx, t.tx)
+	return t.d.q.CountSettingChange(ctx, t.tx)
 }
 
 // ReadSettings reads the current settings of the application (GetSetting).
 func (t *settingsTx) ReadSettings(ctx context.Context, application string) (engine.SettingRow, error) {
-	row, err := t.q.GetSetting(ctx, t.tx, application)
+	row, err := t.d.q.GetSetting(ctx, t.tx, application)
 	return engine.SettingRow(row), err
 }
 
 // PutSettings writes the row (PutSetting, AddSettingHistory).
 func (t *settingsTx) PutSettings(ctx context.Context, row *engine.SettingRow) error {
-	if err := t.q.PutSetting(ctx, t.tx, dbsqlc.PutSettingParams(*row)); err != nil {
+	if err := t.d.q.PutSetting(ctx, t.tx, dbsqlc.PutSettingParams(*row)); err != nil {
 		return err
 	}
-	return t.q.AddSettingHistory(ctx, t.tx, dbsqlc.AddSettingHistoryParams(*row))
+	return t.d.q.AddSettingHistory(ctx, t.tx, dbsqlc.AddSettingHistoryParams(*row))
 }

@@ -9,16 +9,19 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have.
+// updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have. TiDB may not have locked them:
+// without in_doubt and retry_times, the outcome of a ring could be lost.
 type updateKey struct {
 	kind       clock.Verdict // Replace (also for Rearm), Disarm or Amend
 	state      clock.State
 	generation int64 // for Disarm only; other kinds check the generation of each row
+	inDoubt    bool  // always false for Disarm
 	ringNo     int   // for Amend only
+	retryTimes int   // for Amend only
 }
 
 // Update rewrites the rows. Cancels take one statement for each state and generation (CancelAlarms). Sets take one for each state
-// (RewriteAlarms). Answers, kicks and discards take one for each state and ring_no (AmendAlarms).
+// (RewriteAlarms). Answers, resends, kicks, discards, pauses, resumes and recomputations take one for each state, ring_no, in_doubt and retry_times (AmendAlarms).
 func (w *writeTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	groups := make(map[updateKey][]engine.Change)
 	for _, c := range changes {
@@ -42,11 +45,11 @@ func (w *writeTx) Update(ctx context.Context, changes []engine.Change) (int, err
 func updateKeyOf(c *engine.Change) updateKey {
 	switch {
 	case c.New.Generation != c.Old.Generation:
-		return updateKey{kind: clock.Replace, state: c.Old.State}
+		return updateKey{kind: clock.Replace, state: c.Old.State, inDoubt: c.Old.InDoubt}
 	case c.IsCancel():
 		return updateKey{kind: clock.Disarm, state: c.Old.State, generation: c.Old.Generation}
 	default:
-		return updateKey{kind: clock.Amend, state: c.Old.State, ringNo: c.Old.RingNo}
+		return updateKey{kind: clock.Amend, state: c.Old.State, inDoubt: c.Old.InDoubt, ringNo: c.Old.RingNo, retryTimes: c.Old.RetryTimes}
 	}
 }
 
@@ -74,7 +77,7 @@ func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []engine.Chang
 	size := func(i int) int { return sizeOf(group[i].New) }
 	err := chunks(len(group), w.server.maxStatement(), size, func(from, to int) error {
 		args := rewriteArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
-		p := dbsqlc.RewriteAlarmsParams{OldState: int64(k.state), Build: store.BuildLevel()}
+		p := dbsqlc.RewriteAlarmsParams{OldState: int64(k.state), NotInDoubt: engine.Bit(!k.inDoubt), Build: store.BuildLevel()}
 		n, err := w.d.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)
 		return err
@@ -86,7 +89,9 @@ func (w *writeTx) amend(ctx context.Context, k updateKey, group []engine.Change)
 	changed := 0
 	err := w.d.inChunks(len(group), func(from, to int) error {
 		args := amendArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
-		p := dbsqlc.AmendAlarmsParams{OldState: int64(k.state), OldRingNo: int64(k.ringNo), Build: store.BuildLevel()}
+		p := dbsqlc.AmendAlarmsParams{
+			OldState: int64(k.state), OldRingNo: int64(k.ringNo), NotInDoubt: engine.Bit(!k.inDoubt), OldRetryTimes: int64(k.retryTimes), Build: store.BuildLevel(),
+		}
 		n, err := w.d.q.AmendAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)
 		return err

@@ -41,7 +41,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 	return ended, err
 }
 
-// DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf).
+// DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	b := bulk{DBTX: d.upkeep, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
 	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: int32(p.Limit)})
@@ -58,8 +58,11 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 		if err := d.q.DeleteAttemptsOf(ctx, t, free); err != nil {
 			return err
 		}
+		if err := d.q.DeleteZonesOf(ctx, t, free); err != nil {
+			return err
+		}
 		n, err := d.q.PurgeAlarms(ctx, t, dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
-		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it must keep its attempts
+		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it must keep its attempts and its time zone
 			return engine.ErrReplay
 		}
 		return err

@@ -11,10 +11,13 @@ import (
 // The parameters of the statements that write whole columns of rows.
 var (
 	insertArrays  = engine.NewArrays[engine.Row, dbsqlc.InsertAlarmsParams]()
+	restoreArrays = engine.NewArrays[engine.Row, dbsqlc.RestoreAlarmsParams]()
 	rewriteArrays = engine.NewArrays[engine.Row, dbsqlc.RewriteAlarmsParams]()
 	amendArrays   = engine.NewArrays[engine.Row, dbsqlc.AmendAlarmsParams]()
+	actArrays     = engine.NewArrays[engine.NewActRow, dbsqlc.AddActsParams]()
 
-	distributedInsertArrays = engine.NewArrays[engine.Row, citussqlc.InsertAlarmsParams]()
+	distributedInsertArrays  = engine.NewArrays[engine.Row, citussqlc.InsertAlarmsParams]()
+	distributedRestoreArrays = engine.NewArrays[engine.Row, citussqlc.RestoreAlarmsParams]()
 )
 
 // insertParams turns rows into arrays of columns.
@@ -97,6 +100,7 @@ func settleParams(settled []store.Settlement, attempts []store.AlarmAttempt) dbs
 		UpdateTimes:         engine.Column(settled, func(s *row) int64 { return int64(s.UpdateTime) }),
 		FinishedAts:         engine.Column(settled, func(s *row) int64 { return int64(s.FinishedAt) }),
 		DoubtTargets:        engine.Column(settled, func(s *row) int64 { return int64(s.DoubtTarget) }),
+		RepeatStates:        engine.Column(settled, func(s *row) string { return s.Progress.Encode() }),
 	}
 }
 

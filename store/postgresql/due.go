@@ -56,6 +56,14 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
 }
 
+// CountDueByTime counts entries of one shard by time (CountDueByTime).
+func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int32(limit),
+	})
+	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
+}
+
 // shardsOf converts shards to the type of their column.
 func shardsOf(shards []int) []int64 {
 	return engine.Column(shards, func(n *int) int64 { return int64(*n) })

@@ -30,15 +30,15 @@ func hotStatements(due string) []hotStatement {
 	shards := "'{" + strings.Trim(strings.Repeat("1,2,3,4,", 4), ",") + "}'"
 	n := func(value string) string { return "array_fill(" + value + ", ARRAY[300])" }
 	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'", "'{1,1}'", "'{-1,-1}'",
-		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'"}
-	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("-1::bigint"), n("-1::bigint"), n("0"), n("0"), n("'r'::varchar"), n("0"),
-		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint")}
+		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'", "'{\"\",\"\"}'", "'{\"\",\"\"}'"}
+	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("5::bigint"), n("-1::bigint"), n("-1::bigint"), n("0"), n("0"), n("'r'::varchar"), n("0"),
+		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint"), n("''::varchar"), n("0")}
 	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
 	settle := slices.Concat(attempts, []any{due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"), n("0"),
-		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), int64(1)})
+		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("''::varchar"), int64(1)})
 	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
-		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9")}
+		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9"), n("''::varchar"), n("''::varchar")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
 	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"), int64(clock.MaxInstant)})
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
@@ -48,6 +48,7 @@ func hotStatements(due string) []hotStatement {
 		{"due: only", dbsqlc.ListDueOnly, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan/0,no-one/0}'", 10}, []string{"alarm_due"}, true, 16 * 10},
 		{"due: end", dbsqlc.ListDueEnd, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 9}, []string{"alarm_due"}, true, 16 * 10},
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
+		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "'plan'", 3, int64(clock.MaxInstant), 10}, []string{"alarm_due"}, false, 10},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
 		{"claim: take", dbsqlc.TakeHeld, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version), []string{"alarm_pkey"}, false, 301},
 		{"claim: lease", dbsqlc.TakeTwoPhase, slices.Concat([]any{0, 1, int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
@@ -64,7 +65,11 @@ func hotStatements(due string) []hotStatement {
 		{"prune", dbsqlc.PruneAttempts, []any{due, 20}, []string{"ring_attempt_alarm", "ring_attempt_pkey"}, false, 300*21 + 2*300},
 		{"read", dbsqlc.ReadAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"get", dbsqlc.GetAlarm, []any{"'plan'", "'s6-5'"}, []string{"alarm_key"}, false, 1},
-		{"list", dbsqlc.ListAlarms, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{}'", -1, -1, 50}, []string{"alarm_key"}, false, 50},
+		{"list", dbsqlc.ListAlarms, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{}'", 50}, []string{"alarm_key"}, false, 50},
+		{"list: attention", dbsqlc.ListAttention, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{5}'", 50}, []string{"alarm_attention"}, false, 50},
+		{"list: bound", dbsqlc.ListBound, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", 499}, []string{"alarm_key"}, false, 501},
+		{"next application", dbsqlc.NextApplication, []any{"'p'"}, []string{"alarm_key"}, false, 1},
+		{"count states", dbsqlc.CountStates, []any{"'plan'", 50}, []string{"alarm_key"}, false, 50},
 		{"expire", dbsqlc.ExpireAlarms, []any{int64(clock.MaxInstant), "'d'", "'u'", "'r'", due, 1}, []string{"alarm_pkey"}, false, 301},
 		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
 	}

@@ -19,15 +19,42 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListAttention).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
-	rows, err := d.reads.Query(ctx, dbsqlc.ListAlarms, q.Application, q.After, q.Prefix, q.PrefixEnd,
-		engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }), int64(q.DueAfter), int64(q.DueBefore), int32(q.Limit))
+	statement := dbsqlc.ListAlarms
+	if q.Attention {
+		statement = dbsqlc.ListAttention
+	}
+	rows, err := d.reads.Query(ctx, statement, q.Application, q.After, q.Prefix, q.End,
+		engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }), int32(q.Limit))
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	return engine.EachRow(ctx, rows, take)
+}
+
+// ReadListBound finds two neighbouring business ids (ListBound).
+func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Entries: int32(entries)})
+}
+
+// ReadAlarmsOf reads the rows of the keys (ReadAlarms).
+func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
+	applications, businessIDs := keyColumns(keys)
+	rows, err := d.q.ReadAlarms(ctx, d.reads, dbsqlc.ReadAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+	return engine.Column(rows, func(r *dbsqlc.Alarm) engine.Row { return engine.Row(*r) }), err
+}
+
+// ReadNextApplication reads the next name (NextApplication).
+func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
+	return d.q.NextApplication(ctx, d.reads, after)
+}
+
+// ReadStateCounts counts alarms by state (CountStates).
+func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	rows, err := d.q.CountStates(ctx, d.reads, dbsqlc.CountStatesParams{Application: application, RowLimit: int32(limit)})
+	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

@@ -30,19 +30,30 @@ func (d *Driver) ReadSettingsHistory(ctx context.Context, application string, li
 	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow { return engine.SettingRow(*r) }), err
 }
 
-// settingsTx is a transaction that changes settings.
-type settingsTx struct {
+// changeTx is a transaction that changes settings or tokens.
+type changeTx struct {
 	*tx
 	q *dbsqlc.Queries
 }
 
-// BeginSettings begins a transaction that changes settings.
-func (d *Driver) BeginSettings(ctx context.Context) (engine.SettingsTx, error) {
+func (d *Driver) beginChange(ctx context.Context) (*changeTx, error) {
 	t, err := begin(ctx, d.leases, upkeepLockWait)
 	if err != nil {
 		return nil, err
 	}
-	return &settingsTx{t, d.q}, nil
+	return &changeTx{t, d.q}, nil
+}
+
+// settingsTx is a transaction that changes settings.
+type settingsTx struct{ *changeTx }
+
+// BeginSettings begins a transaction that changes settings.
+func (d *Driver) BeginSettings(ctx context.Context) (engine.SettingsTx, error) {
+	t, err := d.beginChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &settingsTx{t}, nil
 }
 
 // CountChange counts the change (CountSettingChange).

@@ -66,7 +66,7 @@ func (t *claimTx) settleDistributed(ctx context.Context, p *dbsqlc.SettleAlarmsP
 		Ids: p.Ids, Generations: p.Generations, ClaimedStates: p.ClaimedStates, ClaimedNextTryTimes: p.ClaimedNextTryTimes,
 		ClaimedRungAts: p.ClaimedRungAts, ClaimedClaimIds: p.ClaimedClaimIds, States: p.States, NextTryTimes: p.NextTryTimes,
 		RingNos: p.RingNos, RetryTimes: p.RetryTimes, LastErrors: p.LastErrors, InDoubts: p.InDoubts, ClaimIds: p.ClaimIds, RungAts: p.RungAts,
-		UpdateTimes: p.UpdateTimes, FinishedAts: p.FinishedAts, DoubtTargets: p.DoubtTargets, ClaimedAt: p.ClaimedAt,
+		UpdateTimes: p.UpdateTimes, FinishedAts: p.FinishedAts, DoubtTargets: p.DoubtTargets, RepeatStates: p.RepeatStates, ClaimedAt: p.ClaimedAt,
 	})
 	if err != nil {
 		return err

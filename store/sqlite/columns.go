@@ -10,6 +10,7 @@ import (
 // The parameters of the statements that write the columns of one row.
 var (
 	insertParams        = engine.NewParams[engine.Row, dbsqlc.InsertAlarmsParams]()
+	restoreParams       = engine.NewParams[engine.Row, dbsqlc.RestoreAlarmsParams]()
 	rewriteParams       = engine.NewParams[engine.Row, dbsqlc.RewriteAlarmsParams]()
 	cancelParams        = engine.NewParams[engine.Row, dbsqlc.CancelAlarmsParams]()
 	amendParams         = engine.NewParams[engine.Row, dbsqlc.AmendAlarmsParams]()

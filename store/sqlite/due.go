@@ -6,6 +6,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
+	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
@@ -64,4 +65,12 @@ func jsonTexts(addressees []string) string { return `["` + strings.Join(addresse
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	row, err := d.q.CountDue(ctx, d.loading, dbsqlc.CountDueParams{Shards: jsonNumbers(shards), Now: int64(now), RowLimit: int64(limit)})
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
+}
+
+// CountDueByTime counts entries of one shard by time (CountDueByTime).
+func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int64(limit),
+	})
+	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
 }

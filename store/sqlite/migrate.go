@@ -12,6 +12,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/clockd/clockd/schema"
+	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 )
 
@@ -53,11 +54,7 @@ func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, e
 
 // MakeShards inserts the shards of a new database (InsertShards).
 func (d *Driver) MakeShards(ctx context.Context, count int) error {
-	shards := make([]int, count)
-	for i := range shards {
-		shards[i] = i
-	}
-	return engine.InTx(ctx, d.begin, func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(shards)) })
+	return engine.InTx(ctx, d.begin, func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(store.AllShards(count))) })
 }
 
 // create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives its other files (-wal,

@@ -23,6 +23,7 @@ func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 		err := t.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
 			Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
+			Settings: n.Settings,
 		})
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store/engine"
@@ -33,21 +34,24 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 }
 
 // ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the context ends
-// (ListAlarms).
+// (ListAlarms, ListAttention).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	conn, err := d.reads.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	statement, err := conn.PrepareContext(ctx, dbsqlc.ListAlarms)
+	text := dbsqlc.ListAlarms
+	if q.Attention {
+		text = dbsqlc.ListAttention
+	}
+	statement, err := conn.PrepareContext(ctx, text)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = statement.Close() }()
 	p := dbsqlc.ListAlarmsParams{
-		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.PrefixEnd, States: jsonNumbers(q.States),
-		DueAfter: int64(q.DueAfter), DueBefore: int64(q.DueBefore), RowLimit: 1,
+		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End, States: jsonNumbers(q.States), RowLimit: 1,
 	}
 	for range q.Limit {
 		rows, err := d.q.ListAlarms(ctx, prepared{statement}, p)
@@ -61,6 +65,39 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 		p.Lower = successor(row.BusinessID)
 	}
 	return nil
+}
+
+// ReadListBound finds two neighbouring business ids (ListBound).
+func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{
+		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End, Entries: int64(entries),
+	})
+}
+
+// ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all (GetAlarm).
+func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
+	var found []engine.Row
+	for _, k := range keys {
+		row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+		switch {
+		case err == nil:
+			found = append(found, engine.Row(row))
+		case !errors.Is(err, sql.ErrNoRows):
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// ReadNextApplication reads the next name (NextApplication).
+func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
+	return d.q.NextApplication(ctx, d.reads, after)
+}
+
+// ReadStateCounts counts alarms by state (CountStates).
+func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	rows, err := d.q.CountStates(ctx, d.reads, dbsqlc.CountStatesParams{Application: application, RowLimit: int64(limit)})
+	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

@@ -25,7 +25,7 @@ func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64)
 	return ended, err
 }
 
-// DeleteFinished deletes finished alarms and their attempts (PurgeAlarms, DeleteAttemptsOf).
+// DeleteFinished deletes finished alarms with their attempts and time zones (PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	err = engine.InTx(ctx, d.beginGuarded, func(tx *writeTx) error {
 		ids, err := d.q.PurgeAlarms(ctx, tx, dbsqlc.PurgeAlarmsParams{Earlier: int64(p.Before), Settled: int64(p.Settled), RowLimit: int64(p.Limit)})
@@ -33,7 +33,10 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 			return err
 		}
 		deleted = len(ids)
-		return d.q.DeleteAttemptsOf(ctx, tx, jsonNumbers(ids))
+		if err := d.q.DeleteAttemptsOf(ctx, tx, jsonNumbers(ids)); err != nil {
+			return err
+		}
+		return d.q.DeleteZonesOf(ctx, tx, jsonNumbers(ids))
 	})
 	if err != nil {
 		return 0, err

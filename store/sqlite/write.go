@@ -107,7 +107,7 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, b
 func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { return nil, nil }
 
 // Update rewrites the rows one by one and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). A cancel
-// changes the columns of a cancel (CancelAlarms). An answer, a kick or a discard changes the other columns except the content (AmendAlarms).
+// changes the columns of a cancel (CancelAlarms). An answer, a resend, a kick or a discard changes the other columns except the content (AmendAlarms).
 func (t *groupTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	total := 0
 	for _, c := range changes {

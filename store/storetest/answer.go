@@ -21,6 +21,13 @@ func answer(kind clock.AnswerKind, a *clock.Alarm, ringNo int) clock.Op {
 	}}
 }
 
+// resend returns an op that sends the ring of the alarm with the ring number again.
+func resend(a *clock.Alarm, ringNo int) clock.Op {
+	return clock.Op{Resend: &clock.Resend{
+		Key: a.Key, Ring: clock.RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: ringNo}, ClaimID: a.ClaimID, Target: clock.TargetStream,
+	}}
+}
+
 // ringingAlarm sets an alarm with an ack_timeout, lets it ring and returns it.
 func (f *fixture) ringingAlarm(id string, maxRings int) *clock.Alarm {
 	f.t.Helper()
@@ -72,6 +79,34 @@ func testAnswerInDoubt(t *testing.T, f *fixture) {
 	f.wantDecision("answer in doubt", op, op.Decide(before, t0+9))
 	a := f.get("doubt")
 	same(t, "row", fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.RungAt, a.FinishedAt), fmt.Sprint(clock.Rung, 1, false, t0+9, t0+9))
+}
+
+// testResend sends rings again. They keep their message ids, and their target. A cancel and an answer know about it.
+func testResend(t *testing.T, f *fixture) {
+	f.set(t0-1000, set("rung", t0, payload([]byte("stays"))))
+	f.claim(t0, f.get("rung").ID).settle(t0, everyRing(clock.Confirmed))
+	f.ringingAlarm("ringing", 1)
+	for _, id := range []string{"rung", "ringing"} {
+		before := f.get(id)
+		op := resend(before, 1)
+		want := op.Decide(before, t0+9)
+		same(t, "verdict of the model", want.Verdict, clock.Amend)
+		f.wantDecision(id, op, want)
+		f.wantAttempts(id, *want.Attempt)
+		again := resend(before, 1)
+		same(t, "second verdict", f.write(t0+9, again)[0].Verdict, clock.Keep)
+		same(t, "verdict on a cancel", f.write(t0+9, cancel(id))[0].Verdict, clock.Refuse)
+		r := f.request(t0+9, before.ID)
+		r.Target, r.OtherTargets = clock.TargetAMQP, []clock.TargetKind{clock.TargetStream}
+		same(t, "left to its target", fmt.Sprint(f.claimRequest(r).Elsewhere), fmt.Sprint([]store.Elsewhere{{ID: before.ID, Target: clock.TargetStream}}))
+		c := f.claim(t0+9, before.ID).wantRings(before.ID)
+		same(t, "ring", fmt.Sprint(c.Rings[0].MessageID(), c.Rings[0].InDoubt(), string(c.Rings[0].Payload)), fmt.Sprint(clock.RingID{AlarmID: before.ID, Generation: 1, RingNo: 1}.String(), true, "stays"))
+		c.settle(t0+10, everyRing(clock.Confirmed))
+		a := f.get(id)
+		same(t, "rung again", fmt.Sprint(a.State, a.RingNo, a.InDoubt), fmt.Sprint(before.State, 1, false))
+		same(t, "verdict on the ring before", f.write(t0+11, resend(before, 1))[0].Verdict, clock.Refuse)
+	}
+	same(t, "verdict on an answer", f.write(t0+11, answer(clock.Ack, f.get("ringing"), 1))[0].Verdict, clock.Amend)
 }
 
 // testAnswerWhileRinging answers while the claim is open. The first verdict is Wait. The verdict after the settlement is definite.

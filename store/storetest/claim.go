@@ -23,8 +23,7 @@ func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
 		set("options", t0-2, payload([]byte("\x00\xff")), func(s *clock.Set) {
 			s.Retry, s.Priority, s.Traceparent = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Minute, Limit: 3}, 4, "00-ab-cd-01"
 		}))
-	f.set(t0, cancel("cancelled"))
-	f.pause(ids[5])
+	f.set(t0, cancel("cancelled"), pause("paused"))
 	f.claim(t0, ids[6]).settle(t0, everyRing(clock.Confirmed))
 	before := make(map[int64]clock.Alarm)
 	for _, id := range []string{"due", "now", "options"} {

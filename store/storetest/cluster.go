@@ -80,6 +80,7 @@ func testAttend(t *testing.T, f *fixture) {
 
 	again := a // long after its lease's end, and with another start time
 	again.Name, again.Address, again.Version, again.Applications = "näme’", "", "v2", []string{"shop"}
+	again.Settings = 17
 	again.Started, again.Expires, again.Lacks = t0+99, t0+60_000, []string{"amqp", "read"}
 	f.attend(again, t0+3000)
 	again.Started = a.Started
@@ -263,7 +264,7 @@ func testManyNodesAtOnce(t *testing.T, f *fixture) {
 // testShardReport reads the owners of shards from the report.
 func testShardReport(t *testing.T, f *fixture) {
 	a := node("a", t0+3000)
-	a.Applications, a.Lacks = []string{"bank", "shop"}, []string{"amqp", "read"}
+	a.Applications, a.Lacks, a.Settings = []string{"bank", "shop"}, []string{"amqp", "read"}, 7
 	f.attend(a, 0)
 	f.take(a, t0, 1, 3)
 	f.take(node("gone", t0+7), t0, 2)
@@ -277,8 +278,12 @@ func testShardReport(t *testing.T, f *fixture) {
 			{"2", "node gone", "gone", "1", s(t0 + 7), "0"},
 			{"3", "node a", "a", "1", s(t0 + 3000), "1"},
 		})
-	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks FROM node_report"),
-		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread"}})
+	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks, settings FROM node_report"),
+		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread", "7"}})
+	f.exec("INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ('old', 'b', '', '', 1, 1, '')")
+	for _, n := range f.cluster().Nodes {
+		same(t, "settings of "+n.Incarnation, n.Settings, map[string]int64{"a": 7, "old": store.SettingsUnknown}[n.Incarnation])
+	}
 }
 
 // testUpkeepBesideWaitingWrites fills all connections for writes with writes that wait for a row. The calls that keep the node working

@@ -41,6 +41,26 @@ var tables = map[string][]Column{
 		{"delivery", false},
 		{"due_rank", false},
 		{"doubt_target", false},
+		{"repeat_rule", false},
+		{"repeat_state", false},
+	},
+	"zoned_alarm": {
+		{"alarm_id", false},
+		{"time_zone", false},
+	},
+	"time_zone_data": {
+		{"only_row", false},
+		{"revision", false},
+		{"document", false},
+	},
+	"bulk_job": {
+		{"id", false},
+		{"created_at", false},
+		{"ended_at", true},
+		{"owner", false},
+		{"lease_until", false},
+		{"revision", false},
+		{"document", false},
 	},
 	"ring_attempt": {
 		{"id", false},
@@ -82,6 +102,36 @@ var tables = map[string][]Column{
 		{"only_row", false},
 		{"changes", false},
 	},
+	"access_token": {
+		{"id", false},
+		{"name", false},
+		{"role", false},
+		{"applications", false},
+		{"secret", false},
+		{"old_secret", false},
+		{"old_secret_until", true},
+		{"created_at", false},
+		{"created_by", false},
+		{"expires_at", true},
+		{"revoked_at", true},
+		{"last_used_at", true},
+	},
+	"audit": {
+		{"id", false},
+		{"done_at", false},
+		{"actor", false},
+		{"token", false},
+		{"origin", false},
+		{"action", false},
+		{"application", false},
+		{"subject", false},
+		{"state_before", false},
+		{"state_after", false},
+	},
+	"access_token_counter": {
+		{"only_row", false},
+		{"changes", false},
+	},
 	"node": {
 		{"incarnation", false},
 		{"name", false},
@@ -91,6 +141,7 @@ var tables = map[string][]Column{
 		{"expires", false},
 		{"applications", false},
 		{"lacks", false},
+		{"settings", false},
 	},
 }
 
@@ -101,7 +152,8 @@ var tables = map[string][]Column{
 //   - state, delivery, answer and last_outcome are names. in_doubt, node_known and is_current are 0 or 1.
 //   - target is the name of the target that the alarm names, NULL if it names none.
 //   - The answer columns are NULL if this generation has no answer.
-//   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is.
+//   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is. Of a repeating alarm it is the lateness of the latest occurrence.
+//   - The columns of occurrences are NULL for an alarm that rings once.
 //   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and are NULL without any.
 //   - A free shard has NULL as owner, incarnation and expires. shards counts the leases of the node.
 var views = map[string][]string{
@@ -109,12 +161,20 @@ var views = map[string][]string{
 		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
 		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "delivery", "payload_bytes", "rung_at",
 		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at", "target",
+		"repeat_rule", "occurrence", "occurrence_at", "next_occurrence_at", "occurrences_rung", "occurrences_missed", "occurrences_skipped",
+		"occurrences_failed", "lateness_max_ms", "lateness_sum_ms",
 	},
 	"retry_report": {
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
 		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by", "answered_at",
 	},
 	"application_setting_report": {"application", "version", "is_current", "document", "changed_at", "changed_by"},
-	"shard_report":               {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
-	"node_report":                {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks"},
+	"audit_report": {
+		"id", "done_at", "actor", "token", "origin", "action", "application", "subject", "state_before", "state_after",
+	},
+	"access_token_report": {
+		"id", "name", "role", "applications", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at", "old_secret_until",
+	},
+	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
+	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks", "settings"},
 }

@@ -20,8 +20,7 @@ func testDue(t *testing.T, f *fixture) {
 	}
 	f.set(t0, ops...)
 	f.set(t0, set("after", t0+5), set("finished", t0), set("paused", t0))
-	f.set(t0, cancel("finished"))
-	f.pause(f.get("paused").ID)
+	f.set(t0, cancel("finished"), pause("paused"))
 	f.set(t0-1000, set("ringing", t0-1000, acknowledgedWithin(time.Second, 3)))
 	f.claim(t0-1000, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
 	want := f.dueRows(func(a clock.Alarm) bool { return a.NextTryTime != clock.NoInstant && a.NextTryTime < t0+5 })
@@ -59,7 +58,11 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 			})
 		}
 		what := fmt.Sprintf("rows by pages of %d of %d entries a shard", size.limit, size.scan)
-		for _, addressees := range [][]store.Addressee{{bank}, {hooks}, {bank, hooks}, append([]store.Addressee{hooks}, many...)} {
+		lists := [][]store.Addressee{{bank, hooks}, {bank}, {hooks}, append([]store.Addressee{hooks}, many...)}
+		if size.scan == 1 { // hundreds of pages
+			lists = lists[:1]
+		}
+		for _, addressees := range lists {
 			same(t, fmt.Sprintf("%s: only %v", what, addressees), ask(addressees, nil), with(true, addressees...))
 			same(t, fmt.Sprintf("%s: all but %v", what, addressees), ask(nil, addressees), with(false, addressees...))
 		}
@@ -254,7 +257,7 @@ func testPurge(t *testing.T, f *fixture) {
 	}
 	f.set(t0-1000, set("pending", t0-1000), set("paused", t0-1000), set("ringing", t0-1000, acknowledgedWithin(time.Second, 2)))
 	f.claim(t0-1000, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
-	f.pause(f.get("paused").ID)
+	f.set(t0-1000, pause("paused"))
 	f.claim(t0, f.get("pending").ID).settle(t0, everyRing(clock.Doubtful))
 	same(t, "attempts", f.count("ring_attempt"), 16)
 	purge := func(before clock.Instant, limit, want int) {

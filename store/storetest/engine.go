@@ -143,15 +143,20 @@ type fixture struct {
 	distributed bool          // Engine.Distributed
 }
 
-// empty deletes all alarms, nodes and settings, and frees all shards.
+// empty deletes all alarms with their time zones, nodes, settings and tokens, and frees all shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
+	f.exec("DELETE FROM zoned_alarm")
+	f.exec("DELETE FROM bulk_job")
 	f.exec("DELETE FROM alarm")
 	f.exec("DELETE FROM node")
 	f.exec("DELETE FROM application_setting")
 	f.exec("DELETE FROM application_setting_history")
 	f.exec("UPDATE application_setting_counter SET changes = 0")
+	f.exec("DELETE FROM access_token")
+	f.exec("UPDATE access_token_counter SET changes = 0")
+	f.exec("DELETE FROM audit")
 	f.exec("UPDATE shard SET owner = '', incarnation = '', epoch = 0, expires = 0")
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/store"
 )
 
@@ -115,6 +116,37 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 		},
 		"change settings": func(ctx context.Context) error {
 			_, err := f.ChangeSettings(ctx, change(app, "{}", t0, clock.AnyVersion))
+			return err
+		},
+		"token changes": func(ctx context.Context) error {
+			_, err := f.TokenChanges(ctx)
+			return err
+		},
+		"all tokens": func(ctx context.Context) error {
+			_, err := f.AllTokens(ctx)
+			return err
+		},
+		"add token": func(ctx context.Context) error {
+			_, err := f.AddToken(ctx, token(f.t, "fault"))
+			return err
+		},
+		"change token": func(ctx context.Context) error {
+			existing := token(f.t, "fault")
+			if _, err := f.AddToken(ctx, existing); err != nil {
+				return err
+			}
+			_, err := f.ChangeToken(ctx, existing.ID, tokenChange(func(*access.Token) error { return nil }))
+			return err
+		},
+		"use tokens": func(ctx context.Context) error {
+			return f.UseTokens(ctx, []access.Use{{ID: "fault", At: t0}})
+		},
+		"acts": func(ctx context.Context) error {
+			_, err := f.Acts(ctx, clock.ActsQuery{Limit: 1})
+			return err
+		},
+		"purge acts": func(ctx context.Context) error {
+			_, err := f.PurgeActs(ctx, t0, 1)
 			return err
 		},
 		"yield": func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },

@@ -131,11 +131,6 @@ func (f *fixture) want(a clock.Alarm) {
 	same(f.t, "alarm "+a.BusinessID, stored, a)
 }
 
-// pause sets the state paused, for which the contract has no call yet.
-func (f *fixture) pause(id int64) {
-	f.exec("UPDATE alarm SET state = 7, next_try_time = NULL WHERE id = %d", id)
-}
-
 var claimCounter atomic.Int64
 
 // claimID returns a new claim id with the length of real claim ids.
@@ -321,10 +316,4 @@ func (f *fixture) together(businessIDs ...string) []string {
 }
 
 // shards returns all shards of the store.
-func (f *fixture) shards() []int {
-	n := make([]int, f.ShardCount())
-	for i := range n {
-		n[i] = i
-	}
-	return n
-}
+func (f *fixture) shards() []int { return store.AllShards(f.ShardCount()) }

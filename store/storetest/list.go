@@ -2,9 +2,13 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -26,13 +30,22 @@ func (f *fixture) list(q clock.ListQuery) []clock.Alarm {
 	return alarms
 }
 
-// listAlarms returns the alarms that a list yields, up to its limit.
+// listAlarms returns the alarms that a list yields, up to its limit. It reads page after page.
 func (f *fixture) listAlarms(ctx context.Context, q clock.ListQuery) (alarms []clock.Alarm, err error) {
-	err = f.List(ctx, q, func(a *clock.Alarm) bool {
-		alarms = append(alarms, *a)
-		return true
-	})
-	return alarms, err
+	for limit := q.Limit; ; {
+		q.Limit = limit - len(alarms)
+		next, err := f.List(ctx, q, func(a *clock.Alarm) bool {
+			alarms = append(alarms, *a)
+			return true
+		})
+		if err != nil || next.IsZero() || len(alarms) == limit {
+			return alarms, err
+		}
+		if next == q.After {
+			return nil, errors.New("the list does not go on")
+		}
+		q.After = next
+	}
 }
 
 func (f *fixture) wantList(what string, q clock.ListQuery, want ...string) {
@@ -56,7 +69,7 @@ func testList(t *testing.T, f *fixture) {
 	f.wantList("all", clock.ListQuery{}, want...)
 	for _, limit := range []int{1, 3, 10} {
 		var got []string
-		for after := ""; ; after = got[len(got)-1] {
+		for after := (clock.ListPosition{}); ; after.BusinessID = got[len(got)-1] {
 			page := f.list(clock.ListQuery{After: after, Limit: limit})
 			for _, a := range page {
 				got = append(got, a.BusinessID)
@@ -73,11 +86,11 @@ func testList(t *testing.T, f *fixture) {
 		matching := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !strings.HasPrefix(id, prefix) })
 		f.wantList("prefix "+prefix, clock.ListQuery{Prefix: prefix}, matching...)
 		if len(matching) > 1 {
-			f.wantList("after a business id with prefix "+prefix, clock.ListQuery{Prefix: prefix, After: matching[0], Limit: 1}, matching[1])
+			f.wantList("after a business id with prefix "+prefix, clock.ListQuery{Prefix: prefix, After: clock.ListPosition{BusinessID: matching[0]}, Limit: 1}, matching[1])
 		}
 	}
-	f.wantList("after the prefix's end", clock.ListQuery{Prefix: "a", After: "b"})
-	f.wantList("after a business id before the prefix", clock.ListQuery{Prefix: "日", After: "a"}, "日本語")
+	f.wantList("after the prefix's end", clock.ListQuery{Prefix: "a", After: clock.ListPosition{BusinessID: "b"}})
+	f.wantList("after a business id before the prefix", clock.ListQuery{Prefix: "日", After: clock.ListPosition{BusinessID: "a"}}, "日本語")
 }
 
 // testListFilters lists by state and by due time.
@@ -94,10 +107,88 @@ func testListFilters(t *testing.T, f *fixture) {
 		f.wantList("state "+s.String(), clock.ListQuery{States: []clock.State{s}}, want...)
 	}
 	f.wantList("three states", clock.ListQuery{States: []clock.State{clock.Dead, clock.Rung, clock.Paused}}, "dead", "paused", "rung")
-	f.wantList("due after", clock.ListQuery{DueAfter: t0 + 10, DueBefore: clock.NoInstant}, "later", "ringing", "soon")
+	f.wantList("due after", clock.ListQuery{DueAfter: t0 + 10, DueBefore: clock.NoInstant}, "soon", "later", "ringing")
 	f.wantList("due before", clock.ListQuery{DueAfter: clock.NoInstant, DueBefore: t0 + 20}, "scheduled", "soon")
 	f.wantList("due between", clock.ListQuery{DueAfter: t0 + 10, DueBefore: t0 + 11}, "soon")
+	f.wantList("never due", clock.ListQuery{DueAfter: t0 + 11, DueBefore: t0 + 11})
 	f.wantList("all filters", clock.ListQuery{
-		States: []clock.State{clock.Scheduled, clock.Ringing}, DueAfter: t0, DueBefore: t0 + 21, Prefix: "s", After: "scheduled", Limit: 2,
+		States: []clock.State{clock.Scheduled, clock.Ringing}, DueAfter: t0, DueBefore: t0 + 21, Prefix: "s", Limit: 2,
 	}, "soon")
+}
+
+// testListByDue lists by due time page by page, also when many alarms have one due time, and when alarms of other applications lie between.
+func testListByDue(t *testing.T, f *fixture) {
+	const number = 300
+	var want []string
+	for i := range number {
+		id := fmt.Sprintf("a-%03d", i)
+		f.set(t0, set(id, t0+1000+clock.Instant(i/50)), set(id, t0+1000+clock.Instant(i/50), inApplication("other")))
+		want = append(want, id)
+	}
+	f.set(t0, set("urgent", t0+1000, priority(9)), set("none", t0+5000))
+	want = append([]string{"urgent"}, want...)
+	q := clock.ListQuery{Application: app, DueAfter: t0 + 1000, DueBefore: t0 + 5000}
+	for _, limit := range []int{1, 7, 100, number + 1} {
+		var got []string
+		for q.After = (clock.ListPosition{}); len(got) <= len(want); {
+			q.Limit = limit
+			next, err := f.List(t.Context(), q, func(a *clock.Alarm) bool {
+				got = append(got, a.BusinessID)
+				return true
+			})
+			ok(t, err, "list")
+			if q.After = next; next.IsZero() {
+				break
+			}
+		}
+		same(t, fmt.Sprint("all by pages of ", limit), got, want)
+	}
+	q.After, q.Limit = clock.ListPosition{}, number
+	var taken []string
+	next, err := f.List(t.Context(), q, func(a *clock.Alarm) bool {
+		taken = append(taken, a.BusinessID)
+		return len(taken) < 3
+	})
+	ok(t, err, "list that ends early")
+	q.After, q.Limit = next, 1
+	rest, err := f.listAlarms(t.Context(), q)
+	ok(t, err, "rest")
+	same(t, "first alarm of the rest", rest[0].BusinessID, taken[2]) // it was refused
+}
+
+// testListBound lists by state among many alarms of other states: each call looks at some of them alone. Where expired, dead and paused alarms have
+// an index, the first call finds them.
+func testListBound(t *testing.T, f *fixture) {
+	if testing.Short() {
+		t.Skip("inserts 12,000 rows")
+	}
+	f.insertRows(12_000, int(clock.Rung), "NULL", "1")
+	f.insertRows(5, int(clock.Cancelled), "NULL", "1")
+	f.insertRows(5, int(clock.Paused), "NULL", "NULL")
+	for _, c := range []struct {
+		states []clock.State
+		calls  int
+	}{
+		{[]clock.State{clock.Cancelled}, 3}, {[]clock.State{clock.Rung}, 1}, {[]clock.State{clock.Cancelled, clock.Paused}, 3}, {[]clock.State{clock.Paused}, 3},
+	} {
+		q := clock.ListQuery{Application: "plan", States: c.states, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 5}
+		calls, found := 0, 0
+		for begun := false; found < 5 && (!begun || !q.After.IsZero()); begun = true {
+			next, err := f.List(t.Context(), q, func(a *clock.Alarm) bool {
+				if !slices.Contains(c.states, a.State) {
+					t.Errorf("listed a %s alarm", a.State)
+				}
+				found++
+				return true
+			})
+			ok(t, err, "list")
+			q.After = next
+			calls++
+		}
+		if c.calls > 1 && slices.Equal(c.states, []clock.State{clock.Paused}) && f.dialect != goose.DialectMySQL {
+			c.calls = 1
+		}
+		same(t, fmt.Sprint("calls for ", c.states), calls, c.calls)
+		same(t, fmt.Sprint("alarms for ", c.states), found, 5)
+	}
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -21,9 +22,10 @@ type lockStripper struct {
 	mayDecide       chan struct{} // closed: the claim may decide
 }
 
-// Names of the statements that decide a claim.
+// Names of the statements that decide a claim, or write the decision about a row that was read before.
 var decidingStatements = [][]byte{
 	[]byte("-- name: TakeHeld "), []byte("-- name: TakeTwoPhase "), []byte("-- name: TakeOnce "),
+	[]byte("-- name: RewriteAlarms "), []byte("-- name: CancelAlarms "), []byte("-- name: AmendAlarms "),
 	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: KillUnreadable "),
 }
 
@@ -111,6 +113,11 @@ func concurrentChanges() []concurrentChange {
 		{name: "at most once, set again", once: true, change: setAgain(atMostOnce)},
 		{name: "at most once, set to ring at least once", once: true, change: setAgain()},
 		{name: "cancelled", change: func(f *fixture, id string) { f.set(t0, cancel(id)) }},
+		{name: "paused", change: func(f *fixture, id string) { f.set(t0, pause(id)) }},
+		{name: "paused and resumed", change: func(f *fixture, id string) {
+			f.set(t0, pause(id))
+			f.set(t0, resume(id))
+		}},
 		{name: "tried by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Doubtful)) }},
 		{name: "rung by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed)) }},
 		{name: "expiring, set again", options: []func(*clock.Set){latestRingAt(t0 - 1)}, change: setAgain()},
@@ -192,7 +199,9 @@ func (f *fixture) rowVersion(t *testing.T, name string, change concurrentChange,
 		want = fmt.Sprint(clock.Scheduled, 2, 0, string(a.Payload))
 	case change.name == "cancelled":
 		want = fmt.Sprint(clock.Cancelled, 1, 0, "the old one")
-	case change.name == "tried by another", change.name == "rung by another":
+	case change.name == "paused":
+		want = fmt.Sprint(clock.Paused, 1, 0, "the old one")
+	case change.name == "paused and resumed", change.name == "tried by another", change.name == "rung by another":
 		want = fmt.Sprint(clock.Rung, 1, 1, "the old one")
 	}
 	same(t, changed, fmt.Sprint(a.State, a.Generation, a.RingNo, string(a.Payload)), want)
@@ -205,5 +214,38 @@ func (f *fixture) ringRest(t *testing.T, ids []int64) {
 	c.settle(t0, everyRing(clock.Confirmed))
 	if len(c.AtMostOnce) > 0 {
 		f.claimOnce(t0, c.AtMostOnce...).settle(t0, everyRing(clock.Confirmed))
+	}
+}
+
+// testWriteVersion lets a ring of another node end in doubt between the read and the UPDATE of a write, on a server that does not lock. The write
+// must not overwrite the doubt: it is refused, because the ring may have arrived.
+func testWriteVersion(t *testing.T, f *fixture) {
+	for name, op := range map[string]func(id string) clock.Op{
+		"pause": pause, "cancel": cancel, "set": func(id string) clock.Op { return set(id, t0+1000, payload([]byte("the new one"))) },
+	} {
+		id := f.set(t0, set(name, t0-1))[0]
+		proxy := newLockStripper(t, f.db.Server)
+		via := &fixture{t: t, db: f.db, timeout: f.timeout, Store: f.db.Via(t, proxy.address)}
+		ok(t, via.Check(t.Context()), "check")
+		var written []clock.Decision
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			written, err = via.tryWrite(t0+1, op(name))
+			return err
+		})
+		select {
+		case <-proxy.reachedDecision:
+		case <-time.After(hangTimeout):
+			t.Fatal("the write does not reach its UPDATE")
+		}
+		f.claim(t0, id).settle(t0, everyRing(clock.Doubtful))
+		close(proxy.mayDecide)
+		ok(t, g.Wait(), "write")
+		a := f.get(name)
+		same(t, name+": row", fmt.Sprint(a.State, a.InDoubt, a.Generation), fmt.Sprint(clock.Scheduled, true, 1))
+		refused, _ := errors.AsType[*clock.Error](written[0].Err)
+		if refused == nil || refused.Code != clock.CodeRingInDoubt {
+			t.Errorf("the %s is %s: %v", name, written[0].Verdict, written[0].Err)
+		}
 	}
 }

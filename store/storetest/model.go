@@ -27,16 +27,15 @@ func testModel(t *testing.T, f *fixture) {
 		m := &model{f: f, rt: rt, now: t0, rows: make(map[clock.Key]*clock.Alarm), held: make(map[clock.Key]bool)}
 		defer m.abandon()
 		rt.Repeat(map[string]func(*rapid.T){
-			"write":   m.write,
-			"claim":   m.claim,
-			"settle":  m.settle,
-			"release": m.release,
-			"forget":  m.loseClaim,
-			"expire":  m.expire,
-			"purge":   m.purge,
-			"pause":   m.pause,
-			"due":     m.due,
-			"wait":    m.wait,
+			"write":   m.inTime(m.write),
+			"claim":   m.inTime(m.claim),
+			"settle":  m.inTime(m.settle),
+			"release": m.inTime(m.release),
+			"forget":  m.inTime(m.loseClaim),
+			"expire":  m.inTime(m.expire),
+			"purge":   m.inTime(m.purge),
+			"due":     m.inTime(m.due),
+			"wait":    m.inTime(m.wait),
 			"":        m.check,
 		})
 	})
@@ -58,6 +57,7 @@ type modelClaim struct {
 	*store.Claim
 	request store.ClaimRequest
 	before  map[int64]clock.Alarm
+	opened  time.Time // by the wall clock, which the server's limit for idle transactions counts
 }
 
 // modelKeys are few, so that the steps of a history meet on the same keys.
@@ -113,15 +113,24 @@ func (m *model) write(rt *rapid.T) {
 }
 
 func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
-	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "kick", "discard"}).Draw(rt, "op") {
+	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "resend", "kick", "discard", "pause", "resume"}).Draw(rt, "op") {
 	case "cancel":
 		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: rapid.Bool().Draw(rt, "brief")}}
 	case "answer":
 		return m.drawAnswer(rt, k)
+	case "resend":
+		if row := m.rows[k]; row != nil {
+			return resend(row, row.RingNo+rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "ring"))
+		}
+		return resend(&clock.Alarm{Key: k, ID: 1, Generation: 1}, 1)
 	case "kick":
 		return clock.Op{Kick: &clock.Kick{Key: k}}
 	case "discard":
 		return clock.Op{Discard: &clock.Discard{Key: k}}
+	case "pause":
+		return clock.Op{Pause: &clock.Pause{Key: k}}
+	case "resume":
+		return clock.Op{Resume: &clock.Resume{Key: k}}
 	default:
 		return m.drawSet(rt, k)
 	}
@@ -200,7 +209,7 @@ func (m *model) claim(rt *rapid.T) {
 // checkClaim compares a claim with the rows that the model takes.
 func (m *model) checkClaim(rt *rapid.T, c *claim) {
 	r := c.request
-	opened := &modelClaim{Claim: c.Claim, request: r, before: make(map[int64]clock.Alarm)}
+	opened := &modelClaim{Claim: c.Claim, request: r, before: make(map[int64]clock.Alarm), opened: time.Now()}
 	if c.Settler != nil {
 		m.openClaims = append(m.openClaims, opened)
 	}
@@ -325,7 +334,10 @@ func newestAttempts(attempts []clock.Attempt) []clock.Attempt {
 
 // release releases a claim, perhaps after the claim has ended.
 func (m *model) release(rt *rapid.T) {
-	c := m.pickClaim(rt)
+	m.releaseClaim(rt, m.pickClaim(rt))
+}
+
+func (m *model) releaseClaim(rt *rapid.T, c *modelClaim) {
 	if err := c.Settler.Release(m.f.t.Context()); err != nil {
 		rt.Fatalf("release: %v", err)
 	}
@@ -336,6 +348,21 @@ func (m *model) release(rt *rapid.T) {
 			before.Attempts = row.Attempts
 			*row = before
 		}
+	}
+}
+
+// inTime returns the step, which first releases every held claim whose transaction the server may soon end as idle: on a busy machine a
+// history takes longer than that.
+func (m *model) inTime(step func(*rapid.T)) func(*rapid.T) {
+	return func(rt *rapid.T) {
+		m.openClaims = slices.DeleteFunc(m.openClaims, func(c *modelClaim) bool {
+			idle := c.request.Kind() == store.Held && time.Since(c.opened) > clock.IdleInTransaction/3
+			if idle {
+				m.releaseClaim(rt, c)
+			}
+			return idle
+		})
+		step(rt)
 	}
 }
 
@@ -394,17 +421,6 @@ func (m *model) purge(rt *rapid.T) {
 		rt.Fatalf("purge: %v", err)
 	}
 	equal(rt, "purged", n, want)
-}
-
-// pause pauses a scheduled alarm with plain SQL, because the contract has no call for it yet.
-func (m *model) pause(rt *rapid.T) {
-	k := rapid.SampledFrom(modelKeys).Draw(rt, "key")
-	row := m.rows[k]
-	if row == nil || row.State != clock.Scheduled || m.held[k] {
-		rt.Skip("nothing to pause")
-	}
-	m.f.pause(row.ID)
-	row.State, row.NextTryTime = clock.Paused, clock.NoInstant
 }
 
 // due compares the due index with the model. Rows of a held claim stay in the index.

@@ -86,8 +86,11 @@ func (f *fixture) insertRows(n, state int, nextTry, finished string) {
 	if f.dialect == goose.DialectSQLite3 {
 		empty = "x''"
 	}
-	const columns = `application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at,
+	id, columns := "", `application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at,
 		next_try_time, max_rings, priority, create_time, update_time, finished_at`
+	if f.distributed { // the database makes no ids there: an id tells its shard (engine.ShardOfID)
+		id, columns = fmt.Sprintf("64 * (%d + n) + n %% 64, ", 1_000_000*(state+1)), "id, "+columns
+	}
 	digits := "(SELECT 0 AS d" + strings.Repeat(" UNION ALL SELECT %d", 9) + ")"
 	digits = fmt.Sprintf(digits, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	from := strings.Join(slices.Collect(func(yield func(string) bool) {
@@ -99,7 +102,7 @@ func (f *fixture) insertRows(n, state int, nextTry, finished string) {
 	}), " CROSS JOIN ")
 	for start := 0; start < n; start += 100_000 {
 		numbers := fmt.Sprintf("SELECT d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + %d AS n FROM %s", start, from)
-		f.exec(`INSERT INTO alarm (%s) SELECT 'plan', concat('s%d-', 1000000 + n), n %% 64, %d, 1, %s, 0, 'text/plain', %d, %s, 10, 0, %d, %d, %s
-			FROM (%s) AS numbers WHERE n < %d`, columns, state, state, empty, t0, nextTry, t0, t0, finished, numbers, n)
+		f.exec(`INSERT INTO alarm (%s) SELECT %s'plan', concat('s%d-', 1000000 + n), n %% 64, %d, 1, %s, 0, 'text/plain', %d, %s, 10, 0, %d, %d, %s
+			FROM (%s) AS numbers WHERE n < %d`, columns, id, state, state, empty, t0, nextTry, t0, t0, finished, numbers, n)
 	}
 }

@@ -27,7 +27,7 @@ func testListEnds(t *testing.T, f *fixture) {
 	}
 	for n := range ids {
 		var got []string
-		err := f.List(t.Context(), wholeList(), func(a *clock.Alarm) bool {
+		_, err := f.List(t.Context(), wholeList(), func(a *clock.Alarm) bool {
 			got = append(got, a.BusinessID)
 			return len(got) <= n
 		})
@@ -41,7 +41,7 @@ func testListCancelled(t *testing.T, f *fixture) {
 	f.set(t0, sets(names("cut", 300), t0, payload(make([]byte, 10_000)))...) // more than a driver reads ahead
 	for range 20 {                                                           // more than there are connections
 		ctx, cut := context.WithCancel(t.Context())
-		err := f.List(ctx, wholeList(), func(*clock.Alarm) bool {
+		_, err := f.List(ctx, wholeList(), func(*clock.Alarm) bool {
 			cut()
 			return true
 		})
@@ -63,7 +63,7 @@ func testCallsBesideLists(t *testing.T, f *fixture) {
 	held, refused := make(chan struct{}, lists), make(chan struct{}, lists)
 	for range lists {
 		g.Go(func() error {
-			err := f.List(t.Context(), wholeList(), func(*clock.Alarm) bool {
+			_, err := f.List(t.Context(), wholeList(), func(*clock.Alarm) bool {
 				held <- struct{}{}
 				<-release
 				return false

@@ -1,5 +1,7 @@
 package storetest
 
+import "github.com/pressly/goose/v3"
+
 // cases returns the tests. Tests of the basics come first.
 func cases() []testCase {
 	return []testCase{
@@ -31,6 +33,14 @@ func cases() []testCase {
 		{name: "a failed repetition keeps the first ring", claims: testRingAgainFails},
 		{name: "settle writes all outcomes", claims: testSettle},
 		{name: "random rows get the fate of FateOf", claims: testFates},
+		{name: "a ring moves a repeating alarm to its next occurrence", claims: testRepeat},
+		{name: "missed occurrences are counted", claims: testRepeatMissed},
+		{name: "a failed ring keeps its occurrence", claims: testRepeatRetries},
+		{name: "an alarm rings once at its local time", claims: testLocalTime},
+		{name: "a copy has the occurrence of its ring", phased: testRepeatCrash},
+		{name: "alarms are found by their time zone", plain: testZones},
+		{name: "other time-zone data moves alarms", claims: testRecompute},
+		{name: "one of two writers changes the state of recomputations", plain: testZoneState},
 		{name: "alarms keep their newest attempts", claims: testAttempts},
 		{name: "release restores the rows", claims: testRelease},
 		{name: "claim skips locked rows", claims: testLockedRows},
@@ -38,6 +48,7 @@ func cases() []testCase {
 		{name: "claim ends unreadable rows as dead", claims: testUnreadable},
 		{name: "unreadable rows fail no group", plain: testUnreadableWrites},
 		{name: "claim rings the row version that it changed", needs: hasServer, claims: testRowVersion},
+		{name: "a write does not overwrite a doubt", needs: mayNotLock, plain: testWriteVersion},
 		{name: "an ended claim is taken over in doubt", phased: testTakeover},
 		{name: "a late confirmation changes no other claim", phased: testLateConfirmation},
 		{name: "a late release changes no other claim", phased: testLateRelease},
@@ -57,6 +68,7 @@ func cases() []testCase {
 		{name: "each ring takes one answer", claims: testAnswers},
 		{name: "a set forgets the answer", claims: testSetForgetsAnswer},
 		{name: "an answer ends the doubt", claims: testAnswerInDoubt},
+		{name: "a ring is sent again under its message id", claims: testResend},
 		{name: "an answer waits for the claim", claims: testAnswerWhileRinging},
 		{name: "racing answers give one accepted answer", claims: testRacingAnswers},
 		{name: "groups mix answers with sets and cancels", claims: testAnswerGroup},
@@ -64,6 +76,9 @@ func cases() []testCase {
 		{name: "an unsent repetition can be answered", claims: testAnswerUnsent},
 		{name: "a kicked alarm rings once more", claims: testKicked},
 		{name: "a kick removes latest_ring_at", claims: testKickLate},
+		{name: "paused alarms neither ring nor end", claims: testPaused},
+		{name: "an alarm that waits for its answer cannot be paused", claims: testPauseOfUnacknowledged},
+		{name: "racing claims ring no paused alarm", claims: testPauseRace},
 		{name: "reports show answers", plain: testAnswerReports},
 		{name: "higher priorities ring first", claims: testDueOrderOfPriorities},
 		{name: "at-most-once alarms have claims of their own", claims: testAtMostOnce},
@@ -89,6 +104,16 @@ func cases() []testCase {
 		{name: "ids are never reused", plain: testIDsAreNeverReused},
 		{name: "list pages are in bytewise order", plain: testList},
 		{name: "list filters by state and due time", plain: testListFilters},
+		{name: "lists by due time are in due order", plain: testListByDue},
+		{name: "lists by state look at a bounded number of alarms", plain: testListBound},
+		{name: "applications are listed by name", plain: testApplications},
+		{name: "alarms are counted by state", claims: testStateCounts},
+		{name: "alarms are found by their keys", plain: testFind},
+		{name: "forecasts count due alarms in steps", plain: testForecast},
+		{name: "forecasts read a bounded number of entries", plain: testForecastOfMany},
+		{name: "a shift moves an alarm once", plain: testShift},
+		{name: "jobs are kept with their revisions", plain: testJobs},
+		{name: "racing writes of a job have one winner", plain: testRacingJobs},
 		{name: "a list can end early", plain: testListEnds},
 		{name: "a cancelled list ends", plain: testListCancelled},
 		{name: "full list places delay no other call", plain: testCallsBesideLists},
@@ -104,8 +129,17 @@ func cases() []testCase {
 		{name: "settings have versions and a history", plain: testSettings},
 		{name: "racing changes of settings make one version each", plain: testRacingSettings},
 		{name: "settings are read beside an uncommitted change", needs: locksRows, plain: testSettingsBesideUncommittedChange},
+		{name: "tokens are added once and changed by id", plain: testTokens},
+		{name: "racing changes of tokens all count", plain: testRacingTokens},
+		{name: "a token that cannot be read opens nothing", plain: testUnreadableToken},
+		{name: "acts are recorded with their changes", plain: testActs},
+		{name: "old acts are purged", plain: testPurgedActs},
 		{name: "waiting writes delay no upkeep", needs: locksRows, plain: testUpkeepBesideWaitingWrites},
 		{name: "hanging reads delay no leases", needs: locksRows, plain: testLeasesBesideReads},
+		{name: "archives hold every column", plain: testArchive},
+		{name: "a restored alarm rings on", claims: testRestoredAlarmRings},
+		{name: "archives see one moment", plain: testArchiveSnapshot},
+		{name: "archives hold each alarm once", plain: testArchivePages},
 		{name: "durability findings are complete", plain: testDurability},
 		{name: "locks of stopped clients end", needs: hasServer, plain: testStoppedClients},
 		{name: "cancelled calls are unavailable", plain: testCallsWithCancelledContext},
@@ -125,6 +159,9 @@ func locksRows(s *suite) bool { return s.holdsClaims }
 
 // hasPlans reports whether this run checks the engine's plans.
 func hasPlans(s *suite) bool { return s.engine.Plans != nil }
+
+// mayNotLock reports whether servers of the engine exist that do not lock the rows that they are asked to lock.
+func mayNotLock(s *suite) bool { return hasServer(s) && s.engine.Dialect == goose.DialectMySQL }
 
 // hasServer reports whether the engine's connections can be cut.
 func hasServer(s *suite) bool { return s.db.Kill != nil }

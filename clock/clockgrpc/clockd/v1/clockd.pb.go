@@ -44,7 +44,7 @@ const (
 	State_STATE_DEAD State = 5
 	// STATE_CANCELLED: the alarm does not ring.
 	State_STATE_CANCELLED State = 6
-	// STATE_PAUSED: the alarm waits until a person resumes it.
+	// STATE_PAUSED: the alarm waits until it is resumed.
 	State_STATE_PAUSED State = 7
 )
 
@@ -270,6 +270,438 @@ func (AnswerKind) EnumDescriptor() ([]byte, []int) {
 	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{3}
 }
 
+// Missed is the effect of occurrences that came due while nothing could ring them.
+type Missed int32
+
+const (
+	// MISSED_UNSPECIFIED is MISSED_ONCE in a set, and in no alarm.
+	Missed_MISSED_UNSPECIFIED Missed = 0
+	// MISSED_ONCE: the latest due occurrence rings, however late.
+	Missed_MISSED_ONCE Missed = 1
+	// MISSED_SKIP: the latest due occurrence rings if it is at most 10 s late.
+	Missed_MISSED_SKIP Missed = 2
+	// MISSED_ALL: the latest missed_limit due occurrences ring, in order.
+	Missed_MISSED_ALL Missed = 3
+)
+
+// Enum value maps for Missed.
+var (
+	Missed_name = map[int32]string{
+		0: "MISSED_UNSPECIFIED",
+		1: "MISSED_ONCE",
+		2: "MISSED_SKIP",
+		3: "MISSED_ALL",
+	}
+	Missed_value = map[string]int32{
+		"MISSED_UNSPECIFIED": 0,
+		"MISSED_ONCE":        1,
+		"MISSED_SKIP":        2,
+		"MISSED_ALL":         3,
+	}
+)
+
+func (x Missed) Enum() *Missed {
+	p := new(Missed)
+	*p = x
+	return p
+}
+
+func (x Missed) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Missed) Descriptor() protoreflect.EnumDescriptor {
+	return file_clockd_v1_clockd_proto_enumTypes[4].Descriptor()
+}
+
+func (Missed) Type() protoreflect.EnumType {
+	return &file_clockd_v1_clockd_proto_enumTypes[4]
+}
+
+func (x Missed) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Missed.Descriptor instead.
+func (Missed) EnumDescriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{4}
+}
+
+// Overlap is the effect of occurrences that come due while an earlier ring is retried, in doubt or not acknowledged.
+type Overlap int32
+
+const (
+	// OVERLAP_UNSPECIFIED is OVERLAP_SKIP in a set, and in no alarm.
+	Overlap_OVERLAP_UNSPECIFIED Overlap = 0
+	// OVERLAP_SKIP: they do not ring.
+	Overlap_OVERLAP_SKIP Overlap = 1
+	// OVERLAP_QUEUE_ONE: the first of them rings afterwards.
+	Overlap_OVERLAP_QUEUE_ONE Overlap = 2
+)
+
+// Enum value maps for Overlap.
+var (
+	Overlap_name = map[int32]string{
+		0: "OVERLAP_UNSPECIFIED",
+		1: "OVERLAP_SKIP",
+		2: "OVERLAP_QUEUE_ONE",
+	}
+	Overlap_value = map[string]int32{
+		"OVERLAP_UNSPECIFIED": 0,
+		"OVERLAP_SKIP":        1,
+		"OVERLAP_QUEUE_ONE":   2,
+	}
+)
+
+func (x Overlap) Enum() *Overlap {
+	p := new(Overlap)
+	*p = x
+	return p
+}
+
+func (x Overlap) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Overlap) Descriptor() protoreflect.EnumDescriptor {
+	return file_clockd_v1_clockd_proto_enumTypes[5].Descriptor()
+}
+
+func (Overlap) Type() protoreflect.EnumType {
+	return &file_clockd_v1_clockd_proto_enumTypes[5]
+}
+
+func (x Overlap) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Overlap.Descriptor instead.
+func (Overlap) EnumDescriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{5}
+}
+
+// Dst is the effect of daylight saving on a cron expression with fixed times.
+type Dst int32
+
+const (
+	// DST_UNSPECIFIED is DST_RING_ONCE in a set. An alarm with every has it.
+	Dst_DST_UNSPECIFIED Dst = 0
+	// DST_RING_ONCE: a time in a gap rings at its end, a time that occurs twice rings the first time.
+	Dst_DST_RING_ONCE Dst = 1
+)
+
+// Enum value maps for Dst.
+var (
+	Dst_name = map[int32]string{
+		0: "DST_UNSPECIFIED",
+		1: "DST_RING_ONCE",
+	}
+	Dst_value = map[string]int32{
+		"DST_UNSPECIFIED": 0,
+		"DST_RING_ONCE":   1,
+	}
+)
+
+func (x Dst) Enum() *Dst {
+	p := new(Dst)
+	*p = x
+	return p
+}
+
+func (x Dst) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Dst) Descriptor() protoreflect.EnumDescriptor {
+	return file_clockd_v1_clockd_proto_enumTypes[6].Descriptor()
+}
+
+func (Dst) Type() protoreflect.EnumType {
+	return &file_clockd_v1_clockd_proto_enumTypes[6]
+}
+
+func (x Dst) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Dst.Descriptor instead.
+func (Dst) EnumDescriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
+}
+
+// Repeat is the rule of an alarm that rings again. It has cron or every.
+type Repeat struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Cron expression of five fields, of six with the second first, or a short form such as @daily.
+	Cron string `protobuf:"bytes,1,opt,name=cron,proto3" json:"cron,omitempty"`
+	// IANA name of the time zone, for cron only. Empty: UTC.
+	TimeZone string `protobuf:"bytes,2,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// Period, from 1 s to 3660 days.
+	Every *durationpb.Duration `protobuf:"bytes,3,opt,name=every,proto3" json:"every,omitempty"`
+	// An occurrence, for every only; no occurrence is before it. Not given: the stored anchor stays, or the first occurrence is one period after
+	// the set.
+	Anchor *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=anchor,proto3" json:"anchor,omitempty"`
+	// Latest possible occurrence, inclusive. Not given: no end.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// Number of occurrences: rung, missed, skipped or failed. 0: no limit.
+	Times int64 `protobuf:"varint,6,opt,name=times,proto3" json:"times,omitempty"`
+	// Longest random delay of a ring, at most 24 h. 0 or not given: none.
+	Jitter *durationpb.Duration `protobuf:"bytes,7,opt,name=jitter,proto3" json:"jitter,omitempty"`
+	// Time after an occurrence until which it may ring. 0 or not given: however late.
+	LatestAfter *durationpb.Duration `protobuf:"bytes,8,opt,name=latest_after,json=latestAfter,proto3" json:"latest_after,omitempty"`
+	// Effect of missed occurrences.
+	Missed Missed `protobuf:"varint,9,opt,name=missed,proto3,enum=clockd.v1.Missed" json:"missed,omitempty"`
+	// With MISSED_ALL: the most late rings, from 1 to 1000; 100 if 0.
+	MissedLimit int32 `protobuf:"varint,10,opt,name=missed_limit,json=missedLimit,proto3" json:"missed_limit,omitempty"`
+	// Effect of occurrences that come due while an earlier ring is not over.
+	Overlap Overlap `protobuf:"varint,11,opt,name=overlap,proto3,enum=clockd.v1.Overlap" json:"overlap,omitempty"`
+	// Effect of daylight saving, for cron only.
+	Dst           Dst `protobuf:"varint,12,opt,name=dst,proto3,enum=clockd.v1.Dst" json:"dst,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Repeat) Reset() {
+	*x = Repeat{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Repeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Repeat) ProtoMessage() {}
+
+func (x *Repeat) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
+func (*Repeat) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Repeat) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *Repeat) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *Repeat) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Repeat) GetAnchor() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Anchor
+	}
+	return nil
+}
+
+func (x *Repeat) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Repeat) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
+func (x *Repeat) GetJitter() *durationpb.Duration {
+	if x != nil {
+		return x.Jitter
+	}
+	return nil
+}
+
+func (x *Repeat) GetLatestAfter() *durationpb.Duration {
+	if x != nil {
+		return x.LatestAfter
+	}
+	return nil
+}
+
+func (x *Repeat) GetMissed() Missed {
+	if x != nil {
+		return x.Missed
+	}
+	return Missed_MISSED_UNSPECIFIED
+}
+
+func (x *Repeat) GetMissedLimit() int32 {
+	if x != nil {
+		return x.MissedLimit
+	}
+	return 0
+}
+
+func (x *Repeat) GetOverlap() Overlap {
+	if x != nil {
+		return x.Overlap
+	}
+	return Overlap_OVERLAP_UNSPECIFIED
+}
+
+func (x *Repeat) GetDst() Dst {
+	if x != nil {
+		return x.Dst
+	}
+	return Dst_DST_UNSPECIFIED
+}
+
+// Occurrence is the current occurrence of a repeating alarm, with the counts of its generation.
+type Occurrence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 for the first occurrence of a generation.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Its time, without jitter.
+	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	// Time of the next occurrence. Absent: this is the last one.
+	NextAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	// Occurrences that ended after a ring.
+	Rung int64 `protobuf:"varint,4,opt,name=rung,proto3" json:"rung,omitempty"`
+	// Occurrences that came due while nothing could ring them.
+	Missed int64 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
+	// Occurrences that came due while an earlier ring was not over.
+	Skipped int64 `protobuf:"varint,6,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Occurrences that ended after failed or unacknowledged rings.
+	Failed int64 `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Lateness in milliseconds of the latest occurrence that rang.
+	LatenessMs int64 `protobuf:"varint,8,opt,name=lateness_ms,json=latenessMs,proto3" json:"lateness_ms,omitempty"`
+	// Largest lateness of an occurrence that rang.
+	LatenessMaxMs int64 `protobuf:"varint,9,opt,name=lateness_max_ms,json=latenessMaxMs,proto3" json:"lateness_max_ms,omitempty"`
+	// Sum of the lateness of all occurrences that rang.
+	LatenessSumMs int64 `protobuf:"varint,10,opt,name=lateness_sum_ms,json=latenessSumMs,proto3" json:"lateness_sum_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Occurrence) Reset() {
+	*x = Occurrence{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Occurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Occurrence) ProtoMessage() {}
+
+func (x *Occurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
+func (*Occurrence) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Occurrence) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Occurrence) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Occurrence) GetNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAt
+	}
+	return nil
+}
+
+func (x *Occurrence) GetRung() int64 {
+	if x != nil {
+		return x.Rung
+	}
+	return 0
+}
+
+func (x *Occurrence) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *Occurrence) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Occurrence) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Occurrence) GetLatenessMs() int64 {
+	if x != nil {
+		return x.LatenessMs
+	}
+	return 0
+}
+
+func (x *Occurrence) GetLatenessMaxMs() int64 {
+	if x != nil {
+		return x.LatenessMaxMs
+	}
+	return 0
+}
+
+func (x *Occurrence) GetLatenessSumMs() int64 {
+	if x != nil {
+		return x.LatenessSumMs
+	}
+	return 0
+}
+
 // RetryPolicy says when a failed try is repeated. A wait is drawn from half of it to the whole.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -287,7 +719,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[0]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +731,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[0]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +744,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{0}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RetryPolicy) GetInitial() *durationpb.Duration {
@@ -354,8 +786,12 @@ type AlarmSpec struct {
 	//
 	//	*AlarmSpec_RingAt
 	//	*AlarmSpec_Delay
+	//	*AlarmSpec_Repeat
+	//	*AlarmSpec_LocalRingAt
 	Ring isAlarmSpec_Ring `protobuf_oneof:"ring"`
-	// Time after which the alarm does not ring any more. Not given: however late.
+	// IANA name of the time zone of local_ring_at, such as Europe/Berlin.
+	TimeZone string `protobuf:"bytes,19,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// Time after which the alarm does not ring any more. Not given: however late. An alarm with repeat has repeat.latest_after instead.
 	LatestRingAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=latest_ring_at,json=latestRingAt,proto3" json:"latest_ring_at,omitempty"`
 	// The payload. Not given: empty.
 	//
@@ -390,7 +826,7 @@ type AlarmSpec struct {
 
 func (x *AlarmSpec) Reset() {
 	*x = AlarmSpec{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[1]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +838,7 @@ func (x *AlarmSpec) String() string {
 func (*AlarmSpec) ProtoMessage() {}
 
 func (x *AlarmSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[1]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +851,7 @@ func (x *AlarmSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmSpec.ProtoReflect.Descriptor instead.
 func (*AlarmSpec) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{1}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AlarmSpec) GetBusinessId() string {
@@ -448,6 +884,31 @@ func (x *AlarmSpec) GetDelay() *durationpb.Duration {
 		}
 	}
 	return nil
+}
+
+func (x *AlarmSpec) GetRepeat() *Repeat {
+	if x != nil {
+		if x, ok := x.Ring.(*AlarmSpec_Repeat); ok {
+			return x.Repeat
+		}
+	}
+	return nil
+}
+
+func (x *AlarmSpec) GetLocalRingAt() string {
+	if x != nil {
+		if x, ok := x.Ring.(*AlarmSpec_LocalRingAt); ok {
+			return x.LocalRingAt
+		}
+	}
+	return ""
+}
+
+func (x *AlarmSpec) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
 }
 
 func (x *AlarmSpec) GetLatestRingAt() *timestamppb.Timestamp {
@@ -568,9 +1029,23 @@ type AlarmSpec_Delay struct {
 	Delay *durationpb.Duration `protobuf:"bytes,3,opt,name=delay,proto3,oneof"`
 }
 
+type AlarmSpec_Repeat struct {
+	// Rule of an alarm that rings again.
+	Repeat *Repeat `protobuf:"bytes,17,opt,name=repeat,proto3,oneof"`
+}
+
+type AlarmSpec_LocalRingAt struct {
+	// Local time of the ring, such as 2030-01-31T18:30:00, in time_zone.
+	LocalRingAt string `protobuf:"bytes,18,opt,name=local_ring_at,json=localRingAt,proto3,oneof"`
+}
+
 func (*AlarmSpec_RingAt) isAlarmSpec_Ring() {}
 
 func (*AlarmSpec_Delay) isAlarmSpec_Ring() {}
+
+func (*AlarmSpec_Repeat) isAlarmSpec_Ring() {}
+
+func (*AlarmSpec_LocalRingAt) isAlarmSpec_Ring() {}
 
 type isAlarmSpec_Payload interface {
 	isAlarmSpec_Payload()
@@ -612,7 +1087,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +1099,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +1112,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{2}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Message) GetExchange() string {
@@ -672,9 +1147,9 @@ type Alarm struct {
 	State State `protobuf:"varint,3,opt,name=state,proto3,enum=clockd.v1.State" json:"state,omitempty"`
 	// 1 for a new alarm, and 1 more after every change by a set.
 	Generation int64 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
-	// Time of the ring that the set asks for.
+	// Time of the ring that the set asks for; of a repeating alarm, of the current occurrence's ring.
 	RingAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ring_at,json=ringAt,proto3" json:"ring_at,omitempty"`
-	// Time after which the alarm does not ring any more. Absent: however late.
+	// Time after which the alarm, or its current occurrence, does not ring any more. Absent: however late.
 	LatestRingAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=latest_ring_at,json=latestRingAt,proto3" json:"latest_ring_at,omitempty"`
 	// Time at which the alarm is next due. Absent when it is over.
 	NextTryTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_try_time,json=nextTryTime,proto3" json:"next_try_time,omitempty"`
@@ -724,14 +1199,24 @@ type Alarm struct {
 	// Time at which the alarm was over. Absent before.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
 	// Target that the set named. Empty: none.
-	Target        string `protobuf:"bytes,31,opt,name=target,proto3" json:"target,omitempty"`
+	Target string `protobuf:"bytes,31,opt,name=target,proto3" json:"target,omitempty"`
+	// Rule of a repeating alarm, in the form that a set accepts. Absent: the alarm rings once.
+	Repeat *Repeat `protobuf:"bytes,32,opt,name=repeat,proto3" json:"repeat,omitempty"`
+	// Current occurrence of a repeating alarm.
+	Occurrence *Occurrence `protobuf:"bytes,33,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
+	// Times of the next three occurrences, the current one first. Empty when the alarm is over.
+	NextOccurrences []*timestamppb.Timestamp `protobuf:"bytes,34,rep,name=next_occurrences,json=nextOccurrences,proto3" json:"next_occurrences,omitempty"`
+	// Local time whose instant is ring_at, of an alarm that was set with a local time. Empty: it was not.
+	LocalRingAt string `protobuf:"bytes,35,opt,name=local_ring_at,json=localRingAt,proto3" json:"local_ring_at,omitempty"`
+	// IANA name of the time zone of local_ring_at.
+	TimeZone      string `protobuf:"bytes,36,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Alarm) Reset() {
 	*x = Alarm{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +1228,7 @@ func (x *Alarm) String() string {
 func (*Alarm) ProtoMessage() {}
 
 func (x *Alarm) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +1241,7 @@ func (x *Alarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alarm.ProtoReflect.Descriptor instead.
 func (*Alarm) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{3}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Alarm) GetApplication() string {
@@ -984,6 +1469,41 @@ func (x *Alarm) GetTarget() string {
 	return ""
 }
 
+func (x *Alarm) GetRepeat() *Repeat {
+	if x != nil {
+		return x.Repeat
+	}
+	return nil
+}
+
+func (x *Alarm) GetOccurrence() *Occurrence {
+	if x != nil {
+		return x.Occurrence
+	}
+	return nil
+}
+
+func (x *Alarm) GetNextOccurrences() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.NextOccurrences
+	}
+	return nil
+}
+
+func (x *Alarm) GetLocalRingAt() string {
+	if x != nil {
+		return x.LocalRingAt
+	}
+	return ""
+}
+
+func (x *Alarm) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
 type isAlarm_Payload interface {
 	isAlarm_Payload()
 }
@@ -1039,7 +1559,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1571,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1584,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{4}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Attempt) GetGeneration() int64 {
@@ -1129,7 +1649,7 @@ type SetRequest struct {
 
 func (x *SetRequest) Reset() {
 	*x = SetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1661,7 @@ func (x *SetRequest) String() string {
 func (*SetRequest) ProtoMessage() {}
 
 func (x *SetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1674,7 @@ func (x *SetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRequest.ProtoReflect.Descriptor instead.
 func (*SetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{5}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SetRequest) GetApplication() string {
@@ -1184,7 +1704,7 @@ type SetResponse struct {
 
 func (x *SetResponse) Reset() {
 	*x = SetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1716,7 @@ func (x *SetResponse) String() string {
 func (*SetResponse) ProtoMessage() {}
 
 func (x *SetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1729,7 @@ func (x *SetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetResponse.ProtoReflect.Descriptor instead.
 func (*SetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetResponse) GetAlarm() *Alarm {
@@ -1241,7 +1761,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1773,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1786,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CancelRequest) GetApplication() string {
@@ -1301,7 +1821,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1833,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,10 +1846,230 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
+// PauseRequest asks that an alarm does not ring until it is resumed.
+type PauseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation that the alarm must have. Not given: any.
+	Generation    *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRequest) Reset() {
+	*x = PauseRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRequest) ProtoMessage() {}
+
+func (x *PauseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
+func (*PauseRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PauseRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *PauseRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *PauseRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+// PauseResponse has the alarm after the pause.
+type PauseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The paused alarm.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseResponse) Reset() {
+	*x = PauseResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseResponse) ProtoMessage() {}
+
+func (x *PauseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
+func (*PauseResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PauseResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
+// ResumeRequest asks that a paused alarm is scheduled again.
+type ResumeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation that the alarm must have. Not given: any.
+	Generation    *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ResumeRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *ResumeRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *ResumeRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+// ResumeResponse has the alarm after the resume.
+type ResumeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The alarm.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeResponse) Reset() {
+	*x = ResumeResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeResponse) ProtoMessage() {}
+
+func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
+func (*ResumeResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ResumeResponse) GetAlarm() *Alarm {
 	if x != nil {
 		return x.Alarm
 	}
@@ -1349,7 +2089,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +2101,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +2114,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetRequest) GetApplication() string {
@@ -1404,7 +2144,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +2156,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +2169,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetResponse) GetAlarm() *Alarm {
@@ -1459,7 +2199,7 @@ type ListRequest struct {
 	DueBefore *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=due_before,json=dueBefore,proto3" json:"due_before,omitempty"`
 	// Only alarms whose business id begins so.
 	Prefix string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Most alarms of the page, from 1 to 1000; 100 if 0. A page may have fewer alarms.
+	// Most alarms of the page, from 1 to 1000; 100 if 0. A page may have fewer alarms, or none, although more follow.
 	Limit int32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Cursor of the page before. Empty: the first page. A cursor of the HTTP interface is good here too.
 	Cursor        string `protobuf:"bytes,7,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -1469,7 +2209,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +2221,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +2234,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRequest) GetApplication() string {
@@ -1549,7 +2289,7 @@ func (x *ListRequest) GetCursor() string {
 // ListResponse is a page of alarms.
 type ListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Alarms in the order of their business ids.
+	// Alarms in the order of the list.
 	Alarms []*Alarm `protobuf:"bytes,1,rep,name=alarms,proto3" json:"alarms,omitempty"`
 	// Cursor for the next page. Empty: no alarms follow.
 	NextCursor    string `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
@@ -1559,7 +2299,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +2311,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +2324,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResponse) GetAlarms() []*Alarm {
@@ -1618,7 +2358,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +2370,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +2383,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Problem) GetCode() string {
@@ -1670,6 +2410,61 @@ func (x *Problem) GetAlarm() *Alarm {
 func (x *Problem) GetRetryAfter() *durationpb.Duration {
 	if x != nil {
 		return x.RetryAfter
+	}
+	return nil
+}
+
+// RingOccurrence is the occurrence that rings.
+type RingOccurrence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 for the first occurrence of a generation.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Its time, without jitter.
+	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RingOccurrence) Reset() {
+	*x = RingOccurrence{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RingOccurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RingOccurrence) ProtoMessage() {}
+
+func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RingOccurrence.ProtoReflect.Descriptor instead.
+func (*RingOccurrence) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RingOccurrence) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RingOccurrence) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
 	}
 	return nil
 }
@@ -1706,14 +2501,16 @@ type Ring struct {
 	//	*Ring_Json
 	//	*Ring_Text
 	//	*Ring_Binary
-	Payload       isRing_Payload `protobuf_oneof:"payload"`
+	Payload isRing_Payload `protobuf_oneof:"payload"`
+	// Occurrence of a repeating alarm. Absent: the alarm rings once.
+	Occurrence    *RingOccurrence `protobuf:"bytes,15,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Ring) Reset() {
 	*x = Ring{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +2522,7 @@ func (x *Ring) String() string {
 func (*Ring) ProtoMessage() {}
 
 func (x *Ring) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +2535,7 @@ func (x *Ring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ring.ProtoReflect.Descriptor instead.
 func (*Ring) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Ring) GetMessageId() string {
@@ -1852,6 +2649,13 @@ func (x *Ring) GetBinary() []byte {
 	return nil
 }
 
+func (x *Ring) GetOccurrence() *RingOccurrence {
+	if x != nil {
+		return x.Occurrence
+	}
+	return nil
+}
+
 type isRing_Payload interface {
 	isRing_Payload()
 }
@@ -1881,14 +2685,17 @@ func (*Ring_Binary) isRing_Payload() {}
 type RingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Application whose rings are wanted.
-	Application   string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// message_id of the last ring that the client has of its former stream, or the position of that stream if it has had none. The node sends
+	// the rings again that it wrote after it. Empty: the client has had no stream.
+	ResumeAfter   string `protobuf:"bytes,2,opt,name=resume_after,json=resumeAfter,proto3" json:"resume_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RingsRequest) Reset() {
 	*x = RingsRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2707,7 @@ func (x *RingsRequest) String() string {
 func (*RingsRequest) ProtoMessage() {}
 
 func (x *RingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2720,7 @@ func (x *RingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsRequest.ProtoReflect.Descriptor instead.
 func (*RingsRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RingsRequest) GetApplication() string {
@@ -1923,18 +2730,30 @@ func (x *RingsRequest) GetApplication() string {
 	return ""
 }
 
+func (x *RingsRequest) GetResumeAfter() string {
+	if x != nil {
+		return x.ResumeAfter
+	}
+	return ""
+}
+
 // RingsResponse has rings, or none: then it shows that the connection still works. The first response comes at once.
 type RingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Rings that are written together.
-	Rings         []*Ring `protobuf:"bytes,1,rep,name=rings,proto3" json:"rings,omitempty"`
+	Rings []*Ring `protobuf:"bytes,1,rep,name=rings,proto3" json:"rings,omitempty"`
+	// Position of the stream before its first ring, for resume_after. Only the first response has it.
+	Position *string `protobuf:"bytes,2,opt,name=position,proto3,oneof" json:"position,omitempty"`
+	// Whether the rings after resume_after are sent again. False: this node does not know it, and rings that were on their way may be lost. Only
+	// the first response to a request with resume_after has it.
+	Resumed       *bool `protobuf:"varint,3,opt,name=resumed,proto3,oneof" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RingsResponse) Reset() {
 	*x = RingsResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2765,7 @@ func (x *RingsResponse) String() string {
 func (*RingsResponse) ProtoMessage() {}
 
 func (x *RingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2778,7 @@ func (x *RingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsResponse.ProtoReflect.Descriptor instead.
 func (*RingsResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RingsResponse) GetRings() []*Ring {
@@ -1967,6 +2786,20 @@ func (x *RingsResponse) GetRings() []*Ring {
 		return x.Rings
 	}
 	return nil
+}
+
+func (x *RingsResponse) GetPosition() string {
+	if x != nil && x.Position != nil {
+		return *x.Position
+	}
+	return ""
+}
+
+func (x *RingsResponse) GetResumed() bool {
+	if x != nil && x.Resumed != nil {
+		return *x.Resumed
+	}
+	return false
 }
 
 // AnswerRequest answers a ring.
@@ -1990,7 +2823,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2835,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2848,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AnswerRequest) GetApplication() string {
@@ -2071,7 +2904,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2916,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,12 +2929,195 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AnswerResponse) GetAlarm() *Alarm {
 	if x != nil {
 		return x.Alarm
+	}
+	return nil
+}
+
+// OccurrencesRequest asks for the next occurrences of a repeating alarm.
+type OccurrencesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Most occurrences of the response, from 1 to 1000; 10 if 0.
+	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OccurrencesRequest) Reset() {
+	*x = OccurrencesRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OccurrencesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OccurrencesRequest) ProtoMessage() {}
+
+func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OccurrencesRequest.ProtoReflect.Descriptor instead.
+func (*OccurrencesRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *OccurrencesRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *OccurrencesRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *OccurrencesRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// OccurrencesResponse has occurrences in order, the one that rings now or next first. There are none when the alarm is over.
+type OccurrencesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version of the IANA time-zone data, such as 2025c.
+	TimeZoneData string `protobuf:"bytes,1,opt,name=time_zone_data,json=timeZoneData,proto3" json:"time_zone_data,omitempty"`
+	// The occurrences.
+	Occurrences   []*NextOccurrence `protobuf:"bytes,2,rep,name=occurrences,proto3" json:"occurrences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OccurrencesResponse) Reset() {
+	*x = OccurrencesResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OccurrencesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OccurrencesResponse) ProtoMessage() {}
+
+func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OccurrencesResponse.ProtoReflect.Descriptor instead.
+func (*OccurrencesResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *OccurrencesResponse) GetTimeZoneData() string {
+	if x != nil {
+		return x.TimeZoneData
+	}
+	return ""
+}
+
+func (x *OccurrencesResponse) GetOccurrences() []*NextOccurrence {
+	if x != nil {
+		return x.Occurrences
+	}
+	return nil
+}
+
+// NextOccurrence is an occurrence as the rule gives it.
+type NextOccurrence struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 for the first occurrence of a generation.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Its time, without jitter.
+	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	// Time of its ring: its time plus its jitter.
+	RingAt        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ring_at,json=ringAt,proto3" json:"ring_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NextOccurrence) Reset() {
+	*x = NextOccurrence{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NextOccurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NextOccurrence) ProtoMessage() {}
+
+func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NextOccurrence.ProtoReflect.Descriptor instead.
+func (*NextOccurrence) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *NextOccurrence) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *NextOccurrence) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *NextOccurrence) GetRingAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RingAt
 	}
 	return nil
 }
@@ -2121,7 +3137,7 @@ type BatchRequest struct {
 
 func (x *BatchRequest) Reset() {
 	*x = BatchRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +3149,7 @@ func (x *BatchRequest) String() string {
 func (*BatchRequest) ProtoMessage() {}
 
 func (x *BatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +3162,7 @@ func (x *BatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
 func (*BatchRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BatchRequest) GetApplication() string {
@@ -2181,7 +3197,7 @@ type BatchResponse struct {
 
 func (x *BatchResponse) Reset() {
 	*x = BatchResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +3209,7 @@ func (x *BatchResponse) String() string {
 func (*BatchResponse) ProtoMessage() {}
 
 func (x *BatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +3222,7 @@ func (x *BatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
 func (*BatchResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BatchResponse) GetResults() []*BatchResult {
@@ -2235,7 +3251,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +3263,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +3276,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BatchResult) GetBusinessId() string {
@@ -2313,7 +3329,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +3341,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +3354,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Failure) GetCode() int32 {
@@ -2366,19 +3382,50 @@ var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
-	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x01\n" +
+	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x03\n" +
+	"\x06Repeat\x12\x12\n" +
+	"\x04cron\x18\x01 \x01(\tR\x04cron\x12\x1b\n" +
+	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x12/\n" +
+	"\x05every\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05every\x122\n" +
+	"\x06anchor\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06anchor\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05times\x18\x06 \x01(\x03R\x05times\x121\n" +
+	"\x06jitter\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06jitter\x12<\n" +
+	"\flatest_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\vlatestAfter\x12)\n" +
+	"\x06missed\x18\t \x01(\x0e2\x11.clockd.v1.MissedR\x06missed\x12!\n" +
+	"\fmissed_limit\x18\n" +
+	" \x01(\x05R\vmissedLimit\x12,\n" +
+	"\aoverlap\x18\v \x01(\x0e2\x12.clockd.v1.OverlapR\aoverlap\x12 \n" +
+	"\x03dst\x18\f \x01(\x0e2\x0e.clockd.v1.DstR\x03dst\"\xd4\x02\n" +
+	"\n" +
+	"Occurrence\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x123\n" +
+	"\anext_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x12\x12\n" +
+	"\x04rung\x18\x04 \x01(\x03R\x04rung\x12\x16\n" +
+	"\x06missed\x18\x05 \x01(\x03R\x06missed\x12\x18\n" +
+	"\askipped\x18\x06 \x01(\x03R\askipped\x12\x16\n" +
+	"\x06failed\x18\a \x01(\x03R\x06failed\x12\x1f\n" +
+	"\vlateness_ms\x18\b \x01(\x03R\n" +
+	"latenessMs\x12&\n" +
+	"\x0flateness_max_ms\x18\t \x01(\x03R\rlatenessMaxMs\x12&\n" +
+	"\x0flateness_sum_ms\x18\n" +
+	" \x01(\x03R\rlatenessSumMs\"\xbc\x01\n" +
 	"\vRetryPolicy\x123\n" +
 	"\ainitial\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\ainitial\x12\x1b\n" +
 	"\x06factor\x18\x02 \x01(\x01H\x00R\x06factor\x88\x01\x01\x12+\n" +
 	"\x03cap\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03cap\x12\x19\n" +
 	"\x05limit\x18\x04 \x01(\x05H\x01R\x05limit\x88\x01\x01B\t\n" +
 	"\a_factorB\b\n" +
-	"\x06_limit\"\xad\x05\n" +
+	"\x06_limit\"\x9d\x06\n" +
 	"\tAlarmSpec\x12\x1f\n" +
 	"\vbusiness_id\x18\x01 \x01(\tR\n" +
 	"businessId\x125\n" +
 	"\aring_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x06ringAt\x121\n" +
-	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05delay\x12@\n" +
+	"\x05delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationH\x00R\x05delay\x12+\n" +
+	"\x06repeat\x18\x11 \x01(\v2\x11.clockd.v1.RepeatH\x00R\x06repeat\x12$\n" +
+	"\rlocal_ring_at\x18\x12 \x01(\tH\x00R\vlocalRingAt\x12\x1b\n" +
+	"\ttime_zone\x18\x13 \x01(\tR\btimeZone\x12@\n" +
 	"\x0elatest_ring_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\flatestRingAt\x12\x14\n" +
 	"\x04json\x18\x05 \x01(\tH\x01R\x04json\x12\x14\n" +
 	"\x04text\x18\x06 \x01(\tH\x01R\x04text\x12\x18\n" +
@@ -2405,7 +3452,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\bexchange\x18\x01 \x01(\tR\bexchange\x12\x1f\n" +
 	"\vrouting_key\x18\x02 \x01(\tR\n" +
 	"routingKey\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\xe4\t\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xce\v\n" +
 	"\x05Alarm\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
@@ -2448,7 +3495,14 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"updated_at\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12;\n" +
 	"\vfinished_at\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"finishedAt\x12\x16\n" +
-	"\x06target\x18\x1f \x01(\tR\x06targetB\t\n" +
+	"\x06target\x18\x1f \x01(\tR\x06target\x12)\n" +
+	"\x06repeat\x18  \x01(\v2\x11.clockd.v1.RepeatR\x06repeat\x125\n" +
+	"\n" +
+	"occurrence\x18! \x01(\v2\x15.clockd.v1.OccurrenceR\n" +
+	"occurrence\x12E\n" +
+	"\x10next_occurrences\x18\" \x03(\v2\x1a.google.protobuf.TimestampR\x0fnextOccurrences\x12\"\n" +
+	"\rlocal_ring_at\x18# \x01(\tR\vlocalRingAt\x12\x1b\n" +
+	"\ttime_zone\x18$ \x01(\tR\btimeZoneB\t\n" +
 	"\apayload\"\xcd\x01\n" +
 	"\aAttempt\x12\x1e\n" +
 	"\n" +
@@ -2476,6 +3530,26 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"generation\x88\x01\x01B\r\n" +
 	"\v_generation\"8\n" +
 	"\x0eCancelResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x85\x01\n" +
+	"\fPauseRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12#\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03H\x00R\n" +
+	"generation\x88\x01\x01B\r\n" +
+	"\v_generation\"7\n" +
+	"\rPauseResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x86\x01\n" +
+	"\rResumeRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12#\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03H\x00R\n" +
+	"generation\x88\x01\x01B\r\n" +
+	"\v_generation\"8\n" +
+	"\x0eResumeResponse\x12&\n" +
 	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"O\n" +
 	"\n" +
 	"GetRequest\x12 \n" +
@@ -2503,7 +3577,10 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12&\n" +
 	"\x05alarm\x18\x03 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\x12:\n" +
 	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\"\xf7\x03\n" +
+	"retryAfter\"T\n" +
+	"\x0eRingOccurrence\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xb2\x04\n" +
 	"\x04Ring\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12 \n" +
@@ -2525,12 +3602,21 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\fcontent_type\x18\v \x01(\tR\vcontentType\x12\x14\n" +
 	"\x04json\x18\f \x01(\tH\x00R\x04json\x12\x14\n" +
 	"\x04text\x18\r \x01(\tH\x00R\x04text\x12\x18\n" +
-	"\x06binary\x18\x0e \x01(\fH\x00R\x06binaryB\t\n" +
-	"\apayload\"0\n" +
+	"\x06binary\x18\x0e \x01(\fH\x00R\x06binary\x129\n" +
+	"\n" +
+	"occurrence\x18\x0f \x01(\v2\x19.clockd.v1.RingOccurrenceR\n" +
+	"occurrenceB\t\n" +
+	"\apayload\"S\n" +
 	"\fRingsRequest\x12 \n" +
-	"\vapplication\x18\x01 \x01(\tR\vapplication\"6\n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12!\n" +
+	"\fresume_after\x18\x02 \x01(\tR\vresumeAfter\"\x8f\x01\n" +
 	"\rRingsResponse\x12%\n" +
-	"\x05rings\x18\x01 \x03(\v2\x0f.clockd.v1.RingR\x05rings\"\xd8\x01\n" +
+	"\x05rings\x18\x01 \x03(\v2\x0f.clockd.v1.RingR\x05rings\x12\x1f\n" +
+	"\bposition\x18\x02 \x01(\tH\x00R\bposition\x88\x01\x01\x12\x1d\n" +
+	"\aresumed\x18\x03 \x01(\bH\x01R\aresumed\x88\x01\x01B\v\n" +
+	"\t_positionB\n" +
+	"\n" +
+	"\b_resumed\"\xd8\x01\n" +
 	"\rAnswerRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1d\n" +
 	"\n" +
@@ -2540,7 +3626,19 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\"8\n" +
 	"\x0eAnswerResponse\x12&\n" +
-	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"p\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"m\n" +
+	"\x12OccurrencesRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x05R\x05count\"x\n" +
+	"\x13OccurrencesResponse\x12$\n" +
+	"\x0etime_zone_data\x18\x01 \x01(\tR\ftimeZoneData\x12;\n" +
+	"\voccurrences\x18\x02 \x03(\v2\x19.clockd.v1.NextOccurrenceR\voccurrences\"\x89\x01\n" +
+	"\x0eNextOccurrence\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x123\n" +
+	"\aring_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06ringAt\"p\n" +
 	"\fBatchRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12&\n" +
 	"\x03set\x18\x02 \x03(\v2\x14.clockd.v1.AlarmSpecR\x03set\x12\x16\n" +
@@ -2586,15 +3684,31 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x0fANSWER_KIND_ACK\x10\x01\x12\x17\n" +
 	"\x13ANSWER_KIND_RELEASE\x10\x02\x12\x14\n" +
 	"\x10ANSWER_KIND_BURY\x10\x03\x12\x15\n" +
-	"\x11ANSWER_KIND_TOUCH\x10\x042\xab\x03\n" +
+	"\x11ANSWER_KIND_TOUCH\x10\x04*R\n" +
+	"\x06Missed\x12\x16\n" +
+	"\x12MISSED_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vMISSED_ONCE\x10\x01\x12\x0f\n" +
+	"\vMISSED_SKIP\x10\x02\x12\x0e\n" +
+	"\n" +
+	"MISSED_ALL\x10\x03*K\n" +
+	"\aOverlap\x12\x17\n" +
+	"\x13OVERLAP_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fOVERLAP_SKIP\x10\x01\x12\x15\n" +
+	"\x11OVERLAP_QUEUE_ONE\x10\x02*-\n" +
+	"\x03Dst\x12\x13\n" +
+	"\x0fDST_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rDST_RING_ONCE\x10\x012\xf4\x04\n" +
 	"\fAlarmService\x124\n" +
 	"\x03Set\x12\x15.clockd.v1.SetRequest\x1a\x16.clockd.v1.SetResponse\x12=\n" +
-	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x124\n" +
+	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x12:\n" +
+	"\x05Pause\x12\x17.clockd.v1.PauseRequest\x1a\x18.clockd.v1.PauseResponse\x12=\n" +
+	"\x06Resume\x12\x18.clockd.v1.ResumeRequest\x1a\x19.clockd.v1.ResumeResponse\x124\n" +
 	"\x03Get\x12\x15.clockd.v1.GetRequest\x1a\x16.clockd.v1.GetResponse\x127\n" +
 	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12:\n" +
 	"\x05Batch\x12\x17.clockd.v1.BatchRequest\x1a\x18.clockd.v1.BatchResponse\x12<\n" +
 	"\x05Rings\x12\x17.clockd.v1.RingsRequest\x1a\x18.clockd.v1.RingsResponse0\x01\x12=\n" +
-	"\x06Answer\x12\x18.clockd.v1.AnswerRequest\x1a\x19.clockd.v1.AnswerResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
+	"\x06Answer\x12\x18.clockd.v1.AnswerRequest\x1a\x19.clockd.v1.AnswerResponse\x12L\n" +
+	"\vOccurrences\x12\x1d.clockd.v1.OccurrencesRequest\x1a\x1e.clockd.v1.OccurrencesResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
 
 var (
 	file_clockd_v1_clockd_proto_rawDescOnce sync.Once
@@ -2608,106 +3722,146 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 	return file_clockd_v1_clockd_proto_rawDescData
 }
 
-var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
 	(Delivery)(0),                 // 2: clockd.v1.Delivery
 	(AnswerKind)(0),               // 3: clockd.v1.AnswerKind
-	(*RetryPolicy)(nil),           // 4: clockd.v1.RetryPolicy
-	(*AlarmSpec)(nil),             // 5: clockd.v1.AlarmSpec
-	(*Message)(nil),               // 6: clockd.v1.Message
-	(*Alarm)(nil),                 // 7: clockd.v1.Alarm
-	(*Attempt)(nil),               // 8: clockd.v1.Attempt
-	(*SetRequest)(nil),            // 9: clockd.v1.SetRequest
-	(*SetResponse)(nil),           // 10: clockd.v1.SetResponse
-	(*CancelRequest)(nil),         // 11: clockd.v1.CancelRequest
-	(*CancelResponse)(nil),        // 12: clockd.v1.CancelResponse
-	(*GetRequest)(nil),            // 13: clockd.v1.GetRequest
-	(*GetResponse)(nil),           // 14: clockd.v1.GetResponse
-	(*ListRequest)(nil),           // 15: clockd.v1.ListRequest
-	(*ListResponse)(nil),          // 16: clockd.v1.ListResponse
-	(*Problem)(nil),               // 17: clockd.v1.Problem
-	(*Ring)(nil),                  // 18: clockd.v1.Ring
-	(*RingsRequest)(nil),          // 19: clockd.v1.RingsRequest
-	(*RingsResponse)(nil),         // 20: clockd.v1.RingsResponse
-	(*AnswerRequest)(nil),         // 21: clockd.v1.AnswerRequest
-	(*AnswerResponse)(nil),        // 22: clockd.v1.AnswerResponse
-	(*BatchRequest)(nil),          // 23: clockd.v1.BatchRequest
-	(*BatchResponse)(nil),         // 24: clockd.v1.BatchResponse
-	(*BatchResult)(nil),           // 25: clockd.v1.BatchResult
-	(*Failure)(nil),               // 26: clockd.v1.Failure
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
+	(Missed)(0),                   // 4: clockd.v1.Missed
+	(Overlap)(0),                  // 5: clockd.v1.Overlap
+	(Dst)(0),                      // 6: clockd.v1.Dst
+	(*Repeat)(nil),                // 7: clockd.v1.Repeat
+	(*Occurrence)(nil),            // 8: clockd.v1.Occurrence
+	(*RetryPolicy)(nil),           // 9: clockd.v1.RetryPolicy
+	(*AlarmSpec)(nil),             // 10: clockd.v1.AlarmSpec
+	(*Message)(nil),               // 11: clockd.v1.Message
+	(*Alarm)(nil),                 // 12: clockd.v1.Alarm
+	(*Attempt)(nil),               // 13: clockd.v1.Attempt
+	(*SetRequest)(nil),            // 14: clockd.v1.SetRequest
+	(*SetResponse)(nil),           // 15: clockd.v1.SetResponse
+	(*CancelRequest)(nil),         // 16: clockd.v1.CancelRequest
+	(*CancelResponse)(nil),        // 17: clockd.v1.CancelResponse
+	(*PauseRequest)(nil),          // 18: clockd.v1.PauseRequest
+	(*PauseResponse)(nil),         // 19: clockd.v1.PauseResponse
+	(*ResumeRequest)(nil),         // 20: clockd.v1.ResumeRequest
+	(*ResumeResponse)(nil),        // 21: clockd.v1.ResumeResponse
+	(*GetRequest)(nil),            // 22: clockd.v1.GetRequest
+	(*GetResponse)(nil),           // 23: clockd.v1.GetResponse
+	(*ListRequest)(nil),           // 24: clockd.v1.ListRequest
+	(*ListResponse)(nil),          // 25: clockd.v1.ListResponse
+	(*Problem)(nil),               // 26: clockd.v1.Problem
+	(*RingOccurrence)(nil),        // 27: clockd.v1.RingOccurrence
+	(*Ring)(nil),                  // 28: clockd.v1.Ring
+	(*RingsRequest)(nil),          // 29: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),         // 30: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),         // 31: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),        // 32: clockd.v1.AnswerResponse
+	(*OccurrencesRequest)(nil),    // 33: clockd.v1.OccurrencesRequest
+	(*OccurrencesResponse)(nil),   // 34: clockd.v1.OccurrencesResponse
+	(*NextOccurrence)(nil),        // 35: clockd.v1.NextOccurrence
+	(*BatchRequest)(nil),          // 36: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),         // 37: clockd.v1.BatchResponse
+	(*BatchResult)(nil),           // 38: clockd.v1.BatchResult
+	(*Failure)(nil),               // 39: clockd.v1.Failure
+	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	27, // 0: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	27, // 1: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	28, // 2: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	27, // 3: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	28, // 4: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 5: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	4,  // 6: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	27, // 7: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 8: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 9: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	28, // 10: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	28, // 11: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	28, // 12: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	6,  // 13: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	4,  // 14: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	27, // 15: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 16: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	28, // 17: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 18: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	28, // 19: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	28, // 20: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	28, // 21: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	28, // 22: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	28, // 23: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	5,  // 24: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	7,  // 25: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	7,  // 26: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	7,  // 27: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	8,  // 28: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 29: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	28, // 30: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	28, // 31: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	7,  // 32: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	7,  // 33: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	27, // 34: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	28, // 35: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	28, // 36: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	27, // 37: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	18, // 38: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 39: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	27, // 40: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	7,  // 41: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	5,  // 42: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	25, // 43: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 44: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	26, // 45: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	17, // 46: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	9,  // 47: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	11, // 48: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	13, // 49: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	15, // 50: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	23, // 51: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	19, // 52: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	21, // 53: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	10, // 54: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	12, // 55: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	14, // 56: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	16, // 57: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	24, // 58: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	20, // 59: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	22, // 60: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	54, // [54:61] is the sub-list for method output_type
-	47, // [47:54] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	40, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
+	41, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
+	41, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
+	40, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
+	40, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
+	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
+	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
+	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
+	41, // 8: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	41, // 9: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	40, // 10: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	40, // 11: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	41, // 12: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	40, // 13: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,  // 14: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	41, // 15: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,  // 16: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	9,  // 17: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	40, // 18: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 19: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,  // 20: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	41, // 21: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	41, // 22: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	41, // 23: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	11, // 24: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	9,  // 25: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	40, // 26: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 27: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	41, // 28: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,  // 29: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	41, // 30: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	41, // 31: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	41, // 32: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	41, // 33: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 34: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,  // 35: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	41, // 36: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	41, // 37: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	10, // 38: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	12, // 39: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 40: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 41: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 42: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 43: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 44: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 45: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	41, // 46: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	41, // 47: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	12, // 48: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	12, // 49: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	40, // 50: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	41, // 51: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	41, // 52: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	41, // 53: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	40, // 54: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	27, // 55: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	28, // 56: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 57: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	40, // 58: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	12, // 59: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	35, // 60: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	41, // 61: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	41, // 62: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	10, // 63: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	38, // 64: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 65: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	39, // 66: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	26, // 67: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	14, // 68: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	16, // 69: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	18, // 70: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	20, // 71: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	22, // 72: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	24, // 73: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	36, // 74: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	29, // 75: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	31, // 76: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	33, // 77: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	15, // 78: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	17, // 79: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	19, // 80: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	21, // 81: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	23, // 82: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	25, // 83: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	37, // 84: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	30, // 85: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	32, // 86: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	34, // 87: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	78, // [78:88] is the sub-list for method output_type
+	68, // [68:78] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -2715,33 +3869,38 @@ func file_clockd_v1_clockd_proto_init() {
 	if File_clockd_v1_clockd_proto != nil {
 		return
 	}
-	file_clockd_v1_clockd_proto_msgTypes[0].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[1].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[2].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[3].OneofWrappers = []any{
 		(*AlarmSpec_RingAt)(nil),
 		(*AlarmSpec_Delay)(nil),
+		(*AlarmSpec_Repeat)(nil),
+		(*AlarmSpec_LocalRingAt)(nil),
 		(*AlarmSpec_Json)(nil),
 		(*AlarmSpec_Text)(nil),
 		(*AlarmSpec_Binary)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[3].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[5].OneofWrappers = []any{
 		(*Alarm_Json)(nil),
 		(*Alarm_Text)(nil),
 		(*Alarm_Binary)(nil),
 		(*Alarm_Message)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[7].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[14].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[9].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[11].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[13].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[21].OneofWrappers = []any{
 		(*Ring_Json)(nil),
 		(*Ring_Text)(nil),
 		(*Ring_Binary)(nil),
 	}
+	file_clockd_v1_clockd_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   23,
+			NumEnums:      7,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -13,6 +13,8 @@ type broker struct {
 	conn     *amqp.Connection
 	exchange string
 	queue    string // queue of all applications
+	delayed  string // queue of delayed messages; empty: there is none
+	letters  string // exchange of the delayed messages that clockd cannot take, with a queue; empty: there is none
 	kind     string // Quorum or Classic
 	extra    []string
 }
@@ -59,6 +61,32 @@ func (b *broker) declareQueue(queue, key string) error {
 	return nil
 }
 
+// declareDelayed declares a queue of delayed messages. Publish to it by the default exchange: the messages then come to the queue of all
+// applications at their time.
+func (b *broker) declareDelayed() error {
+	b.delayed, b.letters = b.exchange+".delayed", b.exchange+".letters"
+	b.extra = append(b.extra, b.delayed, b.letters)
+	err := b.withChannel(func(ch *amqp.Channel) error {
+		err := ch.ExchangeDeclare(b.letters, amqp.ExchangeFanout, true, false, false, false, nil)
+		for _, queue := range []string{b.delayed, b.letters} {
+			if err == nil {
+				_, err = ch.QueueDeclare(queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: b.kind})
+			}
+		}
+		if err == nil {
+			err = ch.QueueBind(b.letters, "", b.letters, false, nil)
+		}
+		if err == nil {
+			err = ch.QueueBind(b.queue, b.delayed, b.exchange, false, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("declare queue %s: %w", b.delayed, err)
+	}
+	return nil
+}
+
 // ceilingQueue declares another queue for one ceiling. It returns the queue and its routing key.
 func (b *broker) ceilingQueue() (queue, key string, err error) {
 	key = fmt.Sprintf("ceiling%d", len(b.extra))
@@ -93,6 +121,10 @@ func (b *broker) Drop() error {
 			return err
 		}))
 	}
-	errs = append(errs, b.withChannel(func(ch *amqp.Channel) error { return ch.ExchangeDelete(b.exchange, false, false) }))
+	for _, exchange := range []string{b.exchange, b.letters} {
+		if exchange != "" {
+			errs = append(errs, b.withChannel(func(ch *amqp.Channel) error { return ch.ExchangeDelete(exchange, false, false) }))
+		}
+	}
 	return errors.Join(append(errs, b.conn.Close())...)
 }

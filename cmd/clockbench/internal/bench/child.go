@@ -36,9 +36,9 @@ const (
 )
 
 // startChild starts the service as the node on the database, and waits until it is ready. The service publishes to the exchange, or to the
-// stream if exchange is empty.
-func startChild(ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string) (*child, error) {
-	return launch(ctx, cfg.Executable, "serve", node, environment(node, databaseURL, amqpURL, exchange))
+// stream if exchange is empty. more has further environment variables.
+func startChild(ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string, more ...string) (*child, error) {
+	return launch(ctx, cfg.Executable, "serve", node, append(environment(node, databaseURL, amqpURL, exchange), more...))
 }
 
 // startHTTP starts clockd's HTTP server without a store.

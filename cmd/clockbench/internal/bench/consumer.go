@@ -111,5 +111,8 @@ func takeDelivery(d *amqp.Delivery, t *tally) {
 	if at, ok := d.Headers["x-rung-at"].(int64); ok {
 		r.rungAt = at
 	}
+	if due, ok := d.Headers["x-clockd-ring-at"].(int64); ok {
+		r.dueAt = due
+	}
 	t.take(&r)
 }

@@ -20,6 +20,8 @@
 //	cost       for a set, a cancel and a ring: statements,         none; the use of an idle node is subtracted, and the
 //	           transactions, syncs, log, frames, allocations       allocations of a ring have a target
 //	nodes      herd and lateness with 1, 2 and 4 nodes             one node
+//	intake     N delayed messages: taken as alarms, due at one     none
+//	           instant; lateness of messages at a constant rate
 //
 // Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the database's clock, it
 // came once, and its payload is the payload that was set.

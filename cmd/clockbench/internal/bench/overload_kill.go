@@ -52,7 +52,9 @@ func (r *run) killOne(ctx context.Context, b *testbed) (err error) {
 	return nil
 }
 
-// metric returns the sum of a node's metrics whose name and labels begin with prefix.
+var errNoMetric = errors.New("the node shows no metric")
+
+// metric returns the sum of a node's metrics whose name and labels begin with prefix. If there is none, the error is errNoMetric.
 func metric(ctx context.Context, base, prefix string) (sum float64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/metrics", http.NoBody)
 	if err != nil {
@@ -71,7 +73,7 @@ func metric(ctx context.Context, base, prefix string) (sum float64, err error) {
 		}
 	}
 	if !found {
-		return 0, errors.Join(fmt.Errorf("the node shows no metric %s", prefix), lines.Err())
+		return 0, errors.Join(fmt.Errorf("%w %s", errNoMetric, prefix), lines.Err())
 	}
 	return sum, lines.Err()
 }

@@ -26,6 +26,7 @@ const (
 	stagePending  = "pending"
 	stageCost     = "cost"
 	stageNodes    = "nodes"
+	stageIntake   = "intake"
 
 	stageDistribution = "distribution" // runs only when it is named, because it takes long
 	stageOverload     = "overload"     // runs only when it is named, because it takes the machine from others
@@ -33,9 +34,12 @@ const (
 
 // Stages returns the names of all stages, in the order in which they run.
 func Stages() []string {
-	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending, stageCost, stageNodes, stageDistribution,
-		stageOverload}
+	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending, stageCost, stageNodes, stageIntake,
+		stageDistribution, stageOverload}
 }
+
+// brokerStages are the stages that need a broker.
+var brokerStages = []string{stageStream, stageNodes, stageIntake}
 
 // Config says which stages to run, with how many alarms, and on which servers.
 type Config struct {
@@ -127,6 +131,9 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%q is not a stage; the stages are %s", name, strings.Join(Stages(), ", ")))
 		}
 	}
+	if slices.Contains(c.Only, stageIntake) && c.AMQPURL == "" {
+		errs = append(errs, errors.New("the stage intake takes messages from RabbitMQ: give the broker's URL"))
+	}
 	if c.Executable == "" || c.Baseline == "" {
 		errs = append(errs, errors.New("the path of the measured clockd or of clockbench is empty"))
 	}
@@ -154,11 +161,11 @@ func rising(numbers []int) bool {
 	return last > 0
 }
 
-// runs reports whether a stage runs. Without a broker the herd already rings over the stream, so the stream stage does not run; and the nodes
-// stage does not run, because one node would have all subscribers. Distribution and overload must be named.
+// runs reports whether a stage runs. Without a broker the herd already rings over the stream, so the stream stage does not run; the nodes
+// stage does not run, because one node would have all subscribers; and there is no intake. Distribution and overload must be named.
 func (c *Config) runs(stage string) bool {
 	if len(c.Only) == 0 {
-		return stage != stageDistribution && stage != stageOverload && (stage != stageStream && stage != stageNodes || c.AMQPURL != "")
+		return stage != stageDistribution && stage != stageOverload && (!slices.Contains(brokerStages, stage) || c.AMQPURL != "")
 	}
 	return slices.Contains(c.Only, stage)
 }

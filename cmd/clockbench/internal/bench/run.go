@@ -44,7 +44,7 @@ func (r *run) stages(ctx context.Context) error {
 	stages := map[string]func(context.Context) error{
 		stageSets: r.inTestbed(r.sets), stageSingles: r.inTestbed(r.singles), stageHerd: r.inTestbed(r.herd), stageStream: r.onStream(r.stream),
 		stageLateness: r.inTestbed(r.lateness), stageMemory: r.inTestbed(r.memory), stagePending: r.inTestbed(r.pending),
-		stageCost: r.inCountedTestbed(r.cost), stageNodes: r.nodes,
+		stageCost: r.inCountedTestbed(r.cost), stageNodes: r.nodes, stageIntake: inTestbedOf(r.makeIntakeTestbed, r.intake),
 		stageDistribution: r.inTestbed(r.distribution), stageOverload: r.overload,
 	}
 	for _, name := range Stages() {

@@ -196,6 +196,7 @@ func expectRings(t *testing.T, report *Report) {
 	if strings.HasPrefix(report.Target, "RabbitMQ") {
 		expected[stageStream] = p.Herd
 		expected[stageNodes] = len(nodeCounts) * (p.Herd/2 + p.Rate)
+		expected[stageIntake] = p.Herd + p.Rate
 	}
 	for stage, n := range expected {
 		if rung[stage] != n {

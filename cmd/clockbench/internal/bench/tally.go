@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -46,6 +47,7 @@ func (r *Rings) copies() int { return r.Duplicates + r.Again }
 type ring struct {
 	messageID, businessID, payload []byte
 	rungAt                         int64 // time of the claim by clockd's header, in epoch milliseconds; 0: no header
+	dueAt                          int64 // due time of a delayed message by clockd's header, in epoch milliseconds; 0: as the tally says
 	at                             time.Time
 }
 
@@ -79,7 +81,7 @@ func (t *tally) take(r *ring) {
 }
 
 func (t *tally) takeFirst(n int, r *ring) {
-	due := t.ringAt(n)
+	due := cmp.Or(r.dueAt, t.ringAt(n))
 	late := t.offset.late(r.at, due)
 	t.late = append(t.late, late)
 	if late < 0 || r.rungAt != 0 && r.rungAt < due {

@@ -17,7 +17,8 @@ type testbed struct {
 	load    *load    // takes the machine from the others; nil: no load
 	proxies *proxies // count the traffic between nodes and servers; nil: nothing is counted
 
-	applications int // number of applications that share the alarms of herds and of constant rates; 0: one
+	takesMessages bool // the nodes take delayed messages
+	applications  int  // number of applications that share the alarms of herds and of constant rates; 0: one
 
 	perAlarm time.Duration // time for each alarm when alarms were last set in bulk
 }
@@ -41,6 +42,11 @@ func (r *run) makeTestbedOn(ctx context.Context, amqpURL string) (*testbed, erro
 // makeCountedTestbed makes a testbed whose nodes reach their servers through counting proxies.
 func (r *run) makeCountedTestbed(ctx context.Context) (*testbed, error) {
 	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: &proxies{}}, r.cfg.AMQPURL)
+}
+
+// makeIntakeTestbed makes a testbed whose nodes take delayed messages.
+func (r *run) makeIntakeTestbed(ctx context.Context) (*testbed, error) {
+	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, takesMessages: true}, r.cfg.AMQPURL)
 }
 
 // overloadApplications is the number of applications of the stage overload. With one application alone, clockd could take no other's confirms
@@ -81,6 +87,11 @@ func (r *run) fillTestbed(ctx context.Context, b *testbed, amqpURL string) (err 
 		if b.broker, err = newBroker(amqpURL, name, r.cfg.Queue, max(b.applications, 1)); err != nil {
 			return err
 		}
+		if b.takesMessages {
+			if err := b.broker.declareDelayed(); err != nil {
+				return err
+			}
+		}
 		r.report.Target = b.broker.Engine() + ", " + r.cfg.Queue + " queue"
 	}
 	if r.report.Database, err = b.db.Engine(ctx); err != nil {
@@ -108,7 +119,11 @@ func (b *testbed) startNode(ctx context.Context, name string) (*child, error) {
 	if b.proxies != nil {
 		databaseURL, amqpURL = b.proxies.databaseURL, b.proxies.amqpURL
 	}
-	c, err := startChild(ctx, b.cfg, name, databaseURL, amqpURL, exchange)
+	var more []string
+	if b.takesMessages {
+		more = []string{"CLOCKD_INTAKE_QUEUE=" + b.broker.delayed, "CLOCKD_INTAKE_EXCHANGE=" + exchange, "CLOCKD_INTAKE_DEAD_LETTERS=" + b.broker.letters}
+	}
+	c, err := startChild(ctx, b.cfg, name, databaseURL, amqpURL, exchange, more...)
 	if err != nil {
 		return nil, err
 	}

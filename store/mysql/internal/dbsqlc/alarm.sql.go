@@ -13,48 +13,56 @@ import (
 
 const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE (
-    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
-           ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+    /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS target_ring_at, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
+           ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at,
+           ? AS repeat_state, ? AS doubt_target
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
-SET a.state = c.state, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
+SET a.state = c.state, a.target_ring_at = c.target_ring_at, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
     a.ring_no = c.ring_no, a.retry_times = c.retry_times, a.last_error = c.last_error, a.in_doubt = c.in_doubt,
     a.rung_at = NULLIF(c.rung_at, -1), a.answer = c.answer, a.answered_by = c.answered_by,
-    a.answered_at = NULLIF(c.answered_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
-WHERE a.state = ? AND a.ring_no = ?
+    a.answered_at = NULLIF(c.answered_at, -1), a.repeat_state = c.repeat_state, a.doubt_target = c.doubt_target, a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
+WHERE a.state = ? AND a.ring_no = ? AND a.in_doubt <> ?
+  AND a.retry_times = ?
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type AmendAlarmsParams struct {
-	ID           int64
-	Generation   int64
-	State        int64
-	LatestRingAt sql.NullInt64
-	NextTryTime  sql.NullInt64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	RungAt       sql.NullInt64
-	Answer       int64
-	AnsweredBy   string
-	AnsweredAt   sql.NullInt64
-	UpdateTime   int64
-	FinishedAt   sql.NullInt64
-	OldState     int64
-	OldRingNo    int64
-	Build        int64
+	ID            int64
+	Generation    int64
+	State         int64
+	TargetRingAt  int64
+	LatestRingAt  sql.NullInt64
+	NextTryTime   sql.NullInt64
+	RingNo        int64
+	RetryTimes    int64
+	LastError     string
+	InDoubt       int64
+	RungAt        sql.NullInt64
+	Answer        int64
+	AnsweredBy    string
+	AnsweredAt    sql.NullInt64
+	UpdateTime    int64
+	FinishedAt    sql.NullInt64
+	RepeatState   string
+	DoubtTarget   int64
+	OldState      int64
+	OldRingNo     int64
+	NotInDoubt    int64
+	OldRetryTimes int64
+	Build         int64
 }
 
-// Writes rows that were answered, kicked or discarded. All rows had the same state and ring_no before. The generation and the content
-// stay, except latest_ring_at. The inner SELECT is repeated for each row; -1 stands for NULL.
+// Writes rows that were answered, resent, kicked, discarded, paused, resumed or recomputed. All rows had the same state, ring_no,
+// in_doubt and retry_times before (not_in_doubt: see RewriteAlarms). The generation and the content stay, except target_ring_at and latest_ring_at. The inner SELECT is repeated for each row; -1 stands for NULL.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, AmendAlarms,
 		arg.ID,
 		arg.Generation,
 		arg.State,
+		arg.TargetRingAt,
 		arg.LatestRingAt,
 		arg.NextTryTime,
 		arg.RingNo,
@@ -67,8 +75,12 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.AnsweredAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.RepeatState,
+		arg.DoubtTarget,
 		arg.OldState,
 		arg.OldRingNo,
+		arg.NotInDoubt,
+		arg.OldRetryTimes,
 		arg.Build,
 	)
 	if err != nil {
@@ -80,7 +92,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 const CancelAlarms = `-- name: CancelAlarms :execrows
 UPDATE alarm FORCE INDEX (PRIMARY)
 SET state = 6, next_try_time = NULL, update_time = CAST(? AS SIGNED), finished_at = CAST(? AS SIGNED)
-WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND state = ?
+WHERE id IN (/*SLICE:ids*/?) AND generation = ? AND state = ? AND in_doubt <> 1
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
@@ -92,7 +104,7 @@ type CancelAlarmsParams struct {
 	Build      int64
 }
 
-// Cancels rows that share one generation and one state. It does not write the payload again.
+// Cancels rows that share one generation and one state, and are not in doubt. It does not write the payload again.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsParams) (int64, error) {
 	query := CancelAlarms
@@ -117,6 +129,47 @@ func (q *Queries) CancelAlarms(ctx context.Context, db DBTX, arg CancelAlarmsPar
 	return result.RowsAffected()
 }
 
+const CountStates = `-- name: CountStates :many
+SELECT s.state, COUNT(*) AS count
+FROM (SELECT a.state FROM alarm a FORCE INDEX (alarm_key) WHERE a.application = ? ORDER BY a.business_id LIMIT ?) s
+GROUP BY s.state ORDER BY s.state LIMIT 100
+`
+
+type CountStatesParams struct {
+	Application string
+	Limit       int32
+}
+
+type CountStatesRow struct {
+	State int64
+	Count int64
+}
+
+// Counts alarms of one application by state: the first ones by business_id, up to the limit.
+// Index: alarm_key, as a range that ends at the limit. Rows: one for each state.
+func (q *Queries) CountStates(ctx context.Context, db DBTX, arg CountStatesParams) ([]CountStatesRow, error) {
+	rows, err := db.QueryContext(ctx, CountStates, arg.Application, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountStatesRow
+	for rows.Next() {
+		var i CountStatesRow
+		if err := rows.Scan(&i.State, &i.Count); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeleteAlarm = `-- name: DeleteAlarm :execrows
 DELETE FROM alarm WHERE id = ?
 `
@@ -132,7 +185,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = ? AND business_id = ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = ? AND business_id = ?
 `
 
 type GetAlarmParams struct {
@@ -177,6 +230,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.Delivery,
 		&i.DueRank,
 		&i.DoubtTarget,
+		&i.RepeatRule,
+		&i.RepeatState,
 	)
 	return i, err
 }
@@ -185,10 +240,10 @@ const InsertAlarms = `-- name: InsertAlarms :execresult
 
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
 VALUES /*FIRST*/((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1),
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
 `
 
 type InsertAlarmsParams struct {
@@ -213,6 +268,8 @@ type InsertAlarmsParams struct {
 	UpdateTime   int64
 	Delivery     int64
 	DueRank      int64
+	RepeatRule   string
+	RepeatState  string
 }
 
 // The markers FIRST and NEXT surround the part of a statement that is repeated for each row (store/mysql/bulk.go). No line may
@@ -246,17 +303,17 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.UpdateTime,
 		arg.Delivery,
 		arg.DueRank,
+		arg.RepeatRule,
+		arg.RepeatState,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
   AND state IN (/*SLICE:states*/?)
-  AND (CAST(? AS SIGNED) = -1 OR next_try_time >= CAST(? AS SIGNED))
-  AND (CAST(? AS SIGNED) = -1 OR next_try_time < CAST(? AS SIGNED))
 ORDER BY business_id
 LIMIT ?
 `
@@ -265,14 +322,12 @@ type ListAlarmsParams struct {
 	Application string
 	After       string
 	Prefix      string
-	PrefixEnd   string
+	RangeEnd    string
 	States      []int64
-	DueAfter    int64
-	DueBefore   int64
 	Limit       int32
 }
 
-// Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states.
+// Lists alarms of one application in the order of business_id. A list of all states does not restrict.
 // Comparisons pad with blanks. So an id that is shorter than a prefix with a blank at its end may lie in the range; the comparison of
 // lengths excludes it. LIKE does not pad, but MariaDB ends its range at U+FFFF and would lose the ids beyond.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
@@ -282,7 +337,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 	queryParams = append(queryParams, arg.Application)
 	queryParams = append(queryParams, arg.After)
 	queryParams = append(queryParams, arg.Prefix)
-	queryParams = append(queryParams, arg.PrefixEnd)
+	queryParams = append(queryParams, arg.RangeEnd)
 	queryParams = append(queryParams, arg.Prefix)
 	if len(arg.States) > 0 {
 		for _, v := range arg.States {
@@ -292,10 +347,6 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 	} else {
 		query = strings.Replace(query, "/*SLICE:states*/?", "NULL", 1)
 	}
-	queryParams = append(queryParams, arg.DueAfter)
-	queryParams = append(queryParams, arg.DueAfter)
-	queryParams = append(queryParams, arg.DueBefore)
-	queryParams = append(queryParams, arg.DueBefore)
 	queryParams = append(queryParams, arg.Limit)
 	rows, err := db.QueryContext(ctx, query, queryParams...)
 	if err != nil {
@@ -338,10 +389,59 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListBound = `-- name: ListBound :many
+SELECT business_id FROM alarm FORCE INDEX (alarm_key)
+WHERE application = ?
+  AND business_id > ? AND business_id >= ? AND business_id < ?
+ORDER BY business_id
+LIMIT 2 OFFSET ?
+`
+
+type ListBoundParams struct {
+	Application string
+	After       string
+	Prefix      string
+	RangeEnd    string
+	Offset      int32
+}
+
+// Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
+// Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+func (q *Queries) ListBound(ctx context.Context, db DBTX, arg ListBoundParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListBound,
+		arg.Application,
+		arg.After,
+		arg.Prefix,
+		arg.RangeEnd,
+		arg.Offset,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var business_id string
+		if err := rows.Scan(&business_id); err != nil {
+			return nil, err
+		}
+		items = append(items, business_id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -398,7 +498,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -447,6 +547,8 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -547,7 +649,7 @@ func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsB
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -595,6 +697,8 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -609,8 +713,21 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 	return items, nil
 }
 
+const NextApplication = `-- name: NextApplication :one
+SELECT application FROM alarm FORCE INDEX (alarm_key) WHERE application > ? ORDER BY application LIMIT 1
+`
+
+// Reads the name of the first application with alarms after the given name.
+// Index: alarm_key alone. Rows: one, or none.
+func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
+	row := db.QueryRowContext(ctx, NextApplication, after)
+	var application string
+	err := row.Scan(&application)
+	return application, err
+}
+
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id
 `
 
@@ -658,6 +775,8 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -677,8 +796,8 @@ UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
-           ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank, ? AS repeat_rule, ? AS repeat_state
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -687,8 +806,8 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.last_error = c.last_error, a.in_doubt = c.in_doubt, a.retry_policy = c.retry_policy, a.ack_timeout = c.ack_timeout,
     a.max_rings = c.max_rings, a.priority = c.priority, a.traceparent = c.traceparent, a.claim_id = c.claim_id,
     a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
-    a.delivery = c.delivery, a.due_rank = c.due_rank, a.answer = 0, a.answered_by = '', a.answered_at = NULL
-WHERE a.state = ?
+    a.delivery = c.delivery, a.due_rank = c.due_rank, a.repeat_rule = c.repeat_rule, a.repeat_state = c.repeat_state, a.answer = 0, a.answered_by = '', a.answered_at = NULL
+WHERE a.state = ? AND a.in_doubt <> ?
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
@@ -717,12 +836,15 @@ type RewriteAlarmsParams struct {
 	FinishedAt   sql.NullInt64
 	Delivery     int64
 	DueRank      int64
+	RepeatRule   string
+	RepeatState  string
 	OldState     int64
+	NotInDoubt   int64
 	Build        int64
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
-// generation. All rows had the same state before. The inner SELECT is repeated for each row; -1 stands for NULL, so that each column has
+// generation. All rows had the same state and in_doubt before; not_in_doubt is the other value, so that an unreadable one counts as 0. The inner SELECT is repeated for each row; -1 stands for NULL, so that each column has
 // one type. A set always makes the next generation.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsParams) (int64, error) {
@@ -751,7 +873,10 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.FinishedAt,
 		arg.Delivery,
 		arg.DueRank,
+		arg.RepeatRule,
+		arg.RepeatState,
 		arg.OldState,
+		arg.NotInDoubt,
 		arg.Build,
 	)
 	if err != nil {

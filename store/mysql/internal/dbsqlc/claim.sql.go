@@ -324,6 +324,7 @@ SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no,
                  update_time, shard, max_rings, ack_timeout, delivery, priority, due_rank, doubt_target, target_ring_at, COALESCE(latest_ring_at, -1), LENGTH(application), application,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
+                 LENGTH(repeat_rule), repeat_rule, LENGTH(repeat_state), repeat_state,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(? AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (/*SLICE:ids*/?) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(? AS SIGNED)
@@ -484,13 +485,13 @@ func (q *Queries) LockTwoPhase(ctx context.Context, db DBTX, arg LockTwoPhasePar
 const SettleAlarms = `-- name: SettleAlarms :execrows
 UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error,
-           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at, ? AS doubt_target
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS in_doubt, ? AS claim_id, ? AS rung_at, ? AS update_time, ? AS finished_at, ? AS doubt_target, ? AS repeat_state
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) s
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON s.id = a.id AND s.generation = a.generation
 SET a.state = s.state, a.next_try_time = NULLIF(s.next_try_time, -1), a.ring_no = s.ring_no, a.retry_times = s.retry_times,
     a.last_error = s.last_error, a.in_doubt = s.in_doubt, a.doubt_target = s.doubt_target, a.claim_id = s.claim_id,
-    a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1)
+    a.rung_at = NULLIF(s.rung_at, -1), a.update_time = s.update_time, a.finished_at = NULLIF(s.finished_at, -1), a.repeat_state = s.repeat_state
 `
 
 type SettleAlarmsParams struct {
@@ -507,6 +508,7 @@ type SettleAlarmsParams struct {
 	UpdateTime  int64
 	FinishedAt  sql.NullInt64
 	DoubtTarget int64
+	RepeatState string
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). The claim has locked all these rows.
@@ -527,6 +529,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.UpdateTime,
 		arg.FinishedAt,
 		arg.DoubtTarget,
+		arg.RepeatState,
 	)
 	if err != nil {
 		return 0, err
@@ -542,7 +545,7 @@ SET state = IF(ack_timeout > 0, 2, 3), next_try_time = IF(ack_timeout > 0, CAST(
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings OR repeat_state <> ''))
   AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
        AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
        OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)
@@ -683,7 +686,7 @@ SET in_doubt = IF(state = 2 AND rung_at IS NULL, 1, in_doubt), doubt_target = ?,
 WHERE id IN (/*SLICE:ids*/?) AND next_try_time <= CAST(? AS SIGNED)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(? AS SIGNED))
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings OR repeat_state <> ''))
   AND (generation = ? AND state = ? AND ring_no = ? AND retry_times = ?
        AND in_doubt = ? AND IF(rung_at IS NULL, 1, 0) = CAST(? AS SIGNED) AND id NOT IN (/*SLICE:others*/?)
        OR CONCAT_WS(' ', id, generation, state, ring_no, retry_times, in_doubt, COALESCE(rung_at, -1), next_try_time, update_time)

@@ -44,6 +44,66 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 	return count, err
 }
 
+const CountDueByTime = `-- name: CountDueByTime :many
+SELECT d.number, COUNT(*) AS count, COUNT(CASE WHEN d.own = 1 THEN 1 END) AS own
+FROM (SELECT CAST((a.next_try_time - CAST(? AS SIGNED)) DIV CAST(? AS SIGNED) AS SIGNED) AS number,
+             a.application = ? AS own
+      FROM alarm a FORCE INDEX (alarm_due)
+      WHERE a.shard = ? AND a.next_try_time >= ? AND a.next_try_time < ?
+      ORDER BY a.next_try_time LIMIT ?) d
+GROUP BY d.number ORDER BY d.number LIMIT 10000
+`
+
+type CountDueByTimeParams struct {
+	Begin       int64
+	Step        int64
+	Application string
+	Shard       int64
+	FromTime    sql.NullInt64
+	UntilTime   sql.NullInt64
+	Limit       int32
+}
+
+type CountDueByTimeRow struct {
+	Number int64
+	Count  int64
+	Own    int64
+}
+
+// Counts due entries of one shard by time: in steps from a time on, all entries and those of one application. It counts the first entries, up to the
+// limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
+	rows, err := db.QueryContext(ctx, CountDueByTime,
+		arg.Begin,
+		arg.Step,
+		arg.Application,
+		arg.Shard,
+		arg.FromTime,
+		arg.UntilTime,
+		arg.Limit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountDueByTimeRow
+	for rows.Next() {
+		var i CountDueByTimeRow
+		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListDue = `-- name: ListDue :many
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))

@@ -8,6 +8,39 @@ import (
 	"database/sql"
 )
 
+type AccessToken struct {
+	ID             string
+	Name           string
+	Role           string
+	Applications   string
+	Secret         string
+	OldSecret      string
+	OldSecretUntil sql.NullInt64
+	CreatedAt      int64
+	CreatedBy      string
+	ExpiresAt      sql.NullInt64
+	RevokedAt      sql.NullInt64
+	LastUsedAt     sql.NullInt64
+}
+
+type AccessTokenCounter struct {
+	OnlyRow int64
+	Changes int64
+}
+
+type AccessTokenReport struct {
+	ID             string
+	Name           string
+	Role           string
+	Applications   string
+	CreatedAt      interface{}
+	CreatedBy      string
+	ExpiresAt      interface{}
+	RevokedAt      interface{}
+	LastUsedAt     interface{}
+	OldSecretUntil interface{}
+}
+
 type Alarm struct {
 	ID           int64
 	Application  string
@@ -41,33 +74,46 @@ type Alarm struct {
 	Delivery     int64
 	DueRank      int64
 	DoubtTarget  int64
+	RepeatRule   string
+	RepeatState  string
 }
 
 type AlarmReport struct {
-	ID           int64
-	Application  string
-	BusinessID   string
-	Shard        int64
-	State        string
-	Generation   int64
-	TargetRingAt interface{}
-	LatestRingAt interface{}
-	NextTryTime  interface{}
-	LatenessMs   int64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	Priority     int64
-	Delivery     string
-	PayloadBytes int64
-	RungAt       interface{}
-	Answer       string
-	AnsweredBy   interface{}
-	AnsweredAt   interface{}
-	CreateTime   interface{}
-	UpdateTime   interface{}
-	FinishedAt   interface{}
+	ID                 int64
+	Application        string
+	BusinessID         string
+	Shard              int64
+	State              string
+	Generation         int64
+	TargetRingAt       interface{}
+	LatestRingAt       interface{}
+	NextTryTime        interface{}
+	LatenessMs         interface{}
+	RingNo             int64
+	RetryTimes         int64
+	LastError          string
+	InDoubt            int64
+	Priority           int64
+	Delivery           string
+	PayloadBytes       int64
+	RungAt             interface{}
+	Answer             string
+	AnsweredBy         interface{}
+	AnsweredAt         interface{}
+	CreateTime         interface{}
+	UpdateTime         interface{}
+	FinishedAt         interface{}
+	Target             interface{}
+	RepeatRule         interface{}
+	Occurrence         interface{}
+	OccurrenceAt       interface{}
+	NextOccurrenceAt   interface{}
+	OccurrencesRung    interface{}
+	OccurrencesMissed  interface{}
+	OccurrencesSkipped interface{}
+	OccurrencesFailed  interface{}
+	LatenessMaxMs      interface{}
+	LatenessSumMs      interface{}
 }
 
 type ApplicationSetting struct {
@@ -100,9 +146,45 @@ type ApplicationSettingReport struct {
 	ChangedBy   string
 }
 
+type Audit struct {
+	ID          int64
+	DoneAt      int64
+	Actor       string
+	Token       string
+	Origin      string
+	Action      string
+	Application string
+	Subject     string
+	StateBefore string
+	StateAfter  string
+}
+
+type AuditReport struct {
+	ID          int64
+	DoneAt      interface{}
+	Actor       string
+	Token       string
+	Origin      string
+	Action      string
+	Application string
+	Subject     string
+	StateBefore string
+	StateAfter  string
+}
+
 type BuildLevel struct {
 	OnlyRow int64
 	Oldest  int64
+}
+
+type BulkJob struct {
+	ID         string
+	CreatedAt  int64
+	EndedAt    sql.NullInt64
+	Owner      string
+	LeaseUntil int64
+	Revision   int64
+	Document   string
 }
 
 type Node struct {
@@ -114,6 +196,7 @@ type Node struct {
 	Expires      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 type NodeReport struct {
@@ -126,6 +209,7 @@ type NodeReport struct {
 	Shards       int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 type RetryReport struct {
@@ -175,4 +259,15 @@ type ShardReport struct {
 	Epoch       int64
 	Expires     interface{}
 	NodeKnown   bool
+}
+
+type TimeZoneDatum struct {
+	OnlyRow  int64
+	Revision int64
+	Document string
+}
+
+type ZonedAlarm struct {
+	AlarmID  int64
+	TimeZone string
 }

@@ -48,11 +48,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, arg ForgetNodesParam
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks FROM node
+SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks, settings FROM node
 UNION ALL
-SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin FROM build_level
+SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -67,6 +67,7 @@ type ListClusterRow struct {
 	Started      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -92,6 +93,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Started,
 			&i.Applications,
 			&i.Lacks,
+			&i.Settings,
 		); err != nil {
 			return nil, err
 		}
@@ -240,9 +242,9 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE name = VALUES(name), address = VALUES(address), version = VALUES(version), expires = VALUES(expires),
-    applications = VALUES(applications), lacks = VALUES(lacks)
+    applications = VALUES(applications), lacks = VALUES(lacks), settings = VALUES(settings)
 `
 
 type UpsertNodeParams struct {
@@ -254,6 +256,7 @@ type UpsertNodeParams struct {
 	Expires      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Writes the row of a node. started keeps its first value.
@@ -268,6 +271,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Expires,
 		arg.Applications,
 		arg.Lacks,
+		arg.Settings,
 	)
 	return err
 }

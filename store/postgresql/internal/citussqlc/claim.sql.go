@@ -55,7 +55,7 @@ func (q *Queries) EndAlarms(ctx context.Context, db DBTX, arg EndAlarmsParams) e
 const SettleAlarms = `-- name: SettleAlarms :exec
 UPDATE alarm a
 SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-    last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
+    last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target, repeat_state = s.repeat_state,
     claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
     finished_at = NULLIF(s.finished_at, -1)
 FROM (SELECT unnest($2::bigint[]) AS id,
@@ -74,7 +74,8 @@ FROM (SELECT unnest($2::bigint[]) AS id,
              unnest($15::bigint[]) AS rung_at,
              unnest($16::bigint[]) AS update_time,
              unnest($17::bigint[]) AS finished_at,
-             unnest($18::smallint[]) AS doubt_target) s
+             unnest($18::smallint[]) AS doubt_target,
+             unnest($19::varchar[]) AS repeat_state) s
 WHERE a.id = s.id /* in a.shard */ AND a.generation = s.generation AND a.state = s.claimed_state
   AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
   AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id
@@ -100,6 +101,7 @@ type SettleAlarmsParams struct {
 	UpdateTimes         []int64
 	FinishedAts         []int64
 	DoubtTargets        []int64
+	RepeatStates        []string
 }
 
 // Writes rows after their rings, or restores rows as they were before the claim (store.Settlement). It changes only rows that have not
@@ -125,6 +127,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.UpdateTimes,
 		arg.FinishedAts,
 		arg.DoubtTargets,
+		arg.RepeatStates,
 	)
 	return err
 }

@@ -11,27 +11,30 @@ import (
 
 const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE alarm a
-SET state = c.state, latest_ring_at = NULLIF(c.latest_ring_at, -1), next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no,
-    retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
+SET state = c.state, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
+    next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
     answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
              unnest($4::integer[]) AS old_ring_no,
              unnest($5::smallint[]) AS state,
-             unnest($6::bigint[]) AS latest_ring_at,
-             unnest($7::bigint[]) AS next_try_time,
-             unnest($8::integer[]) AS ring_no,
-             unnest($9::integer[]) AS retry_times,
-             unnest($10::varchar[]) AS last_error,
-             unnest($11::smallint[]) AS in_doubt,
-             unnest($12::bigint[]) AS rung_at,
-             unnest($13::smallint[]) AS answer,
-             unnest($14::varchar[]) AS answered_by,
-             unnest($15::bigint[]) AS answered_at,
-             unnest($16::bigint[]) AS update_time,
-             unnest($17::bigint[]) AS finished_at) c
+             unnest($6::bigint[]) AS target_ring_at,
+             unnest($7::bigint[]) AS latest_ring_at,
+             unnest($8::bigint[]) AS next_try_time,
+             unnest($9::integer[]) AS ring_no,
+             unnest($10::integer[]) AS retry_times,
+             unnest($11::varchar[]) AS last_error,
+             unnest($12::smallint[]) AS in_doubt,
+             unnest($13::bigint[]) AS rung_at,
+             unnest($14::smallint[]) AS answer,
+             unnest($15::varchar[]) AS answered_by,
+             unnest($16::bigint[]) AS answered_at,
+             unnest($17::bigint[]) AS update_time,
+             unnest($18::bigint[]) AS finished_at,
+             unnest($19::varchar[]) AS repeat_state,
+             unnest($20::smallint[]) AS doubt_target) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no
 `
 
@@ -41,6 +44,7 @@ type AmendAlarmsParams struct {
 	OldState      []int64
 	OldRingNo     []int64
 	State         []int64
+	TargetRingAt  []int64
 	LatestRingAt  []int64
 	NextTryTime   []int64
 	RingNo        []int64
@@ -53,10 +57,12 @@ type AmendAlarmsParams struct {
 	AnsweredAt    []int64
 	UpdateTime    []int64
 	FinishedAt    []int64
+	RepeatState   []string
+	DoubtTarget   []int64
 }
 
-// Writes rows that were cancelled, answered, kicked or discarded. The generation and the content stay, except latest_ring_at. It does not
-// write the payload again.
+// Writes rows that were cancelled, answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
+// target_ring_at and latest_ring_at. It does not write the payload again.
 // Index: primary key. Rows: up to a group.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.Exec(ctx, AmendAlarms,
@@ -65,6 +71,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.OldState,
 		arg.OldRingNo,
 		arg.State,
+		arg.TargetRingAt,
 		arg.LatestRingAt,
 		arg.NextTryTime,
 		arg.RingNo,
@@ -77,6 +84,8 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.AnsweredAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.RepeatState,
+		arg.DoubtTarget,
 	)
 	if err != nil {
 		return 0, err
@@ -89,7 +98,7 @@ UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
 WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
-RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
 `
 
 type CancelScheduledParams struct {
@@ -144,6 +153,8 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -205,6 +216,44 @@ func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg Cance
 	return items, nil
 }
 
+const CountStates = `-- name: CountStates :many
+SELECT s.state, count(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = $1 ORDER BY a.business_id LIMIT $2) s
+GROUP BY s.state ORDER BY s.state LIMIT 100
+`
+
+type CountStatesParams struct {
+	Application string
+	RowLimit    int32
+}
+
+type CountStatesRow struct {
+	State int64
+	Count int64
+}
+
+// Counts alarms of one application by state: the first ones by business_id, up to row_limit.
+// Index: alarm_key, as a range that ends at the limit. Rows: one for each state.
+func (q *Queries) CountStates(ctx context.Context, db DBTX, arg CountStatesParams) ([]CountStatesRow, error) {
+	rows, err := db.Query(ctx, CountStates, arg.Application, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountStatesRow
+	for rows.Next() {
+		var i CountStatesRow
+		if err := rows.Scan(&i.State, &i.Count); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeleteAlarm = `-- name: DeleteAlarm :execrows
 DELETE FROM alarm WHERE id = $1 /* in shard */
 `
@@ -220,7 +269,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
 `
 
 type GetAlarmParams struct {
@@ -265,6 +314,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.Delivery,
 		&i.DueRank,
 		&i.DoubtTarget,
+		&i.RepeatRule,
+		&i.RepeatState,
 	)
 	return i, err
 }
@@ -272,10 +323,10 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :many
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -294,7 +345,9 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($16::varchar[]) AS traceparent,
              unnest($17::bigint[]) AS create_time,
              unnest($18::smallint[]) AS delivery,
-             unnest($19::smallint[]) AS due_rank) n
+             unnest($19::smallint[]) AS due_rank,
+             unnest($20::varchar[]) AS repeat_rule,
+             unnest($21::varchar[]) AS repeat_state) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id
 `
@@ -319,6 +372,8 @@ type InsertAlarmsParams struct {
 	CreateTime   []int64
 	Delivery     []int64
 	DueRank      []int64
+	RepeatRule   []string
+	RepeatState  []string
 }
 
 // Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
@@ -347,6 +402,8 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.CreateTime,
 		arg.Delivery,
 		arg.DueRank,
+		arg.RepeatRule,
+		arg.RepeatState,
 	)
 	if err != nil {
 		return nil, err
@@ -367,38 +424,32 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
-  AND ($6::bigint = -1 OR next_try_time >= $6::bigint)
-  AND ($7::bigint = -1 OR next_try_time < $7::bigint)
 ORDER BY business_id
-LIMIT $8
+LIMIT $6
 `
 
 type ListAlarmsParams struct {
 	Application string
 	After       string
 	Prefix      string
-	PrefixEnd   string
+	RangeEnd    string
 	States      []int64
-	DueAfter    int64
-	DueBefore   int64
 	RowLimit    int32
 }
 
-// Lists alarms of one application in the order of business_id. -1, an empty array and ” do not restrict.
+// Lists alarms of one application in the order of business_id. An empty array of states does not restrict.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	rows, err := db.Query(ctx, ListAlarms,
 		arg.Application,
 		arg.After,
 		arg.Prefix,
-		arg.PrefixEnd,
+		arg.RangeEnd,
 		arg.States,
-		arg.DueAfter,
-		arg.DueBefore,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -441,10 +492,138 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListAttention = `-- name: ListAttention :many
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+WHERE application = $1
+  AND business_id > $2 AND business_id >= $3 AND business_id < $4
+  AND state IN (4, 5, 7) AND state = ANY($5::smallint[])
+ORDER BY business_id
+LIMIT $6
+`
+
+type ListAttentionParams struct {
+	Application string
+	After       string
+	Prefix      string
+	RangeEnd    string
+	States      []int64
+	RowLimit    int32
+}
+
+// Like ListAlarms, only for expired, dead and paused alarms.
+// Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
+func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]Alarm, error) {
+	rows, err := db.Query(ctx, ListAttention,
+		arg.Application,
+		arg.After,
+		arg.Prefix,
+		arg.RangeEnd,
+		arg.States,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Alarm
+	for rows.Next() {
+		var i Alarm
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.State,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.NextTryTime,
+			&i.RingNo,
+			&i.RetryTimes,
+			&i.LastError,
+			&i.InDoubt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.Traceparent,
+			&i.ClaimID,
+			&i.RungAt,
+			&i.CreateTime,
+			&i.UpdateTime,
+			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
+			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListBound = `-- name: ListBound :many
+SELECT business_id FROM alarm
+WHERE application = $1
+  AND business_id > $2 AND business_id >= $3 AND business_id < $4
+ORDER BY business_id
+LIMIT 2 OFFSET $5
+`
+
+type ListBoundParams struct {
+	Application string
+	After       string
+	Prefix      string
+	RangeEnd    string
+	Entries     int32
+}
+
+// Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
+// Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+func (q *Queries) ListBound(ctx context.Context, db DBTX, arg ListBoundParams) ([]string, error) {
+	rows, err := db.Query(ctx, ListBound,
+		arg.Application,
+		arg.After,
+		arg.Prefix,
+		arg.RangeEnd,
+		arg.Entries,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var business_id string
+		if err := rows.Scan(&business_id); err != nil {
+			return nil, err
+		}
+		items = append(items, business_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -485,7 +664,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -541,6 +720,8 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -553,7 +734,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -609,6 +790,8 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -620,8 +803,21 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 	return items, nil
 }
 
+const NextApplication = `-- name: NextApplication :one
+SELECT application FROM alarm WHERE application > $1 ORDER BY application LIMIT 1
+`
+
+// Reads the name of the first application with alarms after the given name.
+// Index: alarm_key alone. Rows: one, or none.
+func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
+	row := db.QueryRow(ctx, NextApplication, after)
+	var application string
+	err := row.Scan(&application)
+	return application, err
+}
+
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -676,6 +872,8 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
@@ -695,7 +893,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1)
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
@@ -721,7 +919,9 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($23::bigint[]) AS update_time,
              unnest($24::bigint[]) AS finished_at,
              unnest($25::smallint[]) AS delivery,
-             unnest($26::smallint[]) AS due_rank) c
+             unnest($26::smallint[]) AS due_rank,
+             unnest($27::varchar[]) AS repeat_rule,
+             unnest($28::varchar[]) AS repeat_state) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
@@ -752,6 +952,8 @@ type RewriteAlarmsParams struct {
 	FinishedAt    []int64
 	Delivery      []int64
 	DueRank       []int64
+	RepeatRule    []string
+	RepeatState   []string
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -785,6 +987,8 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.FinishedAt,
 		arg.Delivery,
 		arg.DueRank,
+		arg.RepeatRule,
+		arg.RepeatState,
 	)
 	if err != nil {
 		return 0, err

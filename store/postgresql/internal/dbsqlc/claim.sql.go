@@ -123,7 +123,7 @@ const LockDue = `-- name: LockDue :many
 
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, doubt_target, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY($1::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= $2::bigint, FALSE)
 ORDER BY id
@@ -162,6 +162,8 @@ type LockDueRow struct {
 	Delivery      int64
 	DueRank       int64
 	DoubtTarget   int64
+	RepeatRule    string
+	RepeatState   string
 	PayloadLength int64
 }
 
@@ -207,6 +209,8 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 			&i.PayloadLength,
 		); err != nil {
 			return nil, err
@@ -237,18 +241,19 @@ WITH s AS (
            unnest($22::bigint[]) AS rung_at,
            unnest($23::bigint[]) AS update_time,
            unnest($24::bigint[]) AS finished_at,
-           unnest($25::smallint[]) AS doubt_target
+           unnest($25::smallint[]) AS doubt_target,
+           unnest($26::varchar[]) AS repeat_state
 ), settled AS (
     UPDATE alarm a
     SET state = s.state, next_try_time = NULLIF(s.next_try_time, -1), ring_no = s.ring_no, retry_times = s.retry_times,
-        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target,
+        last_error = s.last_error, in_doubt = s.in_doubt, doubt_target = s.doubt_target, repeat_state = s.repeat_state,
         claim_id = s.claim_id, rung_at = NULLIF(s.rung_at, -1), update_time = s.update_time,
         finished_at = NULLIF(s.finished_at, -1)
     FROM s
     WHERE a.id = s.id AND a.generation = s.generation AND a.state = s.claimed_state
       AND a.next_try_time IS NOT DISTINCT FROM NULLIF(s.claimed_next_try_time, -1)
       AND a.rung_at IS NOT DISTINCT FROM NULLIF(s.claimed_rung_at, -1) AND a.claim_id = s.claimed_claim_id
-      AND coalesce(a.update_time = $26::bigint, FALSE)
+      AND coalesce(a.update_time = $27::bigint, FALSE)
     RETURNING s.id
 )
 INSERT INTO ring_attempt (alarm_id, generation, ring_no, claim_id, attempt_time, outcome, error, answered_by)
@@ -292,6 +297,7 @@ type SettleAlarmsParams struct {
 	UpdateTimes         []int64
 	FinishedAts         []int64
 	DoubtTargets        []int64
+	RepeatStates        []string
 	ClaimedAt           int64
 }
 
@@ -328,6 +334,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.UpdateTimes,
 		arg.FinishedAts,
 		arg.DoubtTargets,
+		arg.RepeatStates,
 		arg.ClaimedAt,
 	)
 	return err
@@ -341,7 +348,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
 WHERE id = ANY($3::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $1::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
   AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
@@ -431,7 +438,7 @@ UPDATE alarm
 SET state = 2, doubt_target = $1::smallint, next_try_time = $2::bigint, update_time = $3::bigint
 WHERE id = ANY($4::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $3::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= $3::bigint)
   AND octet_length(payload) <= $5::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,

@@ -50,6 +50,61 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 	return i, err
 }
 
+const CountDueByTime = `-- name: CountDueByTime :many
+SELECT ((d.next_try_time - $1::bigint) / $2::bigint)::bigint AS number, count(*) AS count,
+       count(*) FILTER (WHERE d.application = $3::varchar) AS own
+FROM (SELECT a.next_try_time, a.application FROM alarm a
+      WHERE a.shard = $4::smallint AND a.next_try_time IS NOT NULL
+        AND a.next_try_time >= $1::bigint AND a.next_try_time < $5::bigint
+      ORDER BY a.next_try_time LIMIT $6) d
+GROUP BY number ORDER BY number LIMIT 10000
+`
+
+type CountDueByTimeParams struct {
+	FromTime    int64
+	Step        int64
+	Application string
+	Shard       int64
+	UntilTime   int64
+	RowLimit    int32
+}
+
+type CountDueByTimeRow struct {
+	Number int64
+	Count  int64
+	Own    int64
+}
+
+// Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
+// row_limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
+	rows, err := db.Query(ctx, CountDueByTime,
+		arg.FromTime,
+		arg.Step,
+		arg.Application,
+		arg.Shard,
+		arg.UntilTime,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountDueByTimeRow
+	for rows.Next() {
+		var i CountDueByTimeRow
+		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ExpireAlarms = `-- name: ExpireAlarms :many
 WITH free AS MATERIALIZED (
     SELECT f.id FROM alarm f
@@ -426,6 +481,8 @@ WITH old AS MATERIALIZED (
     RETURNING a.id
 ), attempts AS (
     DELETE FROM ring_attempt r USING gone WHERE r.alarm_id = gone.id /* in r.shard */
+), zones AS (
+    DELETE FROM zoned_alarm z USING gone WHERE z.alarm_id = gone.id /* in z.shard */
 )
 SELECT count(*) FROM gone
 `
@@ -437,9 +494,9 @@ type PurgeAlarmsParams struct {
 	RowLimit int32
 }
 
-// Deletes alarms that finished before the instant, oldest first, with their attempts. It skips locked rows, and alarms in doubt whose
-// claim may still be settled.
-// Index: alarm_finished, then primary key and ring_attempt_alarm. Rows: one, the number of deleted alarms.
+// Deletes alarms that finished before the instant, oldest first, with their attempts and time zones. It skips locked rows, and alarms in
+// doubt whose claim may still be settled.
+// Index: alarm_finished, then primary keys and ring_attempt_alarm. Rows: one, the number of deleted alarms.
 func (q *Queries) PurgeAlarms(ctx context.Context, db DBTX, arg PurgeAlarmsParams) (int64, error) {
 	row := db.QueryRow(ctx, PurgeAlarms,
 		arg.Before,

@@ -10,6 +10,39 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+type AccessToken struct {
+	ID             string
+	Name           string
+	Role           string
+	Applications   string
+	Secret         string
+	OldSecret      string
+	OldSecretUntil sql.NullInt64
+	CreatedAt      int64
+	CreatedBy      string
+	ExpiresAt      sql.NullInt64
+	RevokedAt      sql.NullInt64
+	LastUsedAt     sql.NullInt64
+}
+
+type AccessTokenCounter struct {
+	OnlyRow int64
+	Changes int64
+}
+
+type AccessTokenReport struct {
+	ID             string
+	Name           string
+	Role           string
+	Applications   string
+	CreatedAt      pgtype.Timestamp
+	CreatedBy      string
+	ExpiresAt      pgtype.Timestamp
+	RevokedAt      pgtype.Timestamp
+	LastUsedAt     pgtype.Timestamp
+	OldSecretUntil pgtype.Timestamp
+}
+
 type Alarm struct {
 	ID           int64
 	Application  string
@@ -43,34 +76,46 @@ type Alarm struct {
 	Delivery     int64
 	DueRank      int64
 	DoubtTarget  int64
+	RepeatRule   string
+	RepeatState  string
 }
 
 type AlarmReport struct {
-	ID           int64
-	Application  string
-	BusinessID   string
-	Shard        int64
-	State        interface{}
-	Generation   int64
-	TargetRingAt pgtype.Timestamp
-	LatestRingAt pgtype.Timestamp
-	NextTryTime  pgtype.Timestamp
-	LatenessMs   int32
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	Priority     int64
-	Delivery     string
-	PayloadBytes int32
-	RungAt       pgtype.Timestamp
-	Answer       interface{}
-	AnsweredBy   bool
-	AnsweredAt   pgtype.Timestamp
-	CreateTime   pgtype.Timestamp
-	UpdateTime   pgtype.Timestamp
-	FinishedAt   pgtype.Timestamp
-	Target       interface{}
+	ID                 int64
+	Application        string
+	BusinessID         string
+	Shard              int64
+	State              interface{}
+	Generation         int64
+	TargetRingAt       pgtype.Timestamp
+	LatestRingAt       pgtype.Timestamp
+	NextTryTime        pgtype.Timestamp
+	LatenessMs         int64
+	RingNo             int64
+	RetryTimes         int64
+	LastError          string
+	InDoubt            int64
+	Priority           int64
+	Delivery           string
+	PayloadBytes       int32
+	RungAt             pgtype.Timestamp
+	Answer             interface{}
+	AnsweredBy         bool
+	AnsweredAt         pgtype.Timestamp
+	CreateTime         pgtype.Timestamp
+	UpdateTime         pgtype.Timestamp
+	FinishedAt         pgtype.Timestamp
+	Target             interface{}
+	RepeatRule         bool
+	Occurrence         int64
+	OccurrenceAt       pgtype.Timestamp
+	NextOccurrenceAt   pgtype.Timestamp
+	OccurrencesRung    interface{}
+	OccurrencesMissed  interface{}
+	OccurrencesSkipped interface{}
+	OccurrencesFailed  interface{}
+	LatenessMaxMs      interface{}
+	LatenessSumMs      interface{}
 }
 
 type ApplicationSetting struct {
@@ -103,9 +148,45 @@ type ApplicationSettingReport struct {
 	ChangedBy   string
 }
 
+type Audit struct {
+	ID          int64
+	DoneAt      int64
+	Actor       string
+	Token       string
+	Origin      string
+	Action      string
+	Application string
+	Subject     string
+	StateBefore string
+	StateAfter  string
+}
+
+type AuditReport struct {
+	ID          int64
+	DoneAt      pgtype.Timestamp
+	Actor       string
+	Token       string
+	Origin      string
+	Action      string
+	Application string
+	Subject     string
+	StateBefore string
+	StateAfter  string
+}
+
 type BuildLevel struct {
 	OnlyRow int64
 	Oldest  int64
+}
+
+type BulkJob struct {
+	ID         string
+	CreatedAt  int64
+	EndedAt    sql.NullInt64
+	Owner      string
+	LeaseUntil int64
+	Revision   int64
+	Document   string
 }
 
 type Node struct {
@@ -117,6 +198,7 @@ type Node struct {
 	Expires      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 type NodeReport struct {
@@ -129,6 +211,7 @@ type NodeReport struct {
 	Shards       int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 type RetryReport struct {
@@ -178,4 +261,15 @@ type ShardReport struct {
 	Epoch       int64
 	Expires     pgtype.Timestamp
 	NodeKnown   int32
+}
+
+type TimeZoneDatum struct {
+	OnlyRow  int64
+	Revision int64
+	Document string
+}
+
+type ZonedAlarm struct {
+	AlarmID  int64
+	TimeZone string
 }

@@ -11,11 +11,11 @@ import (
 
 const AttendNode = `-- name: AttendNode :exec
 WITH written AS (
-    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks)
+    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings)
     VALUES ($2, $4, $5, $6, $7, $1,
-        $8, $9)
+        $8, $9, $10)
     ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
+        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings
 )
 UPDATE shard SET expires = $1
 WHERE shard.incarnation = $2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
@@ -31,6 +31,7 @@ type AttendNodeParams struct {
 	Started      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Writes the row of a node, and renews the leases of the node. started keeps its first value. A build below the oldest level renews nothing.
@@ -46,6 +47,7 @@ func (q *Queries) AttendNode(ctx context.Context, db DBTX, arg AttendNodeParams)
 		arg.Started,
 		arg.Applications,
 		arg.Lacks,
+		arg.Settings,
 	)
 	return err
 }
@@ -75,11 +77,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error 
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks FROM node
+SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks, settings FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0 FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0 FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -94,6 +96,7 @@ type ListClusterRow struct {
 	Started      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -119,6 +122,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Started,
 			&i.Applications,
 			&i.Lacks,
+			&i.Settings,
 		); err != nil {
 			return nil, err
 		}

@@ -12,15 +12,16 @@ import (
 
 const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE alarm
-SET state = ?1, latest_ring_at = ?2, next_try_time = ?3,
-    ring_no = ?4, retry_times = ?5, last_error = ?6, in_doubt = ?7,
-    rung_at = ?8, answer = ?9, answered_by = ?10, answered_at = ?11,
-    update_time = ?12, finished_at = ?13
-WHERE id = ?14 AND generation = ?15 AND state = ?16 AND ring_no = ?17
+SET state = ?1, target_ring_at = ?2, latest_ring_at = ?3,
+    next_try_time = ?4, ring_no = ?5, retry_times = ?6,
+    last_error = ?7, in_doubt = ?8, rung_at = ?9, answer = ?10, answered_by = ?11, answered_at = ?12,
+    update_time = ?13, finished_at = ?14, repeat_state = ?15, doubt_target = ?16
+WHERE id = ?17 AND generation = ?18 AND state = ?19 AND ring_no = ?20
 `
 
 type AmendAlarmsParams struct {
 	State         int64
+	TargetRingAt  int64
 	LatestRingAt  sql.NullInt64
 	NextTryTime   sql.NullInt64
 	RingNo        int64
@@ -33,18 +34,21 @@ type AmendAlarmsParams struct {
 	AnsweredAt    sql.NullInt64
 	UpdateTime    int64
 	FinishedAt    sql.NullInt64
+	RepeatState   string
+	DoubtTarget   int64
 	ID            int64
 	OldGeneration int64
 	OldState      int64
 	OldRingNo     int64
 }
 
-// Writes a row that was answered, kicked or discarded. The generation and the content stay, except latest_ring_at. The statement is run
-// for each row.
+// Writes a row that was answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
+// target_ring_at and latest_ring_at. The statement is run for each row.
 // Index: primary key. Rows: one.
 func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParams) (int64, error) {
 	result, err := db.ExecContext(ctx, AmendAlarms,
 		arg.State,
+		arg.TargetRingAt,
 		arg.LatestRingAt,
 		arg.NextTryTime,
 		arg.RingNo,
@@ -57,6 +61,8 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.AnsweredAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.RepeatState,
+		arg.DoubtTarget,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,
@@ -144,6 +150,47 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 	return items, nil
 }
 
+const CountStates = `-- name: CountStates :many
+SELECT s.state, COUNT(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = ?1 ORDER BY a.business_id LIMIT ?2) s
+GROUP BY s.state ORDER BY s.state LIMIT 100
+`
+
+type CountStatesParams struct {
+	Application string
+	RowLimit    int64
+}
+
+type CountStatesRow struct {
+	State int64
+	Count int64
+}
+
+// Counts alarms of one application by state: the first ones by business_id, up to row_limit.
+// Index: alarm_key, as a range that ends at the limit. Rows: one for each state.
+func (q *Queries) CountStates(ctx context.Context, db DBTX, arg CountStatesParams) ([]CountStatesRow, error) {
+	rows, err := db.QueryContext(ctx, CountStates, arg.Application, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountStatesRow
+	for rows.Next() {
+		var i CountStatesRow
+		if err := rows.Scan(&i.State, &i.Count); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeleteAlarm = `-- name: DeleteAlarm :execrows
 DELETE FROM alarm WHERE id = ?1
 `
@@ -159,7 +206,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -204,6 +251,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.Delivery,
 		&i.DueRank,
 		&i.DoubtTarget,
+		&i.RepeatRule,
+		&i.RepeatState,
 	)
 	return i, err
 }
@@ -211,8 +260,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 `
 
@@ -237,6 +286,8 @@ type InsertAlarmsParams struct {
 	UpdateTime   int64
 	Delivery     int64
 	DueRank      int64
+	RepeatRule   string
+	RepeatState  string
 }
 
 // Inserts one set as a new row, or nothing if the key exists. The statement is prepared once and run for each row of a group.
@@ -263,18 +314,18 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.UpdateTime,
 		arg.Delivery,
 		arg.DueRank,
+		arg.RepeatRule,
+		arg.RepeatState,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
-  AND (CAST(?5 AS INTEGER) = -1 OR next_try_time >= CAST(?5 AS INTEGER))
-  AND (CAST(?6 AS INTEGER) = -1 OR next_try_time < CAST(?6 AS INTEGER))
 ORDER BY business_id
-LIMIT ?7
+LIMIT ?5
 `
 
 type ListAlarmsParams struct {
@@ -282,13 +333,11 @@ type ListAlarmsParams struct {
 	Lower       string
 	Upper       string
 	States      string
-	DueAfter    int64
-	DueBefore   int64
 	RowLimit    int64
 }
 
-// Lists alarms of one application in the order of business_id. A bound of -1 does not restrict, nor does a list of all states. There is
-// one lower bound, because with two SQLite would search by the wrong one.
+// Lists alarms of one application in the order of business_id. A list of all states does not restrict. There is one lower bound, because with
+// two SQLite would search by the wrong one.
 // Index: alarm_key, as a range that ends at the limit. Rows: up to 1,000.
 func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams) ([]Alarm, error) {
 	rows, err := db.QueryContext(ctx, ListAlarms,
@@ -296,8 +345,6 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 		arg.Lower,
 		arg.Upper,
 		arg.States,
-		arg.DueAfter,
-		arg.DueBefore,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -340,10 +387,139 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.Delivery,
 			&i.DueRank,
 			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListAttention = `-- name: ListAttention :many
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+WHERE application = ?1
+  AND business_id >= ?2 AND business_id < ?3
+  AND state IN (4, 5, 7) AND +state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
+ORDER BY business_id
+LIMIT ?5
+`
+
+type ListAttentionParams struct {
+	Application string
+	Lower       string
+	Upper       string
+	States      string
+	RowLimit    int64
+}
+
+// Like ListAlarms, only for expired, dead and paused alarms. The plus keeps SQLite from searching another index by the list.
+// Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
+func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]Alarm, error) {
+	rows, err := db.QueryContext(ctx, ListAttention,
+		arg.Application,
+		arg.Lower,
+		arg.Upper,
+		arg.States,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Alarm
+	for rows.Next() {
+		var i Alarm
+		if err := rows.Scan(
+			&i.ID,
+			&i.Application,
+			&i.BusinessID,
+			&i.Shard,
+			&i.State,
+			&i.Generation,
+			&i.Payload,
+			&i.PayloadKind,
+			&i.ContentType,
+			&i.TargetRingAt,
+			&i.LatestRingAt,
+			&i.NextTryTime,
+			&i.RingNo,
+			&i.RetryTimes,
+			&i.LastError,
+			&i.InDoubt,
+			&i.RetryPolicy,
+			&i.AckTimeout,
+			&i.MaxRings,
+			&i.Priority,
+			&i.Traceparent,
+			&i.ClaimID,
+			&i.RungAt,
+			&i.CreateTime,
+			&i.UpdateTime,
+			&i.FinishedAt,
+			&i.Answer,
+			&i.AnsweredBy,
+			&i.AnsweredAt,
+			&i.Delivery,
+			&i.DueRank,
+			&i.DoubtTarget,
+			&i.RepeatRule,
+			&i.RepeatState,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListBound = `-- name: ListBound :many
+SELECT business_id FROM alarm
+WHERE application = ?1 AND business_id >= ?2 AND business_id < ?3
+ORDER BY business_id
+LIMIT 2 OFFSET ?4
+`
+
+type ListBoundParams struct {
+	Application string
+	Lower       string
+	Upper       string
+	Entries     int64
+}
+
+// Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
+// Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+func (q *Queries) ListBound(ctx context.Context, db DBTX, arg ListBoundParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListBound,
+		arg.Application,
+		arg.Lower,
+		arg.Upper,
+		arg.Entries,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var business_id string
+		if err := rows.Scan(&business_id); err != nil {
+			return nil, err
+		}
+		items = append(items, business_id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -391,6 +567,19 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids string) ([]ListKeys
 	return items, nil
 }
 
+const NextApplication = `-- name: NextApplication :one
+SELECT application FROM alarm WHERE application > ?1 ORDER BY application LIMIT 1
+`
+
+// Reads the name of the first application with alarms after the given name.
+// Index: alarm_key alone. Rows: one, or none.
+func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
+	row := db.QueryRowContext(ctx, NextApplication, after)
+	var application string
+	err := row.Scan(&application)
+	return application, err
+}
+
 const RewriteAlarms = `-- name: RewriteAlarms :execrows
 UPDATE alarm
 SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
@@ -400,8 +589,8 @@ SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
     ack_timeout = ?14, max_rings = ?15, priority = ?16,
     due_rank = ?17, delivery = ?18, traceparent = ?19, claim_id = ?20,
     rung_at = ?21, answer = 0, answered_by = '', answered_at = NULL, update_time = ?22,
-    finished_at = ?23
-WHERE id = ?24 AND generation = ?25 AND state = ?26
+    finished_at = ?23, repeat_rule = ?24, repeat_state = ?25
+WHERE id = ?26 AND generation = ?27 AND state = ?28
 `
 
 type RewriteAlarmsParams struct {
@@ -428,6 +617,8 @@ type RewriteAlarmsParams struct {
 	RungAt        sql.NullInt64
 	UpdateTime    int64
 	FinishedAt    sql.NullInt64
+	RepeatRule    string
+	RepeatState   string
 	ID            int64
 	OldGeneration int64
 	OldState      int64
@@ -461,6 +652,8 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RungAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.RepeatRule,
+		arg.RepeatState,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,

@@ -81,7 +81,8 @@ SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_do
                       length(CAST(application AS BLOB)), application, length(CAST(business_id AS BLOB)), business_id,
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
-                      length(CAST(content_type AS BLOB)), content_type, payload_kind, length(payload),
+                      length(CAST(content_type AS BLOB)), content_type, length(CAST(repeat_rule AS BLOB)), repeat_rule,
+                      length(CAST(repeat_state AS BLOB)), repeat_state, payload_kind, length(payload),
                       CASE WHEN length(payload) <= CAST(?1 AS INTEGER) THEN payload END) AS BLOB) AS packed
 FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)
@@ -128,10 +129,10 @@ UPDATE alarm
 SET state = ?1, next_try_time = ?2, ring_no = ?3, retry_times = ?4,
     last_error = ?5,
     in_doubt = ?6, doubt_target = ?7, claim_id = ?8, rung_at = ?9, update_time = ?10,
-    finished_at = ?11
-WHERE id IN (SELECT value FROM json_each(CAST(?12 AS TEXT))) AND generation = ?13
-  AND state = ?14 AND claim_id = ?15
-  AND next_try_time IS ?16 AND rung_at IS ?17 AND update_time = ?18
+    finished_at = ?11, repeat_state = ?12
+WHERE id IN (SELECT value FROM json_each(CAST(?13 AS TEXT))) AND generation = ?14
+  AND state = ?15 AND claim_id = ?16
+  AND next_try_time IS ?17 AND rung_at IS ?18 AND update_time = ?19
 `
 
 type SettleAlarmsParams struct {
@@ -146,6 +147,7 @@ type SettleAlarmsParams struct {
 	RungAt             sql.NullInt64
 	UpdateTime         int64
 	FinishedAt         sql.NullInt64
+	RepeatState        string
 	Ids                string
 	Generation         int64
 	ClaimedState       int64
@@ -171,6 +173,7 @@ func (q *Queries) SettleAlarms(ctx context.Context, db DBTX, arg SettleAlarmsPar
 		arg.RungAt,
 		arg.UpdateTime,
 		arg.FinishedAt,
+		arg.RepeatState,
 		arg.Ids,
 		arg.Generation,
 		arg.ClaimedState,
@@ -216,7 +219,7 @@ SET in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
     state = 2, next_try_time = CAST(?2 AS INTEGER), rung_at = NULL, update_time = CAST(?3 AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(?4 AS TEXT))) AND next_try_time <= CAST(?3 AS INTEGER)
   AND (latest_ring_at IS NULL OR latest_ring_at >= CAST(?3 AS INTEGER))
-  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings))
+  AND (state = 1 OR state = 2 AND (rung_at IS NULL OR ring_no < max_rings OR repeat_state <> ''))
 `
 
 type TakeTwoPhaseParams struct {

@@ -42,6 +42,63 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 	return i, err
 }
 
+const CountDueByTime = `-- name: CountDueByTime :many
+SELECT CAST((d.next_try_time - CAST(?1 AS INTEGER)) / CAST(?2 AS INTEGER) AS INTEGER) AS number, COUNT(*) AS count,
+       COUNT(CASE WHEN d.application = CAST(?3 AS TEXT) THEN 1 END) AS own
+FROM (SELECT a.next_try_time, a.application FROM alarm a
+      WHERE a.shard = ?4 AND a.next_try_time >= CAST(?1 AS INTEGER) AND a.next_try_time < CAST(?5 AS INTEGER)
+      ORDER BY a.next_try_time LIMIT ?6) d
+GROUP BY number ORDER BY number LIMIT 10000
+`
+
+type CountDueByTimeParams struct {
+	FromTime    int64
+	Step        int64
+	Application string
+	Shard       int64
+	UntilTime   int64
+	RowLimit    int64
+}
+
+type CountDueByTimeRow struct {
+	Number int64
+	Count  int64
+	Own    int64
+}
+
+// Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
+// row_limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
+	rows, err := db.QueryContext(ctx, CountDueByTime,
+		arg.FromTime,
+		arg.Step,
+		arg.Application,
+		arg.Shard,
+		arg.UntilTime,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountDueByTimeRow
+	for rows.Next() {
+		var i CountDueByTimeRow
+		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ExpireAlarms = `-- name: ExpireAlarms :many
 UPDATE alarm
 SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,

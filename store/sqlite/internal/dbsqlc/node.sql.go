@@ -31,11 +31,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error 
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications, lacks FROM node
+SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications, lacks, settings FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '' FROM build_level
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0 FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '' FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0 FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -50,6 +50,7 @@ type ListClusterRow struct {
 	Started      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -75,6 +76,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Started,
 			&i.Applications,
 			&i.Lacks,
+			&i.Settings,
 		); err != nil {
 			return nil, err
 		}
@@ -154,9 +156,9 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks
+    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings
 `
 
 type UpsertNodeParams struct {
@@ -168,6 +170,7 @@ type UpsertNodeParams struct {
 	Expires      int64
 	Applications string
 	Lacks        string
+	Settings     int64
 }
 
 // Writes the row of a node. started keeps its first value.
@@ -182,6 +185,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Expires,
 		arg.Applications,
 		arg.Lacks,
+		arg.Settings,
 	)
 	return err
 }

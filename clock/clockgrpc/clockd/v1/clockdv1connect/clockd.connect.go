@@ -39,6 +39,10 @@ const (
 	AlarmServiceSetProcedure = "/clockd.v1.AlarmService/Set"
 	// AlarmServiceCancelProcedure is the fully-qualified name of the AlarmService's Cancel RPC.
 	AlarmServiceCancelProcedure = "/clockd.v1.AlarmService/Cancel"
+	// AlarmServicePauseProcedure is the fully-qualified name of the AlarmService's Pause RPC.
+	AlarmServicePauseProcedure = "/clockd.v1.AlarmService/Pause"
+	// AlarmServiceResumeProcedure is the fully-qualified name of the AlarmService's Resume RPC.
+	AlarmServiceResumeProcedure = "/clockd.v1.AlarmService/Resume"
 	// AlarmServiceGetProcedure is the fully-qualified name of the AlarmService's Get RPC.
 	AlarmServiceGetProcedure = "/clockd.v1.AlarmService/Get"
 	// AlarmServiceListProcedure is the fully-qualified name of the AlarmService's List RPC.
@@ -49,6 +53,9 @@ const (
 	AlarmServiceRingsProcedure = "/clockd.v1.AlarmService/Rings"
 	// AlarmServiceAnswerProcedure is the fully-qualified name of the AlarmService's Answer RPC.
 	AlarmServiceAnswerProcedure = "/clockd.v1.AlarmService/Answer"
+	// AlarmServiceOccurrencesProcedure is the fully-qualified name of the AlarmService's Occurrences
+	// RPC.
+	AlarmServiceOccurrencesProcedure = "/clockd.v1.AlarmService/Occurrences"
 )
 
 // AlarmServiceClient is a client for the clockd.v1.AlarmService service.
@@ -57,9 +64,13 @@ type AlarmServiceClient interface {
 	Set(context.Context, *v1.SetRequest) (*v1.SetResponse, error)
 	// Cancel cancels an alarm that has not rung. It may be repeated.
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
+	// Pause keeps an alarm from ringing until it is resumed. It may be repeated.
+	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
+	// Resume schedules a paused alarm again, at its ring_at or at once. It may be repeated.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
-	// List shows a page of an application's alarms, in the order of their business ids.
+	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
 	// Batch sets and cancels many alarms, one after the other: the sets first. It is not atomic. If an item fails for the server's reasons, the
 	// whole call fails, and may be repeated.
@@ -68,6 +79,8 @@ type AlarmServiceClient interface {
 	Rings(context.Context, *v1.RingsRequest) (*connect.ServerStreamForClient[v1.RingsResponse], error)
 	// Answer answers a ring of an alarm with ack_timeout.
 	Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error)
+	// Occurrences shows the next occurrences of a repeating alarm.
+	Occurrences(context.Context, *v1.OccurrencesRequest) (*v1.OccurrencesResponse, error)
 }
 
 // NewAlarmServiceClient constructs a client for the clockd.v1.AlarmService service. By default, it
@@ -91,6 +104,18 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+AlarmServiceCancelProcedure,
 			connect.WithSchema(alarmServiceMethods.ByName("Cancel")),
+			connect.WithClientOptions(opts...),
+		),
+		pause: connect.NewClient[v1.PauseRequest, v1.PauseResponse](
+			httpClient,
+			baseURL+AlarmServicePauseProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Pause")),
+			connect.WithClientOptions(opts...),
+		),
+		resume: connect.NewClient[v1.ResumeRequest, v1.ResumeResponse](
+			httpClient,
+			baseURL+AlarmServiceResumeProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Resume")),
 			connect.WithClientOptions(opts...),
 		),
 		get: connect.NewClient[v1.GetRequest, v1.GetResponse](
@@ -123,18 +148,27 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(alarmServiceMethods.ByName("Answer")),
 			connect.WithClientOptions(opts...),
 		),
+		occurrences: connect.NewClient[v1.OccurrencesRequest, v1.OccurrencesResponse](
+			httpClient,
+			baseURL+AlarmServiceOccurrencesProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Occurrences")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // alarmServiceClient implements AlarmServiceClient.
 type alarmServiceClient struct {
-	set    *connect.Client[v1.SetRequest, v1.SetResponse]
-	cancel *connect.Client[v1.CancelRequest, v1.CancelResponse]
-	get    *connect.Client[v1.GetRequest, v1.GetResponse]
-	list   *connect.Client[v1.ListRequest, v1.ListResponse]
-	batch  *connect.Client[v1.BatchRequest, v1.BatchResponse]
-	rings  *connect.Client[v1.RingsRequest, v1.RingsResponse]
-	answer *connect.Client[v1.AnswerRequest, v1.AnswerResponse]
+	set         *connect.Client[v1.SetRequest, v1.SetResponse]
+	cancel      *connect.Client[v1.CancelRequest, v1.CancelResponse]
+	pause       *connect.Client[v1.PauseRequest, v1.PauseResponse]
+	resume      *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
+	get         *connect.Client[v1.GetRequest, v1.GetResponse]
+	list        *connect.Client[v1.ListRequest, v1.ListResponse]
+	batch       *connect.Client[v1.BatchRequest, v1.BatchResponse]
+	rings       *connect.Client[v1.RingsRequest, v1.RingsResponse]
+	answer      *connect.Client[v1.AnswerRequest, v1.AnswerResponse]
+	occurrences *connect.Client[v1.OccurrencesRequest, v1.OccurrencesResponse]
 }
 
 // Set calls clockd.v1.AlarmService.Set.
@@ -149,6 +183,24 @@ func (c *alarmServiceClient) Set(ctx context.Context, req *v1.SetRequest) (*v1.S
 // Cancel calls clockd.v1.AlarmService.Cancel.
 func (c *alarmServiceClient) Cancel(ctx context.Context, req *v1.CancelRequest) (*v1.CancelResponse, error) {
 	response, err := c.cancel.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Pause calls clockd.v1.AlarmService.Pause.
+func (c *alarmServiceClient) Pause(ctx context.Context, req *v1.PauseRequest) (*v1.PauseResponse, error) {
+	response, err := c.pause.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Resume calls clockd.v1.AlarmService.Resume.
+func (c *alarmServiceClient) Resume(ctx context.Context, req *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	response, err := c.resume.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -196,15 +248,28 @@ func (c *alarmServiceClient) Answer(ctx context.Context, req *v1.AnswerRequest) 
 	return nil, err
 }
 
+// Occurrences calls clockd.v1.AlarmService.Occurrences.
+func (c *alarmServiceClient) Occurrences(ctx context.Context, req *v1.OccurrencesRequest) (*v1.OccurrencesResponse, error) {
+	response, err := c.occurrences.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // AlarmServiceHandler is an implementation of the clockd.v1.AlarmService service.
 type AlarmServiceHandler interface {
 	// Set creates, keeps or changes an alarm. It may be repeated.
 	Set(context.Context, *v1.SetRequest) (*v1.SetResponse, error)
 	// Cancel cancels an alarm that has not rung. It may be repeated.
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
+	// Pause keeps an alarm from ringing until it is resumed. It may be repeated.
+	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
+	// Resume schedules a paused alarm again, at its ring_at or at once. It may be repeated.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
-	// List shows a page of an application's alarms, in the order of their business ids.
+	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
 	// Batch sets and cancels many alarms, one after the other: the sets first. It is not atomic. If an item fails for the server's reasons, the
 	// whole call fails, and may be repeated.
@@ -213,6 +278,8 @@ type AlarmServiceHandler interface {
 	Rings(context.Context, *v1.RingsRequest, *connect.ServerStream[v1.RingsResponse]) error
 	// Answer answers a ring of an alarm with ack_timeout.
 	Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error)
+	// Occurrences shows the next occurrences of a repeating alarm.
+	Occurrences(context.Context, *v1.OccurrencesRequest) (*v1.OccurrencesResponse, error)
 }
 
 // NewAlarmServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -232,6 +299,18 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		AlarmServiceCancelProcedure,
 		svc.Cancel,
 		connect.WithSchema(alarmServiceMethods.ByName("Cancel")),
+		connect.WithHandlerOptions(opts...),
+	)
+	alarmServicePauseHandler := connect.NewUnaryHandlerSimple(
+		AlarmServicePauseProcedure,
+		svc.Pause,
+		connect.WithSchema(alarmServiceMethods.ByName("Pause")),
+		connect.WithHandlerOptions(opts...),
+	)
+	alarmServiceResumeHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceResumeProcedure,
+		svc.Resume,
+		connect.WithSchema(alarmServiceMethods.ByName("Resume")),
 		connect.WithHandlerOptions(opts...),
 	)
 	alarmServiceGetHandler := connect.NewUnaryHandlerSimple(
@@ -264,12 +343,22 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(alarmServiceMethods.ByName("Answer")),
 		connect.WithHandlerOptions(opts...),
 	)
+	alarmServiceOccurrencesHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceOccurrencesProcedure,
+		svc.Occurrences,
+		connect.WithSchema(alarmServiceMethods.ByName("Occurrences")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/clockd.v1.AlarmService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AlarmServiceSetProcedure:
 			alarmServiceSetHandler.ServeHTTP(w, r)
 		case AlarmServiceCancelProcedure:
 			alarmServiceCancelHandler.ServeHTTP(w, r)
+		case AlarmServicePauseProcedure:
+			alarmServicePauseHandler.ServeHTTP(w, r)
+		case AlarmServiceResumeProcedure:
+			alarmServiceResumeHandler.ServeHTTP(w, r)
 		case AlarmServiceGetProcedure:
 			alarmServiceGetHandler.ServeHTTP(w, r)
 		case AlarmServiceListProcedure:
@@ -280,6 +369,8 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 			alarmServiceRingsHandler.ServeHTTP(w, r)
 		case AlarmServiceAnswerProcedure:
 			alarmServiceAnswerHandler.ServeHTTP(w, r)
+		case AlarmServiceOccurrencesProcedure:
+			alarmServiceOccurrencesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -295,6 +386,14 @@ func (UnimplementedAlarmServiceHandler) Set(context.Context, *v1.SetRequest) (*v
 
 func (UnimplementedAlarmServiceHandler) Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Cancel is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Pause is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Resume is not implemented"))
 }
 
 func (UnimplementedAlarmServiceHandler) Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error) {
@@ -315,4 +414,8 @@ func (UnimplementedAlarmServiceHandler) Rings(context.Context, *v1.RingsRequest,
 
 func (UnimplementedAlarmServiceHandler) Answer(context.Context, *v1.AnswerRequest) (*v1.AnswerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Answer is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Occurrences(context.Context, *v1.OccurrencesRequest) (*v1.OccurrencesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Occurrences is not implemented"))
 }

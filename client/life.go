@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Event is something that happened to an alarm.
+type Event struct {
+	At         time.Time `json:"at"`
+	Kind       string    `json:"event"` // such as created, tried, rung, acknowledged, released, buried, paused, expired, dead or cancelled
+	Generation int64     `json:"generation"`
+	RingNo     int       `json:"ring_no"` // of a try, a ring or its answer; else 0
+	Detail     string    `json:"detail"`  // outcome and error of a try, or the reason of an end; may be empty
+	By         string    `json:"by"`      // who answered; may be empty
+}
+
+// Life is what is known about the life of an alarm.
+type Life struct {
+	State       State     `json:"state"`
+	NextTryTime time.Time `json:"next_try_time"` // zero: none
+	Events      []Event   `json:"events"`        // in the order of time
+
+	Raw json.RawMessage `json:"-"` // the events as the service wrote them
+}
+
+// UnmarshalJSON reads the events of the service.
+func (l *Life) UnmarshalJSON(b []byte) error {
+	type fields Life
+	if err := json.Unmarshal(b, (*fields)(l)); err != nil {
+		return err
+	}
+	l.Raw = append(json.RawMessage(nil), b...)
+	return nil
+}
+
+// Events returns what the alarm and its newest attempts tell about its life. Changes that a later change has overwritten are missing.
+func (c *Client) Events(ctx context.Context, application, businessID string) (*Life, error) {
+	return read[Life](ctx, c, alarmPath(application, businessID)+"/events")
+}

@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Occurrence is the current occurrence of a repeating alarm, and the counts of its generation.
+type Occurrence struct {
+	Number int64     // 1 for the first occurrence of a generation
+	At     time.Time // its time, without jitter
+	NextAt time.Time // time of the next occurrence; zero: this is the last one
+
+	Rung    int64 // occurrences that ended after a ring
+	Missed  int64 // occurrences that came due while nothing could ring them
+	Skipped int64 // occurrences that came due while an earlier ring was not over
+	Failed  int64 // occurrences that ended after failed or unacknowledged rings
+
+	Lateness    time.Duration // of the latest occurrence that rang
+	LatenessMax time.Duration // of all occurrences that rang
+	LatenessSum time.Duration // of all occurrences that rang
+}
+
+// UnmarshalJSON reads an occurrence of the service.
+func (o *Occurrence) UnmarshalJSON(b []byte) error {
+	var f struct {
+		Number      int64     `json:"number"`
+		At          time.Time `json:"at"`
+		NextAt      time.Time `json:"next_at"`
+		Rung        int64     `json:"rung"`
+		Missed      int64     `json:"missed"`
+		Skipped     int64     `json:"skipped"`
+		Failed      int64     `json:"failed"`
+		Lateness    int64     `json:"lateness_ms"`
+		LatenessMax int64     `json:"lateness_max_ms"`
+		LatenessSum int64     `json:"lateness_sum_ms"`
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	*o = Occurrence{
+		Number: f.Number, At: f.At, NextAt: f.NextAt, Rung: f.Rung, Missed: f.Missed, Skipped: f.Skipped, Failed: f.Failed,
+		Lateness: time.Duration(f.Lateness) * time.Millisecond, LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,
+		LatenessSum: time.Duration(f.LatenessSum) * time.Millisecond,
+	}
+	return nil
+}
+
+// Occurrences are the next occurrences of a repeating alarm.
+type Occurrences struct {
+	TimeZoneData string           // version of the IANA time-zone data, such as 2025c
+	List         []NextOccurrence // in order, the one that rings now or next first; empty when the alarm is over
+
+	Raw json.RawMessage // the response as the service wrote it
+}
+
+// NextOccurrence is an occurrence as the rule gives it.
+type NextOccurrence struct {
+	Number int64     `json:"number"`  // 1 for the first occurrence of a generation
+	At     time.Time `json:"at"`      // its time, without jitter
+	RingAt time.Time `json:"ring_at"` // time of its ring: its time plus its jitter
+}
+
+// UnmarshalJSON reads a list of the service.
+func (o *Occurrences) UnmarshalJSON(b []byte) error {
+	var f struct {
+		TimeZoneData string           `json:"time_zone_data"`
+		Occurrences  []NextOccurrence `json:"occurrences"`
+	}
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	*o = Occurrences{TimeZoneData: f.TimeZoneData, List: f.Occurrences, Raw: append(json.RawMessage(nil), b...)}
+	return nil
+}
+
+// Occurrences returns the next occurrences of a repeating alarm, at most count, from 1 to 1000; 0 means 10. An alarm that rings once is an error
+// with CodeRingsOnce.
+func (c *Client) Occurrences(ctx context.Context, application, businessID string, count int) (*Occurrences, error) {
+	q := newQuery()
+	q.number("count", count)
+	return read[Occurrences](ctx, c, q.of(alarmPath(application, businessID)+"/occurrences"))
+}

@@ -1,0 +1,80 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/time/rate"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Caller is who sends a request. The zero Caller may do nothing.
+type Caller struct {
+	token   *Token        // nil for Anyone
+	secret  Hash          // hash of the secret that the request had
+	limiter *rate.Limiter // of the token; nil: no limit
+	anyone  bool
+}
+
+// Anyone is the caller of a request that needs no token. It may do everything.
+var Anyone = &Caller{anyone: true}
+
+// Name returns the name of the caller's token, "" if it has none.
+func (c *Caller) Name() string {
+	if c.token == nil {
+		return ""
+	}
+	return c.token.Name
+}
+
+// TokenID returns the id of the caller's token, "" if it has none.
+func (c *Caller) TokenID() string {
+	if c.token == nil {
+		return ""
+	}
+	return c.token.ID
+}
+
+// Allow returns a clock.ErrForbidden that says what is missing, unless the caller's role allows the need.
+func (c *Caller) Allow(need Need) error {
+	if c.anyone || c.token != nil && c.token.Role.Allows(need) {
+		return nil
+	}
+	if c.token == nil {
+		return forbidden("the request has no caller")
+	}
+	return forbidden(fmt.Sprintf("the token %q has the role %s; this request needs one of the roles %s",
+		c.token.Name, c.token.Role, strings.Join(RolesWith(need), ", ")))
+}
+
+// Cover returns a clock.ErrForbidden unless the caller may use the application.
+func (c *Caller) Cover(application string) error {
+	if c.Covers(application) {
+		return nil
+	}
+	if c.token == nil {
+		return forbidden("the request has no caller")
+	}
+	return forbidden(fmt.Sprintf("the token %q is for the applications %s; it does not cover %.64q", c.token.Name, c.token.Applications, application))
+}
+
+// Covers reports whether the caller may use the application.
+func (c *Caller) Covers(application string) bool {
+	return c.anyone || c.token != nil && c.token.Applications.Cover(application)
+}
+
+// CoversAll reports whether the caller may use all applications.
+func (c *Caller) CoversAll() bool {
+	return c.anyone || c.token != nil && c.token.Applications.CoverAll()
+}
+
+// forbidden returns the error of a known caller that may not do what it asks.
+func forbidden(detail string) error {
+	return &clock.Error{Kind: clock.ErrForbidden, Code: clock.CodeForbidden, Detail: detail}
+}
+
+// unauthenticated returns the error of a request whose caller is not known.
+func unauthenticated(detail string) error {
+	return &clock.Error{Kind: clock.ErrUnauthenticated, Code: clock.CodeUnauthenticated, Detail: detail}
+}

@@ -1,0 +1,58 @@
+package clock
+
+import "encoding/json"
+
+// Actor is who does something that the audit records.
+type Actor struct {
+	Name  string // name of the token, or of the person who runs a command; "": anyone
+	Token string // id of the token; "": none
+	From  string // address of the client; "": a command on the database
+}
+
+// Act is an entry of the audit: what an Actor did.
+type Act struct {
+	ID int64
+	At Instant
+	Actor
+	Action      string // kick, discard, pause, resume, settings, token_create, token_rotate or token_revoke
+	Application string // "": none
+	Subject     string // business id, or id of a token; "": the application itself
+	Before      string // JSON of what has changed; "": there was nothing
+	After       string // JSON
+}
+
+// ActsQuery asks for acts, the newest first.
+type ActsQuery struct {
+	Application string // only acts on this application; "": all acts
+	BeforeID    int64  // only acts with a smaller id; 0: from the newest
+	Limit       int    // 1 to MaxActsLimit
+}
+
+// Limits of an ActsQuery.
+const (
+	DefaultActsLimit = 100
+	MaxActsLimit     = 1000
+)
+
+// actState is what an act says of an alarm.
+type actState struct {
+	State      string `json:"state"`
+	Generation int64  `json:"generation"`
+}
+
+// ActOn returns the act of an op that changes an alarm.
+func ActOn(op Op, before, after *Alarm, now Instant) Act {
+	return Act{
+		At: now, Actor: *op.Actor, Action: op.Name(), Application: after.Application, Subject: after.BusinessID,
+		Before: ActJSON(actState{before.State.String(), before.Generation}), After: ActJSON(actState{after.State.String(), after.Generation}),
+	}
+}
+
+// ActJSON returns the JSON of what an act says. The value must be encodable.
+func ActJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

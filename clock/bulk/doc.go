@@ -1,0 +1,24 @@
+// Package bulk changes many alarms by a filter: cancels, kicks, discards, pauses, resumes or shifts them. Count says first what a filter selects. Then a
+// job changes these alarms, on any node.
+//
+// A Job is a row with a revision. Each change of the row demands the revision that was read, so of two writers one wins.
+//
+//	waiting ──a node takes the lease──▶ running ──no alarm is left──▶ done
+//	                                      │  ▲  ├──a person stops it──▶ stopped
+//	                the lease has expired └──┘  └──the filter cannot be read──▶ failed
+//
+// # Invariants
+//
+//  1. A job changes each alarm with an op of package clock, as a request for this alarm alone does. So each change is linearizable.
+//  2. The filter is frozen: a job changes no alarm that was created after Filter.FrozenAt. It shifts no alarm that has changed since then, so it shifts
+//     no alarm twice.
+//  3. The row says up to which position the job is done. A node that takes the job over begins there. All ops may be repeated.
+//  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a page; that does no harm.
+//
+// # Failures, effects, recovery
+//
+//	the owner dies             the job stands still until its lease expires       another node goes on, within about 12 s
+//	the owner stops            it gives the lease up after its page               another node goes on within a second
+//	the database is away       the owner repeats the page until it succeeds, or until its lease has expired
+//	a claim holds a row        the op waits as a request does; then the alarm is counted as refused   a person starts another job
+package bulk

@@ -1,0 +1,110 @@
+package bulk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Action is what a job does to alarms.
+type Action string
+
+// The actions.
+const (
+	Cancel  Action = "cancel"
+	Kick    Action = "kick"
+	Discard Action = "discard"
+	Pause   Action = "pause"
+	Resume  Action = "resume"
+	Shift   Action = "shift"
+)
+
+// Actions lists all actions.
+var Actions = []Action{Cancel, Kick, Discard, Pause, Resume, Shift}
+
+// actionStates has the states of alarms that each action may change.
+var actionStates = map[Action][]clock.State{
+	Cancel:  {clock.Scheduled, clock.Paused},
+	Kick:    {clock.Dead, clock.Expired},
+	Discard: {clock.Dead, clock.Expired},
+	Pause:   {clock.Scheduled},
+	Resume:  {clock.Paused},
+	Shift:   {clock.Scheduled, clock.Paused},
+}
+
+// Filter selects the alarms of a job, and says what happens to them.
+type Filter struct {
+	Application string
+	Action      Action
+	States      []clock.State // empty: all states that the action may change
+	Prefix      string        // first bytes of the business ids
+	DueAfter    clock.Instant // only next_try_time >= DueAfter; NoInstant: no bound
+	DueBefore   clock.Instant // only next_try_time < DueBefore; NoInstant: no bound
+	ShiftMillis int64         // with Shift: milliseconds by which ring_at moves; negative: earlier
+	FrozenAt    clock.Instant // alarms that were created later are left; NoInstant: now
+}
+
+// Validate returns an ErrInvalid that names the first offending field, or nil. It fills empty States.
+func (f *Filter) Validate() error {
+	allowed, known := actionStates[f.Action]
+	switch {
+	case !known:
+		return clock.Invalid(clock.CodeInvalidValue, "action", fmt.Sprintf("action must be one of %s", joined(Actions)))
+	case (f.ShiftMillis != 0) != (f.Action == Shift):
+		return clock.Invalid(clock.CodeInvalidValue, "shift", "a shift, and no other action, needs a time to shift by")
+	}
+	if len(f.States) == 0 {
+		f.States = allowed
+	}
+	for _, s := range f.States {
+		if !slices.Contains(allowed, s) {
+			return clock.Invalid(clock.CodeInvalidValue, "state", fmt.Sprintf("%s changes no %s alarm", f.Action, s))
+		}
+	}
+	q := f.list(clock.ListPosition{})
+	return q.Validate()
+}
+
+func joined(actions []Action) string {
+	names := make([]string, len(actions))
+	for i, a := range actions {
+		names[i] = string(a)
+	}
+	return strings.Join(names, ", ")
+}
+
+// list returns the query of the page behind a position.
+func (f *Filter) list(after clock.ListPosition) clock.ListQuery {
+	return clock.ListQuery{
+		Application: f.Application, States: f.States, DueAfter: f.DueAfter, DueBefore: f.DueBefore, Prefix: f.Prefix, After: after, Limit: pageAlarms,
+	}
+}
+
+// admits reports whether the filter selects a listed alarm.
+func (f *Filter) admits(a *clock.Alarm) bool {
+	if f.Action == Shift {
+		return a.UpdateTime <= f.FrozenAt
+	}
+	return a.CreateTime <= f.FrozenAt
+}
+
+// op returns the op that changes an alarm.
+func (f *Filter) op(k clock.Key) clock.Op {
+	switch f.Action {
+	case Kick:
+		return clock.Op{Kick: &clock.Kick{Key: k}, Brief: true}
+	case Discard:
+		return clock.Op{Discard: &clock.Discard{Key: k}, Brief: true}
+	case Pause:
+		return clock.Op{Pause: &clock.Pause{Key: k}, Brief: true}
+	case Resume:
+		return clock.Op{Resume: &clock.Resume{Key: k}, Brief: true}
+	case Shift:
+		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(f.ShiftMillis) * time.Millisecond, UnchangedSince: f.FrozenAt}, Brief: true}
+	default:
+		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, Brief: true}
+	}
+}

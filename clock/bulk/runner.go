@@ -1,0 +1,255 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+const (
+	// poll is the time between two looks for jobs without an owner.
+	poll = time.Second
+	// leaseTime is the length of a lease. It is longer than a page takes.
+	leaseTime = 10 * time.Second
+	// keepJobs is how long ended jobs are kept.
+	keepJobs = 30 * 24 * time.Hour
+	// sweep is the time between two deletions of old jobs.
+	sweep = time.Hour
+	// openJobs is the number of jobs that a look returns.
+	openJobs = 100
+	// opTries is how often an op is submitted whose alarm is locked, or whose outcome is unknown.
+	opTries = 3
+	// refusedWait is the wait before ops are submitted again that found no room in the queue of writes.
+	refusedWait = 200 * time.Millisecond
+)
+
+// Deps are the parts that a Runner uses.
+type Deps struct {
+	Alarms      Alarms
+	Store       Store
+	Now         func() (clock.Instant, error) // the database's time
+	Incarnation string                        // of this node
+	Log         *slog.Logger
+}
+
+// Runner starts jobs, and works on jobs that no other node works on, one after the other.
+type Runner struct {
+	alarms Alarms
+	store  Store
+	now    func() (clock.Instant, error)
+	self   string
+	log    *slog.Logger
+	wake   chan struct{} // capacity 1: look for jobs at once
+}
+
+// NewRunner returns a Runner. It does no work before Run.
+func NewRunner(deps Deps) *Runner {
+	return &Runner{alarms: deps.Alarms, store: deps.Store, now: deps.Now, self: deps.Incarnation, log: deps.Log, wake: make(chan struct{}, 1)}
+}
+
+// Run works on jobs until ctx ends. It gives up the lease of a job that it has not ended.
+func (r *Runner) Run(ctx context.Context) error {
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	var swept time.Time
+	for {
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("could not work on a bulk job", "err", err)
+		}
+		if time.Since(swept) > sweep {
+			swept = time.Now()
+			r.deleteOld(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Reset(poll)
+	}
+}
+
+func (r *Runner) deleteOld(ctx context.Context) {
+	now, err := r.now()
+	if err == nil {
+		err = r.store.DeleteJobs(ctx, now.Add(-keepJobs))
+	}
+	if err != nil && ctx.Err() == nil {
+		r.log.Debug("could not delete old bulk jobs", "err", err)
+	}
+}
+
+// look takes each job without an owner, and works on it to its end.
+func (r *Runner) look(ctx context.Context) error {
+	records, err := r.store.OpenJobs(ctx, openJobs)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		now, err := r.now()
+		if err != nil {
+			return err
+		}
+		if record.Owner != "" && record.LeaseUntil > now {
+			continue
+		}
+		if err := r.take(ctx, record, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes the lease of a job and works on it, unless another node takes it first.
+func (r *Runner) take(ctx context.Context, record clock.JobRecord, now clock.Instant) error {
+	j, unreadable := jobOf(record)
+	if unreadable != nil {
+		r.log.Error("a bulk job cannot be read: it ends", "job", record.ID, "err", unreadable)
+		record.EndedAt = now
+		_, err := r.store.ChangeJob(ctx, record)
+		return err
+	}
+	j.Owner, j.record.LeaseUntil = r.self, now.Add(leaseTime)
+	written, err := r.write(ctx, j)
+	if err != nil || !written {
+		return err
+	}
+	r.log.Info("bulk job begun", "job", j.ID, "action", string(j.Action), "application", j.Application, "by", j.By, "count", j.Changed)
+	return r.work(ctx, j)
+}
+
+// work changes page after page, until the job ends, another node has written its row, or ctx ends.
+func (r *Runner) work(ctx context.Context, j *Job) error {
+	for j.EndedAt == clock.NoInstant {
+		if !j.Stop {
+			err := r.page(ctx, j)
+			if ctx.Err() != nil {
+				return r.leave(ctx, j)
+			}
+			if err != nil {
+				return err // the lease expires, and the page is repeated
+			}
+		}
+		if goesOn, err := r.save(ctx, j); err != nil || !goesOn {
+			return err
+		}
+	}
+	r.log.Info("bulk job ended", "job", j.ID, "count", j.Changed, "refused", j.RefusedTotal(), "stopped", j.Left)
+	return nil
+}
+
+// save writes the row of a job. If a person has asked for its end meanwhile, the row is written with that. It returns false if another node has the
+// job.
+func (r *Runner) save(ctx context.Context, j *Job) (goesOn bool, err error) {
+	for range stopTries {
+		now, err := r.now()
+		if err != nil {
+			return false, err
+		}
+		if j.Stop && j.EndedAt == clock.NoInstant {
+			j.EndedAt, j.Left = now, true
+		}
+		j.record.LeaseUntil = now.Add(leaseTime)
+		written, err := r.write(ctx, j)
+		if err != nil || written {
+			return written, err
+		}
+		stored, err := r.store.Job(ctx, j.ID)
+		if err != nil || stored.Owner != r.self {
+			return false, err
+		}
+		theirs, err := jobOf(stored)
+		if err != nil {
+			return false, err
+		}
+		j.Stop, j.record.Revision = theirs.Stop, stored.Revision
+	}
+	return false, nil
+}
+
+// leave gives the lease up, so that another node goes on at once.
+func (r *Runner) leave(ctx context.Context, j *Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	j.Owner, j.record.LeaseUntil = "", 0
+	_, err := r.write(ctx, j)
+	return err
+}
+
+// page changes the alarms of the next page, and notes the position behind it. After an error the job stands before the page.
+func (r *Runner) page(ctx context.Context, j *Job) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
+	defer cancel()
+	after := clock.ListPosition{}
+	if j.Cursor != "" {
+		var err error
+		if after, err = clock.DecodeCursor(j.Application, j.Cursor); err != nil {
+			return err
+		}
+	}
+	var keys []clock.Key
+	next, err := r.alarms.List(ctx, j.list(after), func(a *clock.Alarm) bool {
+		if j.admits(a) {
+			keys = append(keys, a.Key)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	changed, refused, err := r.change(ctx, &j.Filter, keys)
+	if err != nil {
+		return err
+	}
+	j.Changed += changed
+	for code, n := range refused {
+		if j.Refused == nil {
+			j.Refused = map[string]int{}
+		}
+		j.Refused[code] += n
+	}
+	if next.IsZero() {
+		j.EndedAt, err = r.now()
+		return err
+	}
+	j.Cursor = clock.EncodeCursor(j.Application, next)
+	return nil
+}
+
+// change submits an op for each key, and counts the outcomes. Ops that find no room in the queue of writes are repeated until ctx ends, other ops that
+// may be repeated opTries times.
+func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (changed int, refused map[string]int, err error) {
+	refused = map[string]int{}
+	for try := 1; len(keys) > 0; try++ {
+		pending := make([]*clock.Pending, len(keys))
+		for i, k := range keys {
+			pending[i] = r.alarms.Submit(ctx, f.op(k))
+		}
+		var again []clock.Key
+		for i, p := range pending {
+			_, err := p.Wait(ctx)
+			e, is := errors.AsType[*clock.Error](err)
+			switch {
+			case err == nil:
+				changed++
+			case !is || e.Code == clock.CodeOverloaded || try < opTries && (errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
+				again = append(again, keys[i])
+			default:
+				refused[e.Code]++
+			}
+		}
+		if keys = again; len(keys) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		case <-time.After(refusedWait):
+		}
+	}
+	return changed, refused, nil
+}

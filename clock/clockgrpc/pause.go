@@ -1,0 +1,45 @@
+package clockgrpc
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+)
+
+// Pause serves the procedure Pause.
+func (s *Service) Pause(ctx context.Context, request *clockdv1.PauseRequest) (*clockdv1.PauseResponse, error) {
+	alarm, err := s.act(ctx, request.Application, request.BusinessId, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{Pause: &clock.Pause{Key: key, If: condition}}
+	})
+	return &clockdv1.PauseResponse{Alarm: alarm}, err
+}
+
+// Resume serves the procedure Resume.
+func (s *Service) Resume(ctx context.Context, request *clockdv1.ResumeRequest) (*clockdv1.ResumeResponse, error) {
+	alarm, err := s.act(ctx, request.Application, request.BusinessId, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{Resume: &clock.Resume{Key: key, If: condition}}
+	})
+	return &clockdv1.ResumeResponse{Alarm: alarm}, err
+}
+
+// act submits an op on one alarm, and returns the alarm after it.
+func (s *Service) act(
+	ctx context.Context, application, businessID string, generation *int64, op func(clock.Key, clock.Condition) clock.Op,
+) (*clockdv1.Alarm, error) {
+	key := clock.Key{Application: application, BusinessID: businessID}
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	condition, err := generationCondition(generation)
+	if err != nil {
+		return nil, err
+	}
+	asked := op(key, condition)
+	asked.Actor = s.host.Actor(callOf(ctx).request)
+	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return alarmOf(&d.Alarm), nil
+}

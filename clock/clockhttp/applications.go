@@ -1,0 +1,122 @@
+package clockhttp
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// ApplicationsQuery asks for a page of the known applications.
+type ApplicationsQuery struct {
+	After  string // only names after this one; may be empty
+	Limit  int    // applications, at most: 1 to MaxApplicationsLimit
+	Counts bool   // count the alarms of each application, up to a limit
+	// Covers reports whether an application may be listed.
+	Covers func(application string) bool
+}
+
+// Limits of an ApplicationsQuery.
+const (
+	DefaultApplicationsLimit = 100
+	MaxApplicationsLimit     = 500
+)
+
+// ApplicationsView is a page of the applications that have alarms or settings.
+type ApplicationsView struct {
+	Applications []ApplicationView // by name
+	DatabaseTime clock.Instant     // database's time as this node knows it
+	// OverdueUntil is the end of the due times that were looked at for OldestOverdue. It is before DatabaseTime only if many alarms are overdue.
+	OverdueUntil clock.Instant
+	More         bool // further applications follow
+}
+
+// ApplicationView is one application.
+type ApplicationView struct {
+	Name    string
+	Version int64            // version of its settings as this node applies them; 0: the defaults
+	Target  clock.TargetKind // where this node rings it; NoTarget: nowhere, its alarms wait
+	Paused  bool
+	// OldestOverdue is the earliest due time of its overdue alarms; NoInstant if none is due before OverdueUntil.
+	OldestOverdue clock.Instant
+	Counts        clock.StateCounts // alarms by state; nil: not counted
+	Counted       bool              // Counts has all alarms of the application
+}
+
+// Applications reads a page of the applications that a database knows.
+type Applications func(ctx context.Context, q ApplicationsQuery) (ApplicationsView, error)
+
+// listApplications responds with a page of the known applications.
+func (s *Server) listApplications(c echo.Context) error {
+	q, err := applicationsQuery(c)
+	if err != nil {
+		return err
+	}
+	if err := refuseBody(c); err != nil {
+		return err
+	}
+	if s.known == nil {
+		return absentPart("this server does not know its applications")
+	}
+	q.Covers = callerOf(c.Request()).Covers
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	v, err := s.known(ctx, q)
+	if err != nil {
+		return readFailure(ctx, err)
+	}
+	return s.respondJSON(c, http.StatusOK, v.append(nil))
+}
+
+// applicationsQuery reads the request's query. The cursor of a page is the name of its last application.
+func applicationsQuery(c echo.Context) (q ApplicationsQuery, err error) {
+	values, err := queryParams(c, "counts", "cursor", "limit")
+	if err != nil {
+		return q, err
+	}
+	if q.After = values.Get("cursor"); q.After != "" && clock.ValidateApplication(q.After) != nil {
+		return q, clock.Invalid(clock.CodeInvalidCursor, "cursor", "the cursor is not from a list of applications; begin again without a cursor")
+	}
+	if q.Counts, err = flagParam(values, "counts"); err != nil {
+		return q, err
+	}
+	q.Limit, err = numberParam(values, "limit", DefaultApplicationsLimit, MaxApplicationsLimit)
+	return q, err
+}
+
+func (v *ApplicationsView) append(b []byte) []byte {
+	b = appendInstant(append(b, `{"database_time":`...), v.DatabaseTime)
+	b = appendInstant(append(b, `,"overdue_until":`...), v.OverdueUntil)
+	b = appendList(append(b, `,"applications":`...), v.Applications, (*ApplicationView).append)
+	next := ""
+	if v.More {
+		next = v.Applications[len(v.Applications)-1].Name
+	}
+	return append(appendOptional(append(b, `,"next_cursor":`...), next), '}')
+}
+
+func (v *ApplicationView) append(b []byte) []byte {
+	b = appendString(append(b, `{"application":`...), v.Name)
+	b = strconv.AppendInt(append(b, `,"settings_version":`...), v.Version, 10)
+	b = appendOptional(append(b, `,"target":`...), v.Target.String())
+	b = strconv.AppendBool(append(b, `,"paused":`...), v.Paused)
+	b = appendInstant(append(b, `,"oldest_overdue":`...), v.OldestOverdue)
+	b = append(b, `,"counts":`...)
+	if v.Counts == nil {
+		return append(b, "null}"...)
+	}
+	return append(v.appendCounts(b), '}')
+}
+
+// appendCounts appends a number for each state, and whether they are complete.
+func (v *ApplicationView) appendCounts(b []byte) []byte {
+	b = append(b, '{')
+	for _, state := range clock.States() {
+		b = strconv.AppendInt(append(append(append(b, '"'), state.String()...), `":`...), int64(v.Counts[state]), 10)
+		b = append(b, ',')
+	}
+	return append(strconv.AppendBool(append(b, `"complete":`...), v.Counted), '}')
+}

@@ -1,0 +1,49 @@
+package clockhttp
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+)
+
+func TestApplicationsAreListedPageByPage(t *testing.T) {
+	const now = clock.Instant(1_800_000_000_000)
+	var asked ApplicationsQuery
+	h := start(t, func(su *setup) {
+		su.deps.Known = func(_ context.Context, q ApplicationsQuery) (ApplicationsView, error) {
+			asked = q
+			v := ApplicationsView{DatabaseTime: now, OverdueUntil: now - 1000, More: q.After == "", Applications: []ApplicationView{
+				{Name: "bank", OldestOverdue: now - 5000, Paused: true, Version: 3},
+				{Name: "shop", OldestOverdue: clock.NoInstant, Target: clock.TargetStream, Counts: clock.StateCounts{clock.Rung: 7}, Counted: q.Counts},
+			}}
+			return v, nil
+		}
+	})
+	got := string(h.expect(200, "", "GET", "/v1/applications?counts=true", "").body)
+	for _, want := range []string{
+		`{"application":"bank","settings_version":3,"target":null,"paused":true,"oldest_overdue":"2027-01-15T07:59:55.000Z","counts":null}`,
+		`{"application":"shop","settings_version":0,"target":"stream","paused":false,"oldest_overdue":null,"counts":{"scheduled":0,"ringing":0,"rung":7,`,
+		`"complete":true}`, `"overdue_until":"2027-01-15T07:59:59.000Z"`, `"next_cursor":"shop"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
+	if asked.After != "" || asked.Limit != DefaultApplicationsLimit || !asked.Counts || !asked.Covers("shop") {
+		t.Errorf("asked for %+v", asked)
+	}
+	if last := string(h.expect(200, "", "GET", "/v1/applications?cursor=shop&limit=2", "").body); !strings.Contains(last, `"next_cursor":null`) {
+		t.Errorf("%s", last)
+	}
+	if asked.After != "shop" || asked.Limit != 2 || asked.Counts {
+		t.Errorf("asked for %+v", asked)
+	}
+	for query, code := range map[string]string{
+		"counts=1": clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange, "prefix=a": codeUnknownParameter,
+	} {
+		h.expect(422, code, "GET", "/v1/applications?"+query, "")
+	}
+	start(t).expect(503, clock.CodeUnavailable, "GET", "/v1/applications", "")
+}

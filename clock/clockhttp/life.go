@@ -1,0 +1,35 @@
+package clockhttp
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// listEvents responds with what is known about the life of an alarm.
+func (s *Server) listEvents(c echo.Context) error {
+	a, err := s.readAlarm(c)
+	if err != nil {
+		return err
+	}
+	b := appendString([]byte(`{"state":`), a.State.String())
+	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
+	return s.respondJSON(c, http.StatusOK, append(appendList(append(b, `,"events":`...), a.Events(), appendLifeEvent), '}'))
+}
+
+func appendLifeEvent(e *clock.Event, b []byte) []byte {
+	b = appendInstant(append(b, `{"at":`...), e.At)
+	b = appendString(append(b, `,"event":`...), string(e.Kind))
+	b = strconv.AppendInt(append(b, `,"generation":`...), e.Generation, 10)
+	b = append(b, `,"ring_no":`...)
+	if e.RingNo == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, int64(e.RingNo), 10)
+	}
+	b = appendOptional(append(b, `,"detail":`...), e.Detail)
+	return append(appendOptional(append(b, `,"by":`...), e.By), '}')
+}

@@ -1,0 +1,38 @@
+package clockhttp
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// occurrences shows the next occurrences of a repeating alarm.
+func (s *Server) occurrences(c echo.Context) error {
+	count, err := onlyNumber(c, "count", clock.DefaultOccurrences, clock.MaxOccurrences)
+	if err != nil {
+		return err
+	}
+	a, err := s.readAlarm(c)
+	if err != nil {
+		return err
+	}
+	if a.Repeat == nil {
+		return clock.RingsOnce(a)
+	}
+	b := append([]byte(nil), `{"time_zone_data":"`...)
+	b = append(append(b, repeat.Data().Version()...), `","occurrences":[`...)
+	repetition := a.Repetition()
+	for i, o := range a.Occurrences(count) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, `{"number":`...), o.Number, 10)
+		b = appendInstant(append(b, `,"at":`...), clock.Instant(o.At))
+		b = append(appendInstant(append(b, `,"ring_at":`...), repetition.RingAt(o)), '}')
+	}
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "]}\n"...))
+}

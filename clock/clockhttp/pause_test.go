@@ -1,0 +1,53 @@
+package clockhttp
+
+import (
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+)
+
+func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
+	h := start(t)
+	path := alarms + "/a%2Fpause"
+	h.expect(201, "", "PUT", path, `{"delay":"1h"}`)
+	h.expect(412, "condition_failed", "POST", path+"/pause", "", `If-Match: "2"`)
+	for range 2 { // a repeat changes nothing
+		r := h.expect(200, "", "POST", path+"/pause", "", `If-Match: "1"`)
+		if r.field("state") != "paused" || r.field("next_try_time") != nil || r.header.Get("ETag") != `"1"` {
+			t.Errorf("paused: %s", r.body)
+		}
+	}
+	for range 2 {
+		r := h.expect(200, "", "POST", path+"/resume", "{}")
+		if r.field("state") != "scheduled" || r.field("next_try_time") != r.field("ring_at") {
+			t.Errorf("resumed: %s", r.body)
+		}
+	}
+	h.expect(200, "", "POST", path+"/pause", "")
+	if r := h.expect(200, "", "DELETE", path, ""); r.field("state") != "cancelled" {
+		t.Errorf("cancelled: %s", r.body)
+	}
+	h.awaitMetric("clockd_http_request_duration_seconds", "pauseAlarm", 3) // without the refused one
+}
+
+func TestPauseAndResumeAreRefused(t *testing.T) {
+	h := start(t)
+	for state, code := range map[clock.State]string{
+		clock.Rung: "already_rung", clock.Expired: "already_expired", clock.Dead: "already_dead", clock.Cancelled: "already_cancelled",
+	} {
+		path := h.setDead(state.String(), state)
+		for _, action := range []string{"/pause", "/resume"} {
+			if r := h.expect(409, code, "POST", path+action, ""); r.field("alarm.state") != state.String() {
+				t.Errorf("%s of an alarm that is %s: %s", action, state, r.body)
+			}
+		}
+	}
+	for _, action := range []string{"/pause", "/resume"} {
+		h.expect(404, "unknown_alarm", "POST", alarms+"/none"+action, "")
+		h.expect(422, "unknown_field", "POST", alarms+"/rung"+action, `{"until":1}`)
+		h.expect(422, "invalid_condition", "POST", alarms+"/rung"+action, "", "If-None-Match: *")
+	}
+	path := h.setDead("in doubt", clock.Scheduled)
+	h.store.alter(clock.Key{Application: "shop", BusinessID: "in doubt"}, func(a *clock.Alarm) { a.InDoubt, a.NextTryTime, a.FinishedAt = true, 8, clock.NoInstant })
+	h.expect(409, "ring_in_doubt", "POST", path+"/pause", "")
+}

@@ -1,0 +1,186 @@
+package clockhttp
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// repeatFields are the members of repeat.
+var repeatFields = []string{
+	"cron", "time_zone", "every", "anchor", "until", "times", "jitter", "latest_after", "missed", "missed_limit", "overlap", "dst",
+}
+
+// repeatSpec reads the members of repeat.
+type repeatSpec struct {
+	spec            repeat.Spec
+	anchor, until   clock.Instant // NoInstant: not given
+	every, jitter   time.Duration
+	latestAfter     time.Duration
+	missed, overlap string
+	times           int
+}
+
+// repeat reads the rule of an alarm that rings again. Each refusal names the member of repeat.
+func (d *setDecoder) repeat(raw []byte) error {
+	if isNull(raw) {
+		return nil
+	}
+	ms, ok := objectMembers(raw)
+	if !ok {
+		return wrongType("repeat", `an object like {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"} or {"every": "1h"}`, raw)
+	}
+	r := repeatSpec{anchor: clock.NoInstant, until: clock.NoInstant}
+	seen, err := ms.each("repeat.", r.member)
+	if err != nil {
+		return err
+	}
+	rule, err := clock.ParseRule(r.complete())
+	switch {
+	case err != nil:
+		return err
+	case seen["times"] && r.times == 0:
+		return clock.Invalid(clock.CodeOutOfRange, "repeat.times", "repeat.times must be from 1 to 1000000000")
+	case seen["latest_after"] && r.latestAfter == 0:
+		return clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after", "repeat.latest_after must be from 1 ms to 366 days")
+	}
+	d.body.set.Repeat = rule
+	return nil
+}
+
+func (r *repeatSpec) member(name string, raw []byte) error {
+	field := "repeat." + name
+	switch name {
+	case "cron":
+		return decodeString(raw, field, &r.spec.Cron)
+	case "time_zone":
+		return decodeString(raw, field, &r.spec.TimeZone)
+	case "every":
+		return decodeDuration(raw, field, &r.every)
+	case "anchor":
+		return decodeInstant(raw, field, &r.anchor)
+	case "until":
+		return decodeInstant(raw, field, &r.until)
+	case "times":
+		return decodeInt(raw, field, &r.times)
+	case "jitter":
+		return decodeDuration(raw, field, &r.jitter)
+	case "latest_after":
+		return decodeDuration(raw, field, &r.latestAfter)
+	case "missed":
+		return decodeString(raw, field, &r.missed)
+	case "missed_limit":
+		return decodeInt(raw, field, &r.spec.MissedLimit)
+	case "overlap":
+		return decodeString(raw, field, &r.overlap)
+	case "dst":
+		return decodeString(raw, field, &r.spec.DST)
+	}
+	return unknownField("repeat.", name, append([]string(nil), repeatFields...))
+}
+
+// complete returns the spec with the members that are read in another type.
+func (r *repeatSpec) complete() repeat.Spec {
+	s := r.spec
+	s.Every, s.Jitter, s.LatestAfter = r.every.Milliseconds(), r.jitter.Milliseconds(), r.latestAfter.Milliseconds()
+	s.Missed, s.Overlap, s.Times = repeat.Missed(r.missed), repeat.Overlap(r.overlap), int64(r.times)
+	if r.anchor != clock.NoInstant {
+		anchor := int64(r.anchor)
+		s.Anchor = &anchor
+	}
+	if r.until != clock.NoInstant {
+		s.Until = int64(r.until)
+	}
+	return s
+}
+
+// appendRepeat appends the members of a repeating alarm: its rule, its occurrence, and the times of the next rings. They are null for an
+// alarm that rings once. An alarm that rings once at a local time shows that time.
+func appendRepeat(b []byte, a *clock.Alarm) []byte {
+	if a.Local != nil {
+		b = appendString(append(b, `,"local_ring_at":`...), a.Local.String())
+		b = appendString(append(b, `,"time_zone":`...), a.Local.TimeZone())
+	}
+	if !a.Progress.Repeats() {
+		return append(b, `,"repeat":null,"occurrence":null`...)
+	}
+	b = appendRule(append(b, `,"repeat":`...), a.Repeat)
+	p := &a.Progress
+	b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), p.Current.Number, 10)
+	b = appendInstant(append(b, `,"at":`...), clock.Instant(p.Current.At))
+	next := clock.NoInstant
+	if p.Next.Number != 0 {
+		next = clock.Instant(p.Next.At)
+	}
+	b = appendInstant(append(b, `,"next_at":`...), next)
+	for _, count := range [...]struct {
+		name string
+		n    int64
+	}{
+		{"rung", p.Rung}, {"missed", p.Missed}, {"skipped", p.Skipped}, {"failed", p.Failed},
+		{"lateness_ms", p.Lateness}, {"lateness_max_ms", p.LatenessMax}, {"lateness_sum_ms", p.LatenessSum},
+	} {
+		b = append(append(append(b, `,"`...), count.name...), `":`...)
+		b = strconv.AppendInt(b, count.n, 10)
+	}
+	b = append(b, `},"next_occurrences":[`...)
+	for i, o := range a.Occurrences(clock.ShownOccurrences) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInstant(b, clock.Instant(o.At))
+	}
+	return append(b, ']')
+}
+
+// appendRule appends the rule in the form that a set accepts.
+func appendRule(b []byte, rule *repeat.Rule) []byte {
+	s := rule.Spec()
+	b = append(b, '{')
+	from := len(b)
+	member := func(name string) {
+		if len(b) > from {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), name...), `":`...)
+	}
+	text := func(name, value string) {
+		if value != "" {
+			member(name)
+			b = appendString(b, value)
+		}
+	}
+	duration := func(name string, ms int64) {
+		if ms != 0 {
+			member(name)
+			b = appendDuration(b, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	number := func(name string, n int64) {
+		if n != 0 {
+			member(name)
+			b = strconv.AppendInt(b, n, 10)
+		}
+	}
+	text("cron", s.Cron)
+	text("time_zone", s.TimeZone)
+	duration("every", s.Every)
+	if s.Anchor != nil {
+		member("anchor")
+		b = appendInstant(b, clock.Instant(*s.Anchor))
+	}
+	if s.Until != 0 {
+		member("until")
+		b = appendInstant(b, clock.Instant(s.Until))
+	}
+	number("times", s.Times)
+	duration("jitter", s.Jitter)
+	duration("latest_after", s.LatestAfter)
+	text("missed", string(s.Missed))
+	number("missed_limit", int64(s.MissedLimit))
+	text("overlap", string(s.Overlap))
+	text("dst", s.DST)
+	return append(b, '}')
+}

@@ -1,0 +1,98 @@
+package clockhttp
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
+	h := start(t)
+	const path = "/v1/applications/shop/alarms/report"
+	r := h.expect(201, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one"}}`)
+	for field, want := range map[string]string{
+		"repeat.cron": "30 2 * * *", "repeat.time_zone": "Europe/Berlin", "repeat.jitter": "1m", "repeat.latest_after": "10m",
+		"repeat.missed": "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
+	} {
+		if got := r.field(field); got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+	if _, next, _ := strings.Cut(string(r.body), `"next_occurrences":[`); strings.Count(next, "T0") < 3 {
+		t.Errorf("next occurrences: %s", r.body)
+	}
+	h.expect(200, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one"}}`)
+	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 {
+		t.Errorf("the occurrences are %s", r.body)
+	}
+	h.expect(200, "", "GET", path, "")
+	h.expect(201, "", "PUT", "/v1/applications/shop/alarms/once", `{"delay":"1h"}`)
+	h.expect(409, "rings_once", "GET", "/v1/applications/shop/alarms/once/occurrences", "")
+	h.expect(404, "unknown_alarm", "GET", "/v1/applications/shop/alarms/none/occurrences", "")
+	h.expect(422, "out_of_range", "GET", path+"/occurrences?count=0", "")
+	h.expect(422, "unknown_parameter", "GET", path+"/occurrences?limit=3", "")
+}
+
+func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
+	h := start(t)
+	for _, c := range []struct{ body, code, field, detail string }{
+		{`{"repeat":{}}`, "invalid_value", "repeat.cron", "needs cron or every"},
+		{`{"repeat":"@daily"}`, "invalid_value", "repeat", "object"},
+		{`{"repeat":{"cron":"0 0 31 2 *"}}`, "invalid_value", "repeat.cron", "never occurs"},
+		{`{"repeat":{"cron":"0 25 * * *"}}`, "invalid_value", "repeat.cron", "at character 3"},
+		{`{"repeat":{"cron":"@daily","time_zone":"Mars/Olympus"}}`, "invalid_value", "repeat.time_zone", "not the name"},
+		{`{"repeat":{"every":"500ms"}}`, "invalid_value", "repeat.every", "1 s"},
+		{`{"repeat":{"every":"1s","missed":"often"}}`, "invalid_value", "repeat.missed", "once, skip or all"},
+		{`{"repeat":{"every":"1s","times":0}}`, "out_of_range", "repeat.times", "from 1"},
+		{`{"repeat":{"every":"1s","at":"noon"}}`, "unknown_field", "repeat.at", "known are"},
+		{`{"repeat":{"every":"1s","until":1000}}`, "out_of_range", "repeat.until", "no occurrence"},
+		{`{"repeat":{"every":"1s"},"delay":"1s"}`, "ambiguous", "delay", "not both"},
+		{`{"repeat":{"every":"1s"},"latest_ring_at":"2090-01-01T00:00:00Z"}`, "ambiguous", "latest_ring_at", "latest_after"},
+		{`{"repeat":{"every":"1s"},"delivery":"at_most_once"}`, "ambiguous", "delivery", "does not fit"},
+		{`{"repeat":{"every":"1s"},"if":"earlier"}`, "ambiguous", "if", "do not fit"},
+	} {
+		r := h.expect(422, c.code, "PUT", "/v1/applications/shop/alarms/r", c.body)
+		if detail, _ := r.field("detail").(string); r.field("field") != c.field || !strings.Contains(detail, c.detail) {
+			t.Errorf("%s: %s, %s", c.body, r.field("field"), r.field("detail"))
+		}
+	}
+}
+
+func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
+	h := start(t)
+	const path = "/v1/applications/shop/alarms/local"
+	for _, c := range []struct{ given, local, zone, ringAt string }{
+		{"2027-03-28T02:30", "2027-03-28T02:30:00", "Europe/Berlin", "2027-03-28T01:00:00.000Z"}, // in a gap: the end of the gap
+		{"2027-10-31T02:30:00", "2027-10-31T02:30:00", "Europe/Berlin", "2027-10-31T00:30:00.000Z"},
+		{"2027-07-01T12:00:00.5", "2027-07-01T12:00:00.500", "Asia/Kolkata", "2027-07-01T06:30:00.500Z"},
+	} {
+		body := `{"ring_at":"` + c.given + `","time_zone":"` + c.zone + `"}`
+		r := h.expect(201, "", "PUT", path+c.zone[:4]+c.given[5:7], body)
+		if r.field("local_ring_at") != c.local || r.field("time_zone") != c.zone || r.field("ring_at") != c.ringAt || r.field("next_try_time") != c.ringAt {
+			t.Errorf("%s: %s", body, r.body)
+		}
+		h.expect(200, "", "PUT", path+c.zone[:4]+c.given[5:7], body)
+	}
+	// The same instant without a time zone is another content.
+	r := h.expect(200, "", "PUT", path+"Euro10", `{"ring_at":"2027-10-31T00:30:00Z"}`)
+	if !strings.Contains(string(r.body), `"generation":2`) || strings.Contains(string(r.body), "time_zone") {
+		t.Errorf("with an offset: %s", r.body)
+	}
+	for _, c := range []struct{ body, code, field, detail string }{
+		{`{"ring_at":"2027-03-28T02:30:00"}`, "invalid_value", "ring_at", "no offset"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":null}`, "invalid_value", "ring_at", "time_zone"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Mars/Olympus"}`, "invalid_value", "time_zone", "not the name"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":""}`, "invalid_value", "time_zone", "not the name"},
+		{`{"ring_at":"2027-02-30T02:30:00","time_zone":"Europe/Berlin"}`, "invalid_value", "ring_at", "not a local time"},
+		{`{"ring_at":"2027-03-28T02:30:00Z","time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "offset"},
+		{`{"time_zone":"Europe/Berlin","ring_at":1806200000000}`, "invalid_value", "ring_at", "local time"},
+		{`{"delay":"1h","time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "local ring_at"},
+		{`{"repeat":{"cron":"@daily"},"time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "repeat.time_zone"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","delay":"1h"}`, "ambiguous", "delay", "not both"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","latest_ring_at":"2027-03-28T00:59:59Z"}`, "out_of_range", "latest_ring_at", "before"},
+	} {
+		r := h.expect(422, c.code, "PUT", path, c.body)
+		if detail, _ := r.field("detail").(string); r.field("field") != c.field || !strings.Contains(detail, c.detail) {
+			t.Errorf("%s: %s, %s", c.body, r.field("field"), r.field("detail"))
+		}
+	}
+}

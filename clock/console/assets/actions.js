@@ -1,0 +1,77 @@
+// What a person may do with an alarm in its state. The server decides again; clock/decide.go and its siblings have the rules.
+
+import {act, alarmPath, address, hasToken, Problem} from './api.js';
+
+const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead', cancelled: 'it is cancelled'};
+
+/** The actions on one alarm. effect completes "The alarm ...". refusal(alarm) returns why the action is not possible now, '' if it is. */
+export const actions = [
+  {name: 'cancel', verb: 'Cancel', done: 'cancelled', method: 'DELETE', suffix: '', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: inFlight},
+  {name: 'pause', verb: 'Pause', done: 'paused', method: 'POST', suffix: '/pause', effect: 'will neither ring nor expire until somebody resumes it.',
+    refusal: a => a.state === 'paused' ? 'it is paused already' : inFlight(a)},
+  {name: 'resume', verb: 'Resume', done: 'resumed', method: 'POST', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
+    refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
+  {name: 'kick', verb: 'Kick', done: 'kicked', method: 'POST', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
+  {name: 'discard', verb: 'Discard', done: 'discarded', method: 'POST', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
+];
+
+function inFlight(alarm) {
+  if (over[alarm.state]) return over[alarm.state];
+  if (alarm.state === 'ringing' && alarm.rung_at) return 'it was handed over and waits for its acknowledgement';
+  if (alarm.state === 'ringing') return 'a ring of it is under way';
+  return alarm.in_doubt ? 'a ring was handed over, and its outcome is unknown' : '';
+}
+
+function notDead(alarm) {
+  return alarm.state === 'dead' || alarm.state === 'expired' ? '' : `it is ${alarm.state}, neither dead nor expired`;
+}
+
+/** Carries out an action on the alarm as the person has seen it, and returns the changed alarm. */
+export function perform(action, alarm, signal) {
+  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix, {generation: alarm.generation, signal});
+}
+
+/** Carries out an action on many alarms, some at once. progress(done, failed) is called after each. Returns the failures, with their alarms. */
+export async function performAll(action, alarms, signal, progress) {
+  const waiting = [...alarms];
+  const failures = [];
+  let done = 0;
+  const worker = async () => {
+    for (let alarm = waiting.shift(); alarm && !signal.aborted; alarm = waiting.shift()) {
+      try {
+        await perform(action, alarm, signal);
+        done++;
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        failures.push({alarm, problem});
+        if (problem.status === 401 || problem.status === 0) waiting.length = 0;
+      }
+      progress(done, failures.length);
+    }
+  };
+  await Promise.all([worker(), worker(), worker(), worker()]);
+  return {done, failures, left: waiting.length};
+}
+
+/** Returns a text as one word of a shell. */
+export function quoted(text) {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Returns the command of curl for an action, or for a read without an action. */
+export function curl(alarm, action) {
+  const url = quoted(address(alarmPath(alarm.application, alarm.business_id) + (action ? action.suffix : '')).href);
+  return action ? curlOf(url, `-X ${action.method} -H 'If-Match: "${alarm.generation}"'`) : curlOf(url);
+}
+
+/** Returns the command of curl for a URL, with the token of the shell if this page has one. */
+export function curlOf(url, options = '') {
+  return ['curl', hasToken() && '-H "Authorization: Bearer $CLOCKD_TOKEN"', options, url].filter(Boolean).join(' ');
+}
+
+/** Returns the command of clockd for an action, or for a read without an action. */
+export function command(alarm, action) {
+  const words = ['clockd', action ? action.name : 'get', '--server', address('').href.replace(/\/$/, '')];
+  if (action) words.push('--generation', String(alarm.generation));
+  return [...words, '--', alarm.application, alarm.business_id].map(quoted).join(' ');
+}

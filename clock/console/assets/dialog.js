@@ -1,0 +1,33 @@
+// The one dialog of the page.
+
+import {el, replace} from './dom.js';
+
+const dialog = document.getElementById('dialog');
+
+/** Asks for a confirmation. body has the nodes that say what happens; verb is the name of the button; typed is a text that the person must type.
+ * Returns whether the person confirms. */
+export function confirm({title, body, verb, typed = ''}) {
+  const button = el('button', {type: 'submit', value: 'yes', class: 'primary', disabled: typed !== ''}, verb);
+  const input = typed && el('input', {id: 'typed', type: 'text', autocomplete: 'off', input: () => { button.disabled = input.value.trim() !== typed; }});
+  replace(dialog,
+    el('form', {method: 'dialog'},
+      el('h2', {id: 'dialog-title'}, title), body,
+      typed && el('p', {}, el('label', {for: 'typed'}, 'To confirm, type ', el('strong', {}, typed)), input),
+      el('div', {class: 'buttons'}, button, el('button', {type: 'submit', value: ''}, 'Go back'))));
+  return open().then(value => value === 'yes');
+}
+
+/** Shows a text until the person closes it. */
+export function show(title, ...body) {
+  replace(dialog, el('form', {method: 'dialog'}, el('h2', {id: 'dialog-title'}, title), body, el('div', {class: 'buttons'}, el('button', {type: 'submit', value: ''}, 'Close'))));
+  return open();
+}
+
+/** Reports whether the dialog is open. */
+export function isOpen() { return dialog.open; }
+
+function open() {
+  dialog.returnValue = '';
+  dialog.showModal();
+  return new Promise(done => dialog.addEventListener('close', () => done(dialog.returnValue), {once: true}));
+}

@@ -1,0 +1,136 @@
+// One alarm: its state in a sentence, its life, the actions, and its content.
+
+import {actions, command, curl, perform} from './actions.js';
+import {alarmPath, get, getWithText} from './api.js';
+import {applicationLink, badge, copyButton, distance, facts, when} from './parts.js';
+import {count, duration, now, plural, zoneLabel} from './format.js';
+import {el, empty, replace, section, table} from './dom.js';
+import {clear, notify, remedy} from './notice.js';
+import {confirm} from './dialog.js';
+import {live} from './poll.js';
+import {layOut, memberText} from './rawjson.js';
+import {timeline} from './timeline.js';
+
+export function title(state) { return state.id || 'Alarm'; }
+
+export async function show(view) {
+  let shown = '';
+  await live(view, 5, () => read(view), (content, found) => {
+    const text = JSON.stringify(found);
+    if (text === shown) return; // a new page would take the focus
+    shown = text;
+    if (found.alarm) draw(view, content, found);
+    else replace(content, gone(view.state));
+  });
+}
+
+/** Reads the alarm, null if there is none, and the next occurrences of a repeating one. */
+async function read(view) {
+  const path = alarmPath(view.state.application || '', view.state.id || '');
+  try {
+    const {body: alarm, text} = await getWithText(path, view.signal);
+    return {alarm, payload: memberText(text, 'payload'), occurrences: alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null};
+  } catch (problem) {
+    if (problem.code === 'unknown_alarm') return {alarm: null};
+    throw problem;
+  }
+}
+
+function gone(state) {
+  return empty(`The application ${state.application} has no alarm with this business id.`,
+    'It was never set, or it was deleted after its retention (by default 24 hours after its end).', 'Check the capital letters and blanks of the id, or search for the beginning of the id.');
+}
+
+function draw(view, content, {alarm, payload, occurrences}) {
+  replace(content,
+    el('div', {class: 'summary'}, badge(alarm.state), alarm.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt'), el('p', {class: 'sentence'}, sentence(alarm)),
+      el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation}`)),
+    el('div', {class: 'columns'},
+      el('div', {},
+        section('Life', el('p', {class: 'hint'}, `Times in ${zoneLabel()}`), timeline(alarm)),
+        occurrences && section('Next occurrences', occurrenceTable(occurrences))),
+      el('div', {},
+        section('Actions', actionList(view, alarm)),
+        section('Content', contentFacts(alarm), payloadOf(alarm, payload)))));
+}
+
+/** Returns the alarm's state as a sentence. */
+function sentence(alarm) {
+  const error = alarm.last_error ? `: ${alarm.last_error}` : '.';
+  const next = () => distance(alarm.next_try_time);
+  switch (alarm.state) {
+    case 'scheduled':
+      if (alarm.in_doubt) return ['A ring was handed over, and its outcome is unknown. Next try: ', next()];
+      if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), error];
+      return alarm.retry_times > 0 ? [`${count(alarm.retry_times)} failed tries. Next try: `, next()] : ['It rings ', next()];
+    case 'ringing':
+      return alarm.rung_at ? ['It rang ', distance(alarm.rung_at), '. Its time for an acknowledgement ends ', next()] : 'A ring of it is under way.';
+    case 'rung':
+      return alarm.answer === 'ack' ? [`It rang. ${alarm.answered_by || 'The application'} acknowledged it `, distance(alarm.answered_at)] : ['It rang ', distance(alarm.rung_at || alarm.finished_at)];
+    case 'expired': return ['It expired ', distance(alarm.finished_at), error];
+    case 'dead': return ['It became dead ', distance(alarm.finished_at), error];
+    case 'cancelled': return ['It was cancelled ', distance(alarm.finished_at)];
+    default: return 'It is paused: it waits until somebody resumes it.';
+  }
+}
+
+function actionList(view, alarm) {
+  return [
+    el('ul', {class: 'actions'}, actions.map(action => {
+      const refusal = action.refusal(alarm);
+      const why = `why-${action.name}`;
+      return el('li', {},
+        el('button', {type: 'button', 'data-action': action.name, disabled: refusal !== '', 'aria-describedby': refusal ? why : null, click: () => run(view, alarm, action)}, action.verb),
+        refusal ? el('span', {id: why, class: 'muted'}, `Not possible: ${refusal}.`)
+          : el('span', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy as'), copyButton('curl', curl(alarm, action)), copyButton('command', command(alarm, action))));
+    })),
+    el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy a read of this alarm as'), copyButton('curl', curl(alarm)), copyButton('command', command(alarm))),
+  ];
+}
+
+async function run(view, alarm, action) {
+  const yes = await confirm({
+    title: `${action.verb} this alarm?`, verb: `${action.verb} the alarm`,
+    body: [facts([['Application', alarm.application], ['Business id', alarm.business_id], ['State', badge(alarm.state)], ['Generation', String(alarm.generation)]]), el('p', {}, `The alarm ${action.effect}`)],
+  });
+  if (!yes) return;
+  clear();
+  try {
+    const changed = await perform(action, alarm, view.signal);
+    notify('done', `The alarm is ${changed.state}.`);
+  } catch (problem) {
+    if (view.signal.aborted) return;
+    notify('failed', `The alarm was not ${action.done}: ${problem.message} ${remedy(problem)}`);
+  }
+  view.reload();
+}
+
+function contentFacts(alarm) {
+  const o = alarm.occurrence;
+  return facts([
+    ['Time of the set', alarm.local_ring_at ? [`${alarm.local_ring_at} ${alarm.time_zone}`, ' = ', when(alarm.ring_at)] : when(alarm.ring_at)],
+    ['Latest time to ring', when(alarm.latest_ring_at, 'none: it rings however late it is')],
+    ['Rule', alarm.repeat && Object.entries(alarm.repeat).map(([name, value]) => `${name}: ${value}`).join(', ')],
+    ['Occurrences', o && `number ${count(o.number)}: ${count(o.rung)} rung, ${count(o.missed)} missed, ${count(o.skipped)} skipped, ${count(o.failed)} failed`],
+    ['Lateness', o && o.rung > 0 ? `latest ${duration(o.lateness_ms / 1000)}, largest ${duration(o.lateness_max_ms / 1000)}` : null],
+    ['Acknowledgement', alarm.ack_timeout ? `within ${alarm.ack_timeout}, at most ${plural(alarm.max_rings, 'ring')}` : 'not wanted'],
+    ['Retries', `${alarm.retry.limit === null ? 'until the latest time to ring' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],
+    ['Delivery', alarm.delivery.replaceAll('_', ' ')],
+    ['Target', alarm.target || 'the target of the application'],
+    ['Priority', String(alarm.priority)],
+    ['Trace', alarm.traceparent],
+  ]);
+}
+
+/** Returns the payload. json is its text if it is JSON. */
+function payloadOf(alarm, json) {
+  const text = json === undefined ? alarm.text ?? alarm.base64 : layOut(json);
+  if (text === undefined) return el('p', {class: 'muted'}, 'The payload is empty.');
+  return [el('h3', {}, 'Payload ', el('span', {class: 'muted'}, alarm.content_type + ('base64' in alarm ? ', shown in base64' : ''))), el('pre', {tabindex: '0'}, text), copyButton('Copy the payload', json ?? text)];
+}
+
+function occurrenceTable(occurrences) {
+  return [table('Next occurrences', [
+    {head: 'Number', cell: o => count(o.number)}, {head: 'Occurrence', cell: o => when(o.at)}, {head: 'Ring', cell: o => when(o.ring_at)},
+  ], occurrences.occurrences), el('p', {class: 'hint'}, `Time-zone data ${occurrences.time_zone_data}`)];
+}

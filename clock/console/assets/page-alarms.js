@@ -1,0 +1,116 @@
+// The alarms of an application: filter, pages, and actions on selected alarms.
+
+import {actions, curlOf, quoted} from './actions.js';
+import {address, get} from './api.js';
+import {alarmColumns, copyButton} from './parts.js';
+import {count, fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
+import {el, empty, replace, table} from './dom.js';
+import {href} from './url.js';
+import {knownApplications} from './known.js';
+import {runAll} from './runall.js';
+
+const states = ['scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused'];
+
+export function title(state) { return state.application ? `Alarms of ${state.application}` : 'Alarms'; }
+
+export async function show(view) {
+  const result = el('div', {});
+  replace(view.body, filterForm(view.state, await knownApplications(view.signal), state => view.go('alarms', state)), result);
+  if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
+  const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
+  drawPage(view, result, page);
+}
+
+/** Returns the query of the list that the page shows. */
+function listQuery(state) {
+  return {state: state.state, prefix: state.prefix, due_after: state.after, due_before: state.before, limit: state.limit || 100, cursor: state.cursor};
+}
+
+function filterForm(state, known, apply) {
+  const chosen = new Set((state.state || '').split(',').filter(Boolean));
+  const field = (label, input) => el('p', {class: 'field'}, el('label', {for: input.id}, label), input);
+  const form = el('form', {class: 'filter', submit: event => {
+    event.preventDefault();
+    const data = new FormData(form);
+    apply({
+      application: data.get('application').trim(), state: data.getAll('state').join(','), prefix: data.get('prefix'),
+      after: fieldInstant(data.get('after')), before: fieldInstant(data.get('before')), limit: data.get('limit') === '100' ? '' : data.get('limit'),
+    });
+  }},
+  field('Application', el('input', {id: 'application', name: 'application', value: state.application || '', required: true, list: 'known-applications', autocomplete: 'off', spellcheck: 'false'})),
+  el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
+  field('Business id begins with', el('input', {id: 'prefix', name: 'prefix', value: state.prefix || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'})),
+  field(`Due from (${zoneLabel()})`, el('input', {id: 'after', name: 'after', type: 'datetime-local', step: '1', value: fieldOf(state.after)})),
+  field('Due before', el('input', {id: 'before', name: 'before', type: 'datetime-local', step: '1', value: fieldOf(state.before)})),
+  field('Alarms on a page', el('select', {id: 'limit', name: 'limit'}, ['100', '250', '1000'].map(n => el('option', {value: n, selected: n === (state.limit || '100')}, n)))),
+  el('fieldset', {}, el('legend', {}, 'States (none: all)'),
+    states.map(s => el('label', {class: 'choice'}, el('input', {type: 'checkbox', name: 'state', value: s, checked: chosen.has(s)}), ' ', s))),
+  el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'primary'}, 'Show')));
+  return form;
+}
+
+function drawPage(view, result, page) {
+  if (page.alarms.length === 0) return replace(result, nothing(view, page), pager(view, page));
+  const selected = new Set();
+  const bar = el('div', {class: 'selection'});
+  const boxes = new Map();
+  const all = el('input', {type: 'checkbox', 'aria-label': 'Select all alarms on this page', change: () => {
+    for (const [alarm, box] of boxes) {
+      box.checked = all.checked;
+      if (all.checked) selected.add(alarm);
+      else selected.delete(alarm);
+    }
+    drawBar();
+  }});
+  const box = alarm => {
+    const b = el('input', {type: 'checkbox', 'aria-label': `Select ${alarm.business_id}`, change: () => {
+      if (b.checked) selected.add(alarm);
+      else selected.delete(alarm);
+      drawBar();
+    }});
+    boxes.set(alarm, b);
+    return b;
+  };
+  const drawBar = () => {
+    all.checked = selected.size === page.alarms.length;
+    all.indeterminate = selected.size > 0 && !all.checked;
+    drawSelection(view, bar, [...selected]);
+  };
+  replace(result,
+    el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
+    table(`Alarms of ${view.state.application}`, [{head: all, cell: box, control: true, class: 'check'}, ...alarmColumns(false)], page.alarms), bar, pager(view, page));
+  drawBar();
+}
+
+function deadHint(state) {
+  const ended = (state.state || '').split(',').filter(Boolean);
+  if (ended.length === 0 || ended.some(s => s !== 'dead' && s !== 'expired')) return '';
+  return el('a', {href: href('dead', {application: state.application, state: state.state, prefix: state.prefix})}, 'Group these by cause, or kick and discard all of them');
+}
+
+function nothing(view, page) {
+  if (page.next_cursor) return empty('No alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
+  return view.state.cursor ? empty('The list has no more alarms.') : empty('No alarm matches the filter.', 'Finished alarms are deleted when their retention ends (by default after 24 hours).', 'Choose other states, a shorter prefix or a longer time.');
+}
+
+function pager(view, page) {
+  const {cursor, ...first} = view.state;
+  return el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
+    cursor && el('a', {href: href('alarms', first)}, 'First page'),
+    page.next_cursor && el('a', {href: href('alarms', {...first, cursor: page.next_cursor})}, 'Next page'));
+}
+
+function copies(state) {
+  const words = ['clockd', 'list', '--server', address('').href.replace(/\/$/, '')];
+  for (const [flag, value] of [['--state', state.state], ['--prefix', state.prefix], ['--due-after', state.after], ['--due-before', state.before]]) if (value) words.push(flag, value);
+  const url = address(`v1/applications/${encodeURIComponent(state.application)}/alarms`, listQuery(state)).href;
+  return el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy this list as'), copyButton('curl', curlOf(quoted(url))), copyButton('command', [...words, state.application].map(quoted).join(' ')));
+}
+
+function drawSelection(view, bar, selected) {
+  replace(bar, el('p', {role: 'status'}, selected.length === 0 ? 'Select alarms to change them.' : `${plural(selected.length, 'alarm')} selected`),
+    selected.length > 0 && actions.map(action => {
+      const possible = selected.filter(a => !action.refusal(a));
+      return el('button', {type: 'button', 'data-action': action.name, disabled: possible.length === 0, click: () => runAll(view, action, selected, possible)}, `${action.verb} ${count(possible.length)}`);
+    }));
+}

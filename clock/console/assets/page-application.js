@@ -1,0 +1,53 @@
+// One application: its settings, and the commands that change them.
+
+import {address, get} from './api.js';
+import {copyButton, facts, when} from './parts.js';
+import {el, replace, section, table} from './dom.js';
+import {href} from './url.js';
+import {curlOf, quoted} from './actions.js';
+
+export function title(state) { return `Application ${state.application || ''}`; }
+
+export async function show(view) {
+  const name = view.state.application || '';
+  const path = `v1/applications/${encodeURIComponent(name)}/settings`;
+  const [settings, history] = await Promise.all([get(path, {}, view.signal), get(`${path}/history`, {limit: 20}, view.signal)]);
+  replace(view.body,
+    el('p', {class: 'links'}, el('a', {href: href('alarms', {application: name})}, 'Alarms'), el('a', {href: href('dead', {application: name})}, 'Dead alarms by cause'), el('a', {href: href('overview', {application: name})}, 'Rates and lateness'), el('a', {href: href('forecast', {application: name})}, 'Forecast'), el('a', {href: href('audit', {application: name})}, 'Audit')),
+    el('div', {class: 'columns'}, section('Settings', effective(settings)), section('Change', commands(name, settings))),
+    section('Versions', versions(history.versions)));
+}
+
+function effective(s) {
+  if (!s.effective) return el('p', {class: 'bad'}, `The settings cannot be read: ${s.unreadable}. The alarms wait.`);
+  const e = s.effective;
+  const place = e.amqp || e.webhook || e.kafka || e.grpc;
+  return [facts([
+    ['State', e.paused ? el('span', {class: 'warn'}, 'paused: its alarms wait') : 'rings'],
+    ['Target', `${e.target}${s.applied_target === e.target ? '' : `; this node rings to ${s.applied_target || 'nothing'}`}`],
+    ['Targets of single alarms', e.alarm_targets.join(', ')],
+    ['Retries', `${e.retry.limit === null ? 'no limit' : `at most ${e.retry.limit}`}, waits from ${e.retry.initial} to ${e.retry.cap}, factor ${e.retry.factor}`],
+    ['Acknowledgement', e.ack_timeout ? `within ${e.ack_timeout}` : 'not wanted'],
+    ['Most rings', String(e.max_rings)],
+    ['Version', s.version === s.applied_version ? String(s.version) : `${s.version}; this node still applies ${s.applied_version}`],
+  ]), place && el('pre', {tabindex: '0'}, JSON.stringify(place, null, 2))];
+}
+
+function commands(name, settings) {
+  const paused = settings.effective?.paused;
+  const rows = [
+    [paused ? 'Ring the alarms again' : 'Hold all alarms, for example during an outage', `clockd application ${paused ? 'resume' : 'pause'} ${quoted(name)}`],
+    ['Show the settings', `clockd application get ${quoted(name)}`],
+    ['Read the settings over HTTP', curlOf(quoted(address(`v1/applications/${name}/settings`).href))],
+  ];
+  return [el('p', {class: 'hint'}, 'Settings change on the machine of the service, not over the network.'),
+    el('ul', {class: 'commands'}, rows.map(([what, text]) => el('li', {}, el('span', {}, what), el('code', {}, text), copyButton('Copy', text))))];
+}
+
+function versions(all) {
+  if (all.length === 0) return el('p', {class: 'muted'}, 'The application has never had settings of its own. It has the defaults.');
+  return table('Versions of the settings', [
+    {head: 'Version', cell: v => String(v.version)}, {head: 'Changed', cell: v => when(v.changed_at)}, {head: 'By', cell: v => v.changed_by || '–'},
+    {head: 'Settings', cell: v => el('code', {}, v.settings ? JSON.stringify(v.settings) : v.unreadable || '{}')},
+  ], all);
+}

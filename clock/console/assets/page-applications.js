@@ -1,0 +1,63 @@
+// The known applications, with their state and figures.
+
+import {applicationLink, isOverdue, when} from './parts.js';
+import {count, duration, plural, rate} from './format.js';
+import {el, empty, replace, table} from './dom.js';
+import {get, Problem} from './api.js';
+import {href} from './url.js';
+
+export function title() { return 'Applications'; }
+
+export async function show(view) {
+  const [page, stats] = await Promise.all([get('v1/applications', {counts: true, limit: 100, cursor: view.state.cursor}, view.signal), statsByApplication(view.signal)]);
+  const {cursor} = view.state;
+  if (page.applications.length === 0) {
+    return replace(view.body, empty(cursor ? 'There are no more applications.' : 'No application has set an alarm yet.', 'An application appears with its first alarm, or with its first settings.'));
+  }
+  replace(view.body,
+    el('p', {class: 'hint'}, 'Counts end at 1,000 alarms of an application; a larger count shows +. Rates and lateness are those of this node in the last hour.'),
+    table('Applications', columns(stats, page), page.applications),
+    el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
+      cursor && el('a', {href: href('applications')}, 'First page'),
+      page.next_cursor && el('a', {href: href('applications', {cursor: page.next_cursor})}, 'Next page')));
+}
+
+/** Returns the figures of the busiest applications in the last hour, by name; none if this node keeps no figures. */
+async function statsByApplication(signal) {
+  try {
+    const stats = await get('v1/stats', {range: 'hour'}, signal);
+    return new Map(stats.applications.map(a => [a.application, a]));
+  } catch (problem) {
+    if (problem instanceof Problem && problem.status === 503) return new Map();
+    throw problem;
+  }
+}
+
+function columns(stats, page) {
+  const counted = (head, state) => ({head, class: 'number', cell: a => stateCount(a, state)});
+  return [
+    {head: 'Application', cell: a => applicationLink(a.application)},
+    {head: 'Health', cell: a => health(a, page)},
+    {head: 'Target', cell: a => a.target || 'none'},
+    counted('Scheduled', 'scheduled'), counted('Ringing', 'ringing'), counted('Paused', 'paused'), counted('Dead', 'dead'), counted('Expired', 'expired'),
+    {head: 'Rings/s', class: 'number', cell: a => rate((stats.get(a.application)?.rings || 0) / 3600)},
+    {head: 'Lateness p99', class: 'number', cell: a => duration(stats.get(a.application)?.lateness_p99)},
+  ];
+}
+
+function stateCount(a, state) {
+  if (!a.counts) return '–';
+  const n = a.counts[state];
+  const text = count(n) + (a.counts.complete || n === 0 ? '' : '+');
+  if (n === 0) return text;
+  const page = state === 'dead' || state === 'expired' ? 'dead' : 'alarms';
+  return el('a', {href: href(page, {application: a.application, state}), 'aria-label': `${plural(n, `${state} alarm`)} of ${a.application}`}, text);
+}
+
+/** Returns an application's health in words. */
+function health(a, page) {
+  if (!a.target) return el('span', {class: 'bad'}, 'cannot ring: this node has no target for it');
+  if (a.paused) return el('span', {class: 'warn'}, 'paused by a person');
+  if (isOverdue(a, page)) return el('span', {class: 'warn'}, 'overdue since ', when(a.oldest_overdue));
+  return el('span', {class: 'good'}, 'on time');
+}

@@ -1,0 +1,107 @@
+// Dead and expired alarms by application and by cause, with kick and discard.
+
+import {act, get} from './api.js';
+import {actions} from './actions.js';
+import {alarmLink, applicationLink, badge, facts, when} from './parts.js';
+import {clear, notify, remedy} from './notice.js';
+import {count, plural} from './format.js';
+import {el, empty, replace, section, table} from './dom.js';
+import {confirm} from './dialog.js';
+import {href} from './url.js';
+import {causes} from './causes.js';
+import {runAll} from './runall.js';
+
+const byName = Object.fromEntries(actions.map(a => [a.name, a]));
+
+/** The most alarms that are read to group them. */
+const readLimit = 1000;
+
+export function title(state) { return state.application ? `Dead alarms of ${state.application}` : 'Dead alarms'; }
+
+export async function show(view) {
+  if (view.state.application) return showCauses(view);
+  const page = await get('v1/applications', {counts: true, limit: 500, cursor: view.state.cursor}, view.signal);
+  const affected = page.applications.filter(a => a.counts.dead + a.counts.expired > 0);
+  const next = page.next_cursor && el('nav', {class: 'pager', 'aria-label': 'Pages of the list'}, el('a', {href: href('dead', {cursor: page.next_cursor})}, 'Next applications'));
+  if (affected.length === 0) return replace(view.body, empty('No application has a dead or expired alarm.', 'Alarms come here when their retries or rings are used up, when they are buried, or when their latest time to ring passes.'), next);
+  replace(view.body, table('Applications with dead alarms', [
+    {head: 'Application', cell: a => applicationLink(a.application)},
+    {head: 'Dead', class: 'number', cell: a => counted(a, 'dead')},
+    {head: 'Expired', class: 'number', cell: a => counted(a, 'expired')},
+    {head: 'Next step', cell: a => el('a', {href: href('dead', {application: a.application})}, `Causes in ${a.application}`)},
+  ], affected), next);
+}
+
+function counted(a, state) { return count(a.counts[state]) + (a.counts.complete || a.counts[state] === 0 ? '' : '+'); }
+
+async function showCauses(view) {
+  const {application, prefix} = view.state;
+  const state = view.state.state || 'dead,expired';
+  const page = await get(`v1/applications/${encodeURIComponent(application)}/alarms`, {state, prefix, limit: readLimit}, view.signal);
+  const filter = filterForm(view);
+  if (page.alarms.length === 0) {
+    return replace(view.body, filter, page.next_cursor ? empty('The first part of the list has no such alarm.', 'Use a prefix, so that the server looks at fewer alarms.') : empty('No alarm of this application matches.', 'Nothing is to do here.'));
+  }
+  const many = page.next_cursor !== null;
+  replace(view.body, filter,
+    el('p', {class: 'hint'}, many ? `These are the first ${count(page.alarms.length)} alarms of the filter. There are more.` : `${plural(page.alarms.length, 'alarm')} of the filter, grouped by cause.`),
+    bulk(view, state, page.alarms.length, many),
+    causes(page.alarms).map(group => section(`${count(group.alarms.length)} × ${group.cause}`, causeBody(view, group))));
+}
+
+function filterForm(view) {
+  const form = el('form', {class: 'filter', submit: event => {
+    event.preventDefault();
+    const data = new FormData(form);
+    view.go('dead', {application: view.state.application, state: data.get('state'), prefix: data.get('prefix')});
+  }},
+  el('p', {class: 'field'}, el('label', {for: 'state'}, 'State'), el('select', {id: 'state', name: 'state'},
+    [['', 'dead and expired'], ['dead', 'dead'], ['expired', 'expired']].map(([value, name]) => el('option', {value, selected: value === (view.state.state || '')}, name)))),
+  el('p', {class: 'field'}, el('label', {for: 'prefix'}, 'Business id begins with'), el('input', {id: 'prefix', name: 'prefix', value: view.state.prefix || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'})),
+  el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show')));
+  return form;
+}
+
+function causeBody(view, group) {
+  const shown = group.alarms.slice(0, 5);
+  return [
+    table(`Alarms with this cause: ${group.cause}`, [
+      {head: 'Business id', cell: alarmLink}, {head: 'State', cell: a => badge(a.state)}, {head: 'Ended', cell: a => when(a.finished_at)}, {head: 'Last error', cell: a => el('span', {class: 'error-text'}, a.last_error || '')},
+    ], shown),
+    group.alarms.length > shown.length && el('p', {class: 'muted'}, `and ${plural(group.alarms.length - shown.length, 'more alarm')}`),
+    el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-action': name, click: () => runAll(view, byName[name], group.alarms, group.alarms)}, `${byName[name].verb} ${plural(group.alarms.length, 'alarm')}`))),
+  ];
+}
+
+/** Returns the buttons that change all alarms of the filter. */
+function bulk(view, state, number, many) {
+  const text = many ? `more than ${count(number)}` : count(number);
+  return el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-bulk': name, click: () => runFilter(view, byName[name], state, number, many)}, `${byName[name].verb} all of the filter (${text})`)));
+}
+
+async function runFilter(view, action, state, number, many) {
+  const {application, prefix = ''} = view.state;
+  const yes = await confirm({
+    title: `${action.verb} all alarms of the filter?`, verb: `${action.verb} the alarms`, typed: many ? application : '',
+    body: [
+      facts([['Application', application], ['States', state.replace(',', ' and ')], ['Business id begins with', prefix || 'anything'], ['Alarms', many ? `more than ${count(number)}` : count(number)]]),
+      el('p', {}, `Each alarm ${action.effect}`), el('p', {class: 'hint'}, 'The filter also takes alarms that become dead or expired meanwhile.'),
+    ],
+  });
+  if (!yes) return;
+  clear();
+  let done = 0, failed = 0, cursor = null;
+  try {
+    do {
+      const r = await act('POST', `v1/applications/${encodeURIComponent(application)}/${action.name}`, {body: {state: state.split(','), prefix, limit: readLimit, cursor}, signal: view.signal});
+      done += r[action.done];
+      failed += r.failed;
+      cursor = r.cursor;
+      notify('busy', `${plural(done, 'alarm')} ${action.done}…`);
+    } while (cursor);
+    view.reload();
+    notify('done', `${plural(done, 'alarm')} ${action.done}.${failed ? ` ${plural(failed, 'alarm')} changed meanwhile and stayed as they are.` : ''}`);
+  } catch (problem) {
+    if (!view.signal.aborted) notify('failed', `${plural(done, 'alarm')} ${action.done}, then the request failed: ${problem.message} ${remedy(problem)}`);
+  }
+}

@@ -1,0 +1,46 @@
+// The load to come: how many alarms are due in the next steps.
+
+import {chart} from './chart.js';
+import {count, instant, rate, zoneLabel} from './format.js';
+import {el, empty, replace, table} from './dom.js';
+import {get} from './api.js';
+import {href} from './url.js';
+import {knownApplications} from './known.js';
+
+const choices = [['second', 'Next minute'], ['minute', 'Next hour'], ['hour', 'Next day'], ['day', 'Next two weeks']];
+
+export function title(state) { return state.application ? `Forecast of ${state.application}` : 'Forecast'; }
+
+export async function show(view) {
+  const {by = 'minute', application} = view.state;
+  const [forecast, known] = await Promise.all([get('v1/forecast', {by, application}, view.signal), knownApplications(view.signal)]);
+  replace(view.body, controls(view, by, known), result(forecast));
+}
+
+function controls(view, by, known) {
+  const {application} = view.state;
+  const input = el('input', {id: 'application', name: 'application', value: application || '', list: 'known-applications', autocomplete: 'off', spellcheck: 'false'});
+  return [
+    el('p', {class: 'links'}, choices.map(([value, name]) => el('a', {href: href('forecast', {by: value, application}), 'aria-current': value === by ? 'true' : null}, name))),
+    el('form', {class: 'filter', submit: event => {
+      event.preventDefault();
+      view.go('forecast', {by: view.state.by, application: input.value.trim()});
+    }},
+    el('p', {class: 'field'}, el('label', {for: 'application'}, 'Application (none: all)'), input), el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
+    el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show'))),
+  ];
+}
+
+function result(forecast) {
+  const step = forecast.step_seconds * 1000, start = Date.parse(forecast.start);
+  const total = forecast.due.reduce((a, b) => a + b, 0);
+  if (total === 0) return empty('No alarm is due in this time.', 'Choose a longer time, or another application.');
+  const rows = forecast.due.map((n, i) => ({at: new Date(start + i * step).toISOString(), n})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
+  return [
+    el('p', {class: 'hint'}, `${forecast.exact ? '' : 'About '}${count(total)} alarms, as they are set now. A repeating alarm counts at its next ring alone. ${forecast.exact ? '' : 'The server counted some of the shards and multiplied. '}Times in ${zoneLabel()}.`),
+    chart('Alarms due in each step', {start, step, series: [{name: 'alarms', values: forecast.due}]}, {format: n => count(Math.round(n)), bars: true}),
+    table('The fullest steps', [
+      {head: 'From', cell: r => instant(r.at)}, {head: 'Alarms', class: 'number', cell: r => count(r.n)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
+    ], rows),
+  ];
+}

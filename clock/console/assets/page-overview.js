@@ -1,0 +1,125 @@
+// How the service does: rates, lateness, readiness, overdue and dead alarms.
+
+import {address, get, Problem} from './api.js';
+import {causes} from './causes.js';
+import {count, duration, plural, rate, timeOfDay, zoneLabel, now} from './format.js';
+import {el, replace, section} from './dom.js';
+import {applicationLink, distance, isOverdue} from './parts.js';
+import {chart} from './chart.js';
+import {href} from './url.js';
+import {live} from './poll.js';
+
+/** The most applications whose dead alarms are read for their causes. */
+const causesOf = 5;
+
+export function title(state) { return state.application ? `Overview of ${state.application}` : 'Overview'; }
+
+export async function show(view) {
+  const applications = await get('v1/applications', {counts: true, limit: 100}, view.signal); // once: counting is work for the database
+  const reasons = await deadByCause(applications.applications, view.signal);
+  await live(view, 5, () => read(view), (content, found) => draw(view, content, found, applications, reasons));
+}
+
+async function read(view) {
+  const [stats, ready] = await Promise.all([statsOf(view), get('readyz', {}, view.signal, [503])]);
+  return {stats, ready};
+}
+
+/** Reads the figures, null if this node has none yet. */
+async function statsOf(view) {
+  try {
+    return await get('v1/stats', {range: view.state.range || 'hour', application: view.state.application}, view.signal);
+  } catch (problem) {
+    if (problem instanceof Problem && problem.status === 503) return null;
+    throw problem;
+  }
+}
+
+/** Reads some dead alarms of the applications that have the most of them, and groups them by cause. */
+async function deadByCause(applications, signal) {
+  const affected = applications.filter(a => dead(a) > 0).sort((a, b) => dead(b) - dead(a)).slice(0, causesOf);
+  return Promise.all(affected.map(async a => {
+    const page = await get(`v1/applications/${encodeURIComponent(a.application)}/alarms`, {state: 'dead,expired', limit: 100}, signal);
+    return {application: a, groups: causes(page.alarms).slice(0, 3)};
+  }));
+}
+
+function dead(a) { return a.counts.dead + a.counts.expired; }
+
+function draw(view, content, {stats, ready}, applications, reasons) {
+  replace(content,
+    controls(view),
+    stats ? [tiles(stats, applications), charts(stats)] : el('p', {class: 'empty'}, 'This node has no figures yet. They appear some seconds after its start.'),
+    el('div', {class: 'columns'}, section('Readiness', readiness(ready)), el('div', {}, section('Overdue', overdue(applications)), section('Dead alarms by cause', deadList(reasons)))));
+}
+
+function controls(view) {
+  const {range = 'hour', application} = view.state;
+  const link = (value, name) => el('a', {href: href('overview', {application, range: value === 'hour' ? '' : value}), 'aria-current': range === value ? 'true' : null}, name);
+  return el('div', {class: 'list-head'},
+    el('p', {class: 'links'}, link('hour', 'Last hour'), link('day', 'Last day'), application && el('a', {href: href('overview', {range: range === 'hour' ? '' : range})}, 'All applications')),
+    el('p', {class: 'muted'}, `What this node did. Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: of the first 100 applications, when the page was opened.`));
+}
+
+function tiles(stats, applications) {
+  const steps = Math.max(1, Math.round(60 / stats.step_seconds));
+  const perSecond = values => rate(sum(values.slice(-steps)) / steps / stats.step_seconds);
+  const lately = stats.lateness_p99.findLast(v => v !== null);
+  const overdueNow = applications.applications.filter(a => isOverdue(a, applications));
+  const deadNow = applications.applications.reduce((n, a) => n + dead(a), 0);
+  const tile = (name, value, note, kind = '') => el('div', {class: `tile ${kind}`}, el('dt', {}, name), el('dd', {}, value, el('span', {class: 'muted'}, note)));
+  return el('dl', {class: 'tiles'},
+    tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
+    tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
+    tile('Overdue', count(overdueNow.length), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
+    tile('Dead', count(deadNow), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
+}
+
+function sum(values) { return values.reduce((a, b) => a + b, 0); }
+
+function charts(stats) {
+  const at = {start: Date.parse(stats.start), step: stats.step_seconds * 1000};
+  const perSecond = values => values.map(v => v / stats.step_seconds);
+  return el('div', {class: 'columns even'},
+    chart('Rate per second', {...at, series: [{name: 'rings', values: perSecond(stats.rings)}, {name: 'sets', values: perSecond(stats.sets)}, {name: 'cancels', values: perSecond(stats.cancels)}]}, {format: rate}),
+    chart('Lateness of rings', {...at, series: [{name: 'p50', values: stats.lateness_p50}, {name: 'p99', values: stats.lateness_p99}]}, {format: duration, log: true, lowest: 0.001}));
+}
+
+// What each check of /readyz means when it is ok.
+const fine = {
+  database: 'The database responds.', build: 'The database accepts this build.', writes: 'Sets and cancels are written.', target: 'The target takes rings.',
+  claims: 'Due alarms are claimed.', lanes: 'The ways to the target are open.', applications: 'No application is in quarantine.', paused: 'No application is paused.',
+  settings: 'The settings are current.', node: 'The name of this node is its own.', abilities: 'Every node can read and ring.', durability: 'The database keeps what it confirms.', time_zone_data: 'The time-zone data is that of this build.', authentication: 'Access is as it should be.',
+};
+
+function readiness(ready) {
+  const all = [...ready.checks].sort((a, b) => (a.status === 'ok') - (b.status === 'ok'));
+  const marks = {ok: ['good', 'fine'], warning: ['warn', 'look at it'], failing: ['bad', 'fails']};
+  return [
+    el('p', {class: ready.ready ? 'good' : 'bad'}, ready.ready ? 'This node takes sets and cancels.' : 'This node does not take sets now.'),
+    el('ul', {class: 'checks'}, all.map(c => {
+      const [kind, word] = marks[c.status] || ['warn', c.status];
+      return el('li', {}, el('span', {class: kind}, word), el('span', {}, checkSentence(c)));
+    })),
+    el('p', {class: 'hint'}, el('a', {href: address('readyz').href}, 'The same as JSON')),
+  ];
+}
+
+function checkSentence(check) {
+  if (check.status !== 'ok') return `${check.name}: ${check.detail || check.status}`;
+  const text = fine[check.name] || `${check.name} has no fault.`;
+  return check.detail ? text.replace(/\.$/, ` (${check.detail}).`) : text;
+}
+
+function overdue(page) {
+  const late = page.applications.filter(a => isOverdue(a, page)).sort((a, b) => Date.parse(a.oldest_overdue) - Date.parse(b.oldest_overdue));
+  if (late.length === 0) return el('p', {class: 'good'}, 'No application has an overdue alarm.');
+  return el('ul', {class: 'plain'}, late.slice(0, 10).map(a => el('li', {}, applicationLink(a.application), ': the oldest was due ', distance(a.oldest_overdue), a.paused && '; the application is paused', !a.target && '; no target takes its rings')));
+}
+
+function deadList(reasons) {
+  if (reasons.length === 0) return el('p', {class: 'good'}, 'No alarm is dead or expired.');
+  return el('ul', {class: 'plain'}, reasons.map(({application: a, groups}) => el('li', {},
+    el('a', {href: href('dead', {application: a.application})}, `${a.application}: ${plural(dead(a), 'alarm')}${a.counts.complete ? '' : ' or more'}`),
+    el('ul', {}, groups.map(g => el('li', {class: 'error-text'}, `${count(g.alarms.length)} × ${g.cause}`))))));
+}

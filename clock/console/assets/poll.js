@@ -1,0 +1,63 @@
+// Repeats reads while somebody looks at them.
+
+import {el, replace} from './dom.js';
+import {hasToken} from './api.js';
+import {remedy} from './notice.js';
+
+const longest = 60;
+
+/** Calls work at once, then every some seconds, until the signal aborts. It waits while the page is hidden, and ends after 401. After a failure it
+ * waits twice as long. fail(problem) shows a failure, and fail(null) removes the message. */
+async function every(seconds, signal, work, fail) {
+  let wait = seconds;
+  while (!signal.aborted) {
+    try {
+      await work();
+      wait = seconds;
+      fail(null);
+    } catch (problem) {
+      if (signal.aborted) return;
+      wait = Math.min(longest, wait * 2);
+      fail(problem);
+      if (problem.status === 401 || problem.code === 'rate_limited' && !hasToken()) return;
+    }
+    await pause(wait * 1000, signal);
+    await visible(signal);
+  }
+}
+
+function pause(ms, signal) {
+  return new Promise(done => {
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, {once: true});
+  });
+}
+
+function visible(signal) {
+  return new Promise(done => {
+    if (!document.hidden || signal.aborted) return done();
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener('visibilitychange', look);
+      done();
+    };
+    document.addEventListener('visibilitychange', look);
+    signal.addEventListener('abort', look, {once: true});
+  });
+}
+
+/** Shows a part of a page that is read again and again: draw(content, await read()). A failure of the first read goes to the caller. Later ones
+ * leave the content as it is, with a message that it may be old. */
+export async function live(view, seconds, read, draw) {
+  const stale = el('div', {role: 'status'});
+  const content = el('div', {});
+  await every(seconds, view.signal, async () => {
+    const value = await read();
+    if (!content.isConnected) replace(view.body, stale, content);
+    draw(content, value);
+  }, problem => {
+    if (!problem) return replace(stale);
+    if (!content.isConnected) throw problem;
+    replace(stale, el('p', {class: 'notice failed'}, `What you see may be old. ${problem.message} ${remedy(problem)}`));
+  });
+}

@@ -1,0 +1,79 @@
+// The life of an alarm as a timeline.
+
+import {distance} from './parts.js';
+import {duration, exact, now} from './format.js';
+import {el} from './dom.js';
+
+const outcomes = {
+  confirmed: 'Rung, and rung again', returned: 'Try failed: no queue takes the ring', nacked: 'Try failed: the broker refused the ring', in_doubt: 'Try in doubt: no confirm arrived',
+  refused: 'Try failed: the receiver refused the ring', unsent: 'Try failed before the ring was sent', untaken: 'Try failed: nobody took the ring',
+  released: 'Ring released by the application', buried: 'Ring buried by the application', unacknowledged: 'Ring not acknowledged in time',
+};
+
+const ends = {rung: 'Finished: rung', expired: 'Expired', dead: 'Dead', cancelled: 'Cancelled'};
+const answers = {ack: 'Acknowledged', release: 'Released', bury: 'Buried', touch: 'Asked for more time'};
+
+/** Returns the moments of an alarm's life, in order. A moment has its time, a kind, a text and details. */
+export function moments(alarm) {
+  return [...beginning(alarm), ...tries(alarm), ...ringsAndAnswers(alarm), ...ending(alarm), ...future(alarm)].filter(m => m.at).sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank);
+}
+
+function beginning(alarm) {
+  const set = alarm.generation === 1 ? 'Set' : 'Set for the first time';
+  const changes = alarm.generation > 1 ? `${alarm.generation - 1} later sets changed it; it has generation ${alarm.generation}` : '';
+  return [{at: alarm.created_at, rank: 0, kind: 'set', text: set, detail: changes}];
+}
+
+function tries(alarm) {
+  return (alarm.attempts || []).map(a => ({
+    at: a.time, rank: 1, kind: a.outcome === 'released' || a.outcome === 'confirmed' ? 'ringing' : 'dead', text: outcomes[a.outcome] || a.outcome,
+    detail: [a.error, a.by && `by ${a.by}`, `generation ${a.generation}, ring ${a.ring_no}`].filter(Boolean).join(' · '),
+  }));
+}
+
+function ringsAndAnswers(alarm) {
+  const due = alarm.occurrence && alarm.occurrence.rung > 0 ? null : alarm.ring_at;
+  const late = due && alarm.rung_at ? `${duration(Math.max(0, (Date.parse(alarm.rung_at) - Date.parse(due)) / 1000))} after the time of the set` : '';
+  const attempted = (alarm.attempts || []).some(a => a.time === alarm.answered_at); // a release and a bury are attempts, too
+  return [
+    {at: alarm.rung_at, rank: 2, kind: 'rung', text: alarm.in_doubt ? 'Rung; the outcome is in doubt' : `Rung (ring ${alarm.ring_no})`, detail: late},
+    {at: attempted ? null : alarm.answered_at, rank: 3, kind: 'rung', text: answers[alarm.answer] || '', detail: alarm.answered_by ? `by ${alarm.answered_by}` : ''},
+  ];
+}
+
+function ending(alarm) {
+  if (alarm.state === 'rung' && alarm.finished_at === alarm.rung_at) return [];
+  return [
+    {at: alarm.finished_at, rank: 4, kind: alarm.state, text: ends[alarm.state], detail: alarm.state === 'rung' || alarm.state === 'cancelled' ? '' : alarm.last_error},
+    {at: alarm.state === 'paused' ? alarm.updated_at : null, rank: 4, kind: 'paused', text: 'Paused, or changed while it is paused'},
+  ];
+}
+
+function future(alarm) {
+  const all = [];
+  const upcoming = alarm.next_occurrences || [];
+  if (alarm.next_try_time) all.push({at: alarm.next_try_time, rank: 5, kind: 'next', text: nextText(alarm)});
+  if (!alarm.repeat && alarm.ring_at !== alarm.next_try_time) all.push({at: alarm.ring_at, rank: 0, kind: 'plan', text: 'The time of the set (ring_at)'});
+  for (const at of upcoming) if (at !== alarm.next_try_time) all.push({at, rank: 5, kind: 'plan', text: 'Occurrence'});
+  if (alarm.latest_ring_at) all.push({at: alarm.latest_ring_at, rank: 6, kind: 'plan', text: alarm.finished_at ? 'Latest time to ring' : 'Expires unless it has rung'});
+  return all;
+}
+
+function nextText(alarm) {
+  if (alarm.state === 'ringing') return alarm.rung_at ? 'Rings again unless it is acknowledged' : 'End of the claim: rings again if the outcome is still unknown';
+  if (alarm.retry_times > 0 || alarm.in_doubt) return 'Next try';
+  return alarm.repeat ? 'Next ring' : 'Rings';
+}
+
+/** Returns the timeline as a list. A line shows where now is. */
+export function timeline(alarm) {
+  const all = moments(alarm);
+  const line = el('li', {class: 'now'}, el('span', {class: 'dot', 'aria-hidden': 'true'}), el('span', {class: 'what'}, 'Now'), el('span', {class: 'muted'}, exact(new Date(now()).toISOString())));
+  const items = all.map(m => el('li', {class: `moment ${m.kind}`},
+    el('span', {class: 'dot', 'aria-hidden': 'true'}),
+    el('span', {class: 'what'}, m.text), el('time', {datetime: m.at}, exact(m.at), ' ', distance(m.at)),
+    m.detail && el('span', {class: 'detail'}, m.detail)));
+  const next = all.findIndex(m => Date.parse(m.at) > now());
+  items.splice(next < 0 ? items.length : next, 0, line);
+  return el('ol', {class: 'timeline'}, items);
+}

@@ -1,0 +1,53 @@
+package clock
+
+// decidePause judges a pause. A scheduled alarm becomes paused, without a next_try_time: no claim takes it, and no time ends it. The counts of
+// its tries and rings, and its last_error, stay.
+//
+// A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while it waits for its
+// acknowledgement. A row has one state, so a paused alarm cannot also wait for an acknowledgement. A released alarm is scheduled and can be
+// paused.
+func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
+	switch d, refused := refusePauseOrResume(row, pause.Key, pause.If); {
+	case refused:
+		return d
+	case row.State == Paused:
+		return Decision{Verdict: Keep, Alarm: *row}
+	}
+	if d, done := decideInFlight(row); done {
+		return d
+	}
+	alarm := *row
+	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Paused, NoInstant, now
+	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// decideResume judges a resume. A paused alarm is scheduled at its ring_at, or at once if that has passed. It is due at once too if it waited
+// for a further try or for the end of a release's delay, because a paused alarm keeps no other time than ring_at. Its retries
+// count on. The ring_at of a repeating alarm is the time of its current occurrence. Occurrences that came due during the pause are missed. If its
+// latest_ring_at has passed, the next claim ends it as expired. An alarm that is not paused, and not over, is kept as it is.
+func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
+	switch d, refused := refusePauseOrResume(row, resume.Key, resume.If); {
+	case refused:
+		return d
+	case row.State != Paused:
+		return Decision{Verdict: Keep, Alarm: *row}
+	}
+	alarm := *row
+	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
+	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// refusePauseOrResume refuses both for an alarm that does not exist, has another generation or is over.
+func refusePauseOrResume(row *Alarm, key Key, condition Condition) (d Decision, refused bool) {
+	switch {
+	case row == nil:
+		return refuseUnknown(key), true
+	case !condition.meets(row):
+		return refuseGeneration(row, condition.Generation), true
+	case row.State == Cancelled:
+		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled"), true
+	case row.State.Over():
+		return refuseOver(row), true
+	}
+	return Decision{}, false
+}

@@ -1,0 +1,46 @@
+package clock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// ForecastQuery asks how many alarms are due in each of some steps.
+type ForecastQuery struct {
+	From        Instant       // begin of the first step
+	Step        time.Duration // length of a step, whole milliseconds
+	Count       int           // number of steps, 1 to MaxForecastSteps
+	Application string        // only alarms of this application; empty: of all applications
+}
+
+// MaxForecastSteps is the most steps of a forecast.
+const MaxForecastSteps = 1000
+
+// Until returns the end of the last step.
+func (q *ForecastQuery) Until() Instant { return q.From.Add(time.Duration(q.Count) * q.Step) }
+
+// Validate returns an ErrInvalid that names the first offending field, or nil.
+func (q *ForecastQuery) Validate() error {
+	if q.Count < 1 || q.Count > MaxForecastSteps {
+		return invalid(CodeOutOfRange, "count", fmt.Sprintf("count must be from 1 to %d", MaxForecastSteps))
+	}
+	if q.Application == "" {
+		return nil
+	}
+	return ValidateApplication(q.Application)
+}
+
+// Forecast has the number of alarms that are due in each step, as they are set now. A repeating alarm counts at its next ring alone.
+type Forecast struct {
+	// Due has a number for each step that was counted; the steps at the end may be missing. If Counted is less than Shards, the numbers are
+	// estimates: the counts of some shards, multiplied. Alarms are spread evenly over the shards.
+	Due     []int64
+	Counted int // shards that were counted; 0 only without a known step
+	Shards  int // all shards
+}
+
+// Forecaster counts alarms by due time. Its work is bounded, however many alarms there are.
+type Forecaster interface {
+	Forecast(ctx context.Context, q ForecastQuery) (Forecast, error)
+}

@@ -1,0 +1,108 @@
+package clock
+
+import (
+	"math"
+
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// ChooseOccurrence decides which occurrence of a due row rings at now, and returns the row with that decision. Occurrences that the rule
+// counts as missed are counted. If none of the due occurrences rings, rings is false: the row to write waits for a later occurrence, or has
+// ended. A row whose current occurrence has begun, or was decided before, stays as it is.
+func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, rings bool) {
+	p := &row.Progress
+	if row.begun() || p.Kicked || p.Queued || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
+		return row, true
+	}
+	due := r.Rule.Due(r.Alarm, p.Current, int64(now), MissedGrace)
+	row.passNumbers(due.Missed)
+	p.Missed, p.RingsBefore, p.DecidedUntil = p.Missed+due.Missed, row.RingNo, int64(now)
+	if len(due.Ring) > 0 {
+		if p.Current != due.Ring[0] { // otherwise its label, and Next, stay: a node with newer time-zone data may have computed them
+			r.begin(p, due.Ring[0])
+		}
+		return row, true
+	}
+	if due.More { // of a very long outage: the next claim goes on
+		p.DecidedUntil = 0
+	}
+	r.wait(&row, due.Next, now)
+	if due.Last {
+		row.finish(Expired, now)
+		row.LastError = "the last occurrence was missed"
+	}
+	return row, false
+}
+
+// wait lets the row wait for its next occurrence. Number 0: there is none, and the row stays as it is.
+func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
+	p := &row.Progress
+	row.UpdateTime = now
+	if next.Number == 0 {
+		p.Next = next
+		return
+	}
+	r.begin(p, next)
+	p.RingsBefore, p.Queued, p.Kicked = row.RingNo, false, false
+	row.State, row.RetryTimes, row.InDoubt, row.FinishedAt, row.DoubtTarget = Scheduled, 0, false, NoInstant, NoTarget
+	row.NextTryTime = max(r.RingAt(next), now)
+}
+
+// endOccurrence moves the row, whose current occurrence has just ended the alarm, to the next occurrence. The alarm stays over if there is
+// none. begun says that the occurrence was tried before the ring that ended it, or waited for an acknowledgement: then occurrences that came
+// due meanwhile overlap with it.
+func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
+	p := &row.Progress
+	switch {
+	case row.State == Rung:
+		p.Rung++
+	case row.State == Expired && !begun:
+		p.Missed++
+		row.passNumbers(1)
+	default:
+		p.Failed++
+		row.passNumbers(1)
+	}
+	next := p.Next
+	if next.Number != 0 && begun && int64(r.RingAt(next)) > p.DecidedUntil {
+		over := r.Rule.Overlapped(r.Alarm, next, int64(now))
+		p.Skipped += over.Skipped
+		row.passNumbers(over.Skipped)
+		next = over.Next
+		if over.Ring.Number != 0 {
+			r.wait(row, over.Ring, now)
+			p.Queued, p.Next = true, next // the zero Occurrence if no occurrence is left
+			return
+		}
+	}
+	r.wait(row, next, now)
+}
+
+// passNumbers gives the numbers of the next n rings to occurrences that do not ring, so that no later occurrence rings under the message id
+// of an earlier one whose ring may have arrived.
+func (r *RingRow) passNumbers(n int64) {
+	r.RingNo = int(min(int64(r.RingNo)+n, math.MaxInt32-2))
+}
+
+// noteRing notes the lateness of the current occurrence when its first ring is confirmed.
+func (r Repetition) noteRing(row *RingRow) {
+	p := &row.Progress
+	if row.RingNo != p.RingsBefore+1 {
+		return
+	}
+	p.Lateness = max(int64(row.RungAt-r.RingAt(p.Current)), 0)
+	p.LatenessMax = max(p.LatenessMax, p.Lateness)
+	p.LatenessSum += p.Lateness
+}
+
+// kick lets the last occurrence, which has ended the alarm, ring again. Its
+// count is taken back: the row does not say which one it was, so Failed is lowered, or Missed if no occurrence has failed.
+func (p *Progress) kick() {
+	p.Kicked = true
+	switch {
+	case p.Failed > 0:
+		p.Failed--
+	case p.Missed > 0:
+		p.Missed--
+	}
+}

@@ -1,0 +1,13 @@
+package clock
+
+// Pause asks that an alarm does not ring until it is resumed.
+type Pause struct {
+	Key
+	If Condition // AnyRow or AtGeneration
+}
+
+// Resume asks that a paused alarm is scheduled again.
+type Resume struct {
+	Key
+	If Condition // AnyRow or AtGeneration
+}

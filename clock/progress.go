@@ -1,0 +1,187 @@
+package clock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// MissedGrace is the longest lateness of an occurrence that still rings although its rule skips missed occurrences (repeat.MissedSkip).
+const MissedGrace = 10_000 // milliseconds
+
+// Progress is how far a repeating alarm has come. The zero Progress belongs to an alarm that rings once. All instants are epoch milliseconds.
+type Progress struct {
+	Current repeat.Occurrence // occurrence that rings now, or next
+	Next    repeat.Occurrence // occurrence after Current; it is decided to ring if it is not later than DecidedUntil; Number 0: Current is the last one
+	// DecidedUntil is when it was last decided which occurrences ring. Occurrences that were due then ring in order, without another decision.
+	DecidedUntil int64
+	Label        int64 // repeat.Rule.Label of Current, by the time-zone data that computed it; 0: none
+	RingsBefore  int   // confirmed rings of the generation before Current
+	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
+	Kicked       bool  // a person has kicked Current: it may ring however late
+
+	Rung    int64 // occurrences that ended after a ring, acknowledged where that is wanted
+	Missed  int64 // occurrences that came due while nothing could ring them, and did not ring
+	Skipped int64 // occurrences that came due while an earlier ring was not over, and did not ring
+	Failed  int64 // occurrences that ended without a confirmed or acknowledged ring, after at least one try
+
+	// Lateness of occurrences with a confirmed ring, also if they were not acknowledged later, in ms: the claim of the first confirmed ring minus
+	// the occurrence's RingAt, which has the jitter.
+	Lateness    int64 // of the latest one
+	LatenessMax int64 // of all
+	LatenessSum int64 // of all
+}
+
+// storedProgress is the JSON of a Progress in a database column. The view alarm_report reads its members.
+type storedProgress struct {
+	Number       int64 `json:"n"`
+	At           int64 `json:"at"`
+	NextNumber   int64 `json:"next,omitempty"`
+	NextAt       int64 `json:"next_at,omitempty"`
+	DecidedUntil int64 `json:"decided,omitempty"`
+	Label        int64 `json:"label,omitempty"`
+	RingsBefore  int   `json:"rings,omitempty"`
+	Queued       bool  `json:"queued,omitempty"`
+	Kicked       bool  `json:"kicked,omitempty"`
+	Rung         int64 `json:"rung,omitempty"`
+	Missed       int64 `json:"missed,omitempty"`
+	Skipped      int64 `json:"skipped,omitempty"`
+	Failed       int64 `json:"failed,omitempty"`
+	Lateness     int64 `json:"late,omitempty"`
+	LatenessMax  int64 `json:"late_max,omitempty"`
+	LatenessSum  int64 `json:"late_sum,omitempty"`
+}
+
+// Repeats reports whether the progress belongs to a repeating alarm. Such an alarm has a rule: stores refuse to read a row without it.
+func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
+
+// Encode returns the text for the database column; empty for the zero Progress. Equal values have the same text.
+func (p *Progress) Encode() string {
+	if !p.Repeats() {
+		return ""
+	}
+	text, err := json.Marshal(storedProgress{
+		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At, DecidedUntil: p.DecidedUntil,
+		Label: p.Label, RingsBefore: p.RingsBefore, Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed, Skipped: p.Skipped, Failed: p.Failed,
+		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
+	})
+	if err != nil { // no field has a type that fails
+		panic("clock: encode a progress: " + err.Error())
+	}
+	return string(text)
+}
+
+// DecodeProgress reads a Progress that Encode wrote.
+func DecodeProgress(text string) (Progress, error) {
+	if text == "" {
+		return Progress{}, nil
+	}
+	var s storedProgress
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
+	}
+	if s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 {
+		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
+	}
+	return Progress{
+		Current: repeat.Occurrence{At: s.At, Number: s.Number}, Next: repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
+		DecidedUntil: s.DecidedUntil, Label: s.Label, RingsBefore: s.RingsBefore, Queued: s.Queued, Kicked: s.Kicked,
+		Rung: s.Rung, Missed: s.Missed, Skipped: s.Skipped, Failed: s.Failed,
+		Lateness: s.Lateness, LatenessMax: s.LatenessMax, LatenessSum: s.LatenessSum,
+	}, nil
+}
+
+// Repetition is a repeating alarm's rule, with the alarm that jitter is drawn for. The zero Repetition belongs to an alarm that rings once.
+type Repetition struct {
+	Rule  *repeat.Rule // nil: the alarm rings once
+	Alarm repeat.Ringer
+}
+
+// RepetitionOf returns the repetition of an alarm's generation. rule is nil for an alarm that rings once.
+func RepetitionOf(rule *repeat.Rule, key Key, generation int64) Repetition {
+	if rule == nil {
+		return Repetition{}
+	}
+	return Repetition{Rule: rule, Alarm: repeat.Ringer{Application: key.Application, BusinessID: key.BusinessID, Generation: generation}}
+}
+
+// RingAt returns when the occurrence is to ring.
+func (r Repetition) RingAt(o repeat.Occurrence) Instant { return Instant(r.Rule.RingAt(r.Alarm, o)) }
+
+// Latest returns the last instant at which the current occurrence may ring; NoInstant: however late.
+func (r Repetition) Latest(p *Progress) Instant {
+	if p.Kicked {
+		return NoInstant
+	}
+	return Instant(r.Rule.Latest(r.Alarm, p.Current))
+}
+
+// first returns the progress of a new generation. ok is false if the rule has no occurrence after now.
+func (r Repetition) first(now Instant) (p Progress, ok bool) {
+	o, ok := r.Rule.First(int64(now))
+	if ok {
+		r.begin(&p, o)
+	}
+	return p, ok
+}
+
+// begin makes an occurrence the current one.
+func (r Repetition) begin(p *Progress, o repeat.Occurrence) {
+	p.Current, p.Next, p.Label = o, r.following(o), r.Rule.Label(o.At)
+}
+
+// following returns the occurrence after o, with Number 0 if o is the last one.
+func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
+	next, ok := r.Rule.Following(o)
+	if !ok {
+		return repeat.Occurrence{}
+	}
+	return next
+}
+
+// begun reports whether the current occurrence has been tried, so that it rings again under its own number until it is over.
+func (r *RingRow) begun() bool {
+	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore
+}
+
+// ParseRule returns the rule that a set's repeat asks for. A refusal names the member of repeat, and the place of the fault in an expression.
+func ParseRule(spec repeat.Spec) (*repeat.Rule, error) {
+	rule, err := repeat.Parse(spec)
+	if refused, ok := errors.AsType[*repeat.Error](err); ok {
+		return nil, invalidSchedule("repeat."+refused.Field, refused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rule, nil
+}
+
+// SetLocalTime sets the local time that a set asks for, and RingAt. A refusal names field, the request's field with the local time, or time_zone.
+func (c *Content) SetLocalTime(text, timeZone, field string) error {
+	local, err := repeat.ParseLocal(text, timeZone)
+	if refused, ok := errors.AsType[*repeat.Error](err); ok {
+		if refused.Field == "time_zone" {
+			field = refused.Field
+		}
+		return invalidSchedule(field, refused)
+	}
+	if err != nil {
+		return err
+	}
+	c.Local, c.RingAt = &local, Instant(local.Instant())
+	return nil
+}
+
+func invalidSchedule(field string, refused *repeat.Error) error {
+	detail := field + ": " + refused.Reason
+	if refused.Position > 0 {
+		detail += " (at character " + strconv.Itoa(refused.Position) + ")"
+	}
+	return Invalid(CodeInvalidValue, field, detail)
+}

@@ -1,0 +1,152 @@
+package stats
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// maxLive is the most applications that the current step counts apart.
+const maxLive = 1000
+
+// Time is the database's clock.
+type Time interface {
+	Now() (clock.Instant, error)
+}
+
+// Recorder counts what a node does, and keeps the steps of the last hour and day. All methods are safe for concurrent use.
+type Recorder struct {
+	time Time
+
+	mu           sync.Mutex
+	total        live
+	applications map[string]*live // applications of the current step, at most maxLive
+	current      int64            // number of the current step of Hour; 0: the time was not known yet
+	hour, day    *series
+}
+
+// NewRecorder returns a Recorder. It counts at once, and ends steps while Run runs.
+func NewRecorder(t Time) *Recorder {
+	return &Recorder{time: t, applications: map[string]*live{}, hour: newSeries(Hour), day: newSeries(Day)}
+}
+
+// Run ends each step in time, until ctx ends.
+func (r *Recorder) Run(ctx context.Context) error {
+	for {
+		timer := time.NewTimer(r.advance())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// advance ends the current step if its time is over, and returns the time until the end of the next one.
+func (r *Recorder) advance() time.Duration {
+	now, err := r.time.Now()
+	if err != nil {
+		return time.Second
+	}
+	step := Hour.stepAt(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == 0 || step < r.current-int64(Hour.Steps) { // the first known time, or a clock that was set back far
+		r.current, r.hour, r.day = step, newSeries(Hour), newSeries(Day)
+	}
+	if step > r.current {
+		r.endStep()
+		r.current = step
+	}
+	end := clock.Instant((r.current + 1) * Hour.Step.Milliseconds())
+	return min(max(end.Sub(now), time.Millisecond), Hour.Step)
+}
+
+// endStep moves the counts of the current step into the history. The caller holds mu.
+func (r *Recorder) endStep() {
+	ended := Step{Total: r.total.finished(), Applications: make(map[string]*Figures, len(r.applications))}
+	for name, l := range r.applications {
+		f := l.finished()
+		ended.Applications[name] = &f
+	}
+	ended.keepBusiest()
+	r.total, r.applications = live{}, map[string]*live{}
+	for _, s := range []*series{r.hour, r.day} {
+		if step := s.at(s.stepAt(clock.Instant(r.current * Hour.Step.Milliseconds()))); step != nil {
+			step.add(&ended)
+			step.keepBusiest()
+		}
+	}
+}
+
+// of calls count for the total and for the application of the current step. The caller holds mu.
+func (r *Recorder) of(application string, count func(*live)) {
+	count(&r.total)
+	l := r.applications[application]
+	if l == nil {
+		if len(r.applications) == maxLive {
+			return
+		}
+		l = &live{}
+		r.applications[application] = l
+	}
+	count(l)
+}
+
+// Op counts a set or a cancel. It ignores other ops.
+func (r *Recorder) Op(op clock.Op, verdict clock.Verdict) {
+	if op.Set == nil && op.Cancel == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(op.Key().Application, func(l *live) {
+		switch {
+		case verdict == clock.Refuse:
+			l.Refused++
+		case op.Set != nil:
+			l.Sets++
+		default:
+			l.Cancels++
+		}
+	})
+}
+
+// Rung counts the outcomes of rings; now is the database's time at which they were known. It ignores rings that were not sent and awaited rings.
+func (r *Recorder) Rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range rings {
+		ring, kind := &rings[i], outcomes[i].Kind
+		switch {
+		case kind == clock.Confirmed:
+			r.of(ring.Application, func(l *live) {
+				l.Rings++
+				if ring.FirstTry() {
+					l.late(max(0, now.Sub(ring.RingAt)))
+				}
+			})
+		case kind != clock.Awaited && !kind.NotSent():
+			r.of(ring.Application, func(l *live) { l.Failed++ })
+		}
+	}
+}
+
+// Last returns the ended steps of a range, the oldest first, and the begin of the first one. It returns no steps while the database's clock was
+// never known.
+func (r *Recorder) Last(of Range) (steps []Step, start clock.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == 0 {
+		return nil, 0
+	}
+	s := r.hour
+	if of == Day {
+		s = r.day
+	}
+	end := s.stepAt(clock.Instant(r.current * Hour.Step.Milliseconds()))
+	return s.last(end), clock.Instant((end - int64(of.Steps)) * of.Step.Milliseconds())
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The audit has what people did, by whom and from where, and neither sets nor refused acts.
+func TestAuditRecordsWhoDidWhat(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			p := startOn(t, databaseURL, nil)
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": "1h"})
+			admin := newToken(t, databaseURL, "boss", "--role=admin")
+			eventually(t, "tokens are needed", func() bool {
+				status, _ := p.try(t, "GET", "/v1/nodes", "")
+				return status == 401
+			})
+			for _, c := range []struct {
+				path string
+				want int
+			}{{"/pause", 200}, {"/pause", 200}, {"/kick", 409}, {"/resume", 200}} {
+				if status, body := p.tryEmpty(t, alarmPath("shop", "1")+c.path, admin); status != c.want {
+					t.Errorf("%s: %d %s", c.path, status, body)
+				}
+			}
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_CHANGED_BY=ops", "CLOCKD_SERVER=" + p.url, "CLOCKD_TOKEN=" + admin}
+			if out, err := command(env, "application", "set", "shop", "--max-rings=3").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			out, err := command(env, "audit").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			var acts []string
+			for line := range strings.Lines(string(out)) {
+				acts = append(acts, strings.Join(strings.Fields(line)[1:], " "))
+			}
+			want := []string{
+				"ACTOR FROM ACTION APPLICATION SUBJECT BEFORE AFTER",
+				`ops - settings shop - {"version":0} {"version":1}`,
+				`boss 127.0.0.1 resume shop 1 {"state":"paused","generation":1} {"state":"scheduled","generation":1}`,
+				`boss 127.0.0.1 pause shop 1 {"state":"scheduled","generation":1} {"state":"paused","generation":1}`,
+			}
+			if len(acts) != 5 || strings.Join(acts[:4], "\n") != strings.Join(want, "\n") || !strings.Contains(acts[4], "token_create") {
+				t.Errorf("the audit:\n%s", out)
+			}
+			if out, err := command(env, "audit", "--application=shop", "--json", "--limit=1").CombinedOutput(); err != nil || !strings.Contains(string(out), `"action":"settings"`) || strings.Count(string(out), "\n") != 1 {
+				t.Errorf("as JSON: %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// Old acts are deleted.
+func TestAuditHasARetention(t *testing.T) {
+	t.Parallel()
+	databaseURL := sqliteFile(t)
+	if out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "migrate").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	admin := newToken(t, databaseURL, "boss", "--role=admin")
+	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AUDIT_RETENTION=1ms")
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		_, body := p.try(t, "GET", "/v1/audit", admin)
+		if strings.HasPrefix(body, `{"acts":[]`) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the audit: %s", body)
+		}
+	}
+}

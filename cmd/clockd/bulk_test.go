@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// setAlarms sets alarms with these business ids an hour ahead.
+func (p *process) setAlarms(application string, ids ...string) {
+	p.t.Helper()
+	for _, id := range ids {
+		p.must(http.StatusCreated, http.MethodPut, alarmPath(application, id), map[string]any{"delay": "1h"})
+	}
+}
+
+// ended waits until a job has ended, and returns it.
+func ended(t *testing.T, c *client.Client, id string) *client.BulkJob {
+	t.Helper()
+	var job *client.BulkJob
+	eventually(t, "the job ends", func() bool {
+		var err error
+		job, err = c.Bulk(t.Context(), id)
+		return err == nil && !job.EndedAt.IsZero()
+	})
+	return job
+}
+
+// TestBulkJobsChangeWhatTheirFilterSelects runs each action from the command line.
+func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
+	for name, database := range map[string]func(*testing.T) string{"sqlite": sqliteFile, "mariadb": mariadb, "postgresql": postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "CLOCKD_DATABASE_URL="+database(t))
+			run := func(fails bool, args ...string) string {
+				t.Helper()
+				out, err := command([]string{"CLOCKD_SERVER=" + p.url}, append([]string{"bulk"}, args...)...).CombinedOutput()
+				if (err != nil) != fails {
+					t.Fatalf("clockd bulk %s: %v, printed %s", strings.Join(args, " "), err, out)
+				}
+				return string(out)
+			}
+			has := func(out string, wants ...string) {
+				t.Helper()
+				for _, want := range wants {
+					if !strings.Contains(out, want) {
+						t.Errorf("%q is missing in\n%s", want, out)
+					}
+				}
+			}
+			c, err := client.New(p.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.setAlarms("shop", "a-1", "a-2", "b-1")
+			p.setAlarms("bank", "a-1")
+			repeats := client.Set{Repeat: &client.Repeat{Every: time.Hour}}
+			if _, err := c.Set(t.Context(), "shop", "a-repeats", repeats); err != nil {
+				t.Fatal(err)
+			}
+			before, err := c.Get(t.Context(), "shop", "a-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			has(run(false, "count", "shop", "shift", "--later", "30m", "--prefix", "a"), "3 alarms of shop", "a-1, a-2, a-repeats")
+			has(run(false, "start", "shop", "shift", "--later", "30m", "--prefix", "a", "--by", "ann"), "is done: shift of alarms of shop, 2 changed, 1 refused (repeats)")
+			a, err := c.Get(t.Context(), "shop", "a-1")
+			if err != nil || a.RingAt.Sub(before.RingAt) != 30*time.Minute || a.Generation != 2 {
+				t.Errorf("shifted from %v to %v, %v", before.RingAt, a.RingAt, err)
+			}
+			has(run(false, "start", "shop", "pause", "--due-after", a.RingAt.Add(-time.Minute).Format(time.RFC3339Nano), "--due-before", a.RingAt.Add(time.Minute).Format(time.RFC3339Nano)), "2 changed")
+			has(run(false, "start", "shop", "resume", "--json"), `"status":"done"`, `"changed":2`, `"refused":{}`)
+			has(run(false, "start", "shop", "cancel", "--frozen-at", before.CreatedAt.Add(-time.Second).Format(time.RFC3339Nano)), "0 changed")
+			has(run(false, "start", "shop", "cancel"), "4 changed")
+			for application, want := range map[string]client.State{"bank": client.Scheduled, "shop": client.Cancelled} {
+				if a, err := c.Get(t.Context(), application, "a-1"); err != nil || a.State != want {
+					t.Errorf("the alarm of %s is %v, want %s; %v", application, a, want, err)
+				}
+			}
+			has(run(false, "list"), "STATUS", "shift", "ann", "done")
+			has(run(true, "start", "shop", "shift"), "field shift")
+			has(run(true, "start", "shop", "kick", "--state", "paused"), "field state")
+			has(run(true, "show", "unknown"), "unknown_job")
+		})
+	}
+}
+
+// TestBulkJobGoesOnAfterTheDeathOfItsNode kills the node that works on a job. Another node takes the job over, and no alarm is shifted twice.
+func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
+	databaseURL := mariadb(t)
+	first := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
+	const number = 30_000
+	first.fill("crowded", number)
+	second := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
+	c1, err := client.New(first.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c2, err := client.New(second.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := map[string]time.Time{}
+	for a, err := range c2.List(t.Context(), "crowded", client.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[a.BusinessID] = a.RingAt
+	}
+	job, err := c1.StartBulk(t.Context(), client.BulkFilter{Application: "crowded", Action: client.BulkShift, Shift: -time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owner string
+	eventually(t, "the job has begun", func() bool {
+		j, err := c2.Bulk(t.Context(), job.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner = j.Status
+		return j.Changed > 0
+	})
+	if owner != "running" {
+		t.Fatalf("the job is %s before the kill", owner)
+	}
+	first.kill()
+	end := ended(t, c2, job.ID)
+	if end.Status != "done" || end.Changed > number || len(end.Refused) > 0 {
+		t.Errorf("job %s", end.Raw)
+	}
+	shifted := 0
+	for a, err := range c2.List(t.Context(), "crowded", client.Filter{}) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case before[a.BusinessID].Sub(a.RingAt) != time.Hour || a.Generation != 2:
+			t.Fatalf("%s was shifted from %v to %v", a.BusinessID, before[a.BusinessID], a.RingAt)
+		}
+		shifted++
+	}
+	if shifted != number {
+		t.Errorf("%d alarms were shifted", shifted)
+	}
+}
+
+// TestBulkJobIsStopped stops a job. Some alarms are changed, the others are not.
+func TestBulkJobIsStopped(t *testing.T) {
+	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
+	const number = 30_000
+	p.fill("crowded", number)
+	c, err := client.New(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.StartBulk(t.Context(), client.BulkFilter{Application: "crowded", Action: client.BulkPause})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job has begun", func() bool {
+		j, err := c.Bulk(t.Context(), job.ID)
+		return err == nil && j.Changed > 0
+	})
+	if _, err := c.StopBulk(t.Context(), job.ID); err != nil {
+		t.Fatal(err)
+	}
+	end := ended(t, c, job.ID)
+	if end.Status != "stopped" || end.Changed == 0 || end.Changed >= number {
+		t.Errorf("job %s", end.Raw)
+	}
+	jobs, err := c.BulkJobs(t.Context())
+	if err != nil || !slices.ContainsFunc(jobs, func(j *client.BulkJob) bool { return j.ID == job.ID }) {
+		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+	again, err := c.StopBulk(t.Context(), job.ID)
+	if err != nil || fmt.Sprint(again.EndedAt) != fmt.Sprint(end.EndedAt) {
+		t.Errorf("stopped again: %+v, %v", again, err)
+	}
+}

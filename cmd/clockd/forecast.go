@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockhttp"
+)
+
+// forecastFrom returns the forecast for GET /v1/forecast.
+func forecastFrom(forecaster clock.Forecaster, tb *clock.Timebase) clockhttp.Forecast {
+	return func(ctx context.Context, q clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {
+		now, err := tb.Now()
+		if err != nil {
+			return clock.Forecast{}, 0, err
+		}
+		q.From = now - now%clock.Instant(q.Step.Milliseconds())
+		f, err := forecaster.Forecast(ctx, q)
+		return f, q.From, err
+	}
+}
+
+// forecastCommand shows how many alarms are due in the next steps.
+type forecastCommand struct {
+	clientFlags
+
+	By          string `enum:"second,minute,hour,day" default:"minute" help:"Length of a step: second, minute, hour or day."`
+	Count       int    `placeholder:"N" help:"Steps to show, at most 1000 (default: 60 seconds or minutes, 24 hours, 14 days)."`
+	Application string `placeholder:"NAME" help:"Only alarms of this application."`
+}
+
+// Run asks the server and prints a line for each step, or with --json the forecast.
+func (f *forecastCommand) Run() error {
+	server, err := f.client()
+	if err != nil {
+		return err
+	}
+	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: f.Count, Application: f.Application})
+	if err != nil {
+		return explained(err)
+	}
+	if f.JSON {
+		return printJSON(stdout, found.Raw)
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(table, "FROM\tDUE\t")
+	for i, due := range found.Due {
+		_, _ = fmt.Fprintf(table, "%s\t%d\t\n", shown(found.Start.Add(time.Duration(i)*found.Step)), due)
+	}
+	err = table.Flush()
+	if !found.Exact {
+		_, printErr := fmt.Fprintln(stdout, "estimated from a part of the alarms, because there are many")
+		err = errors.Join(err, printErr)
+	}
+	return err
+}

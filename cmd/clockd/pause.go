@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/client"
+)
+
+// pauseArgs name one alarm.
+type pauseArgs struct {
+	Application string `arg:"" help:"Application the alarm belongs to."`
+	BusinessID  string `arg:"" name:"business-id" help:"The application's own id of the alarm."`
+	clientFlags
+
+	Generation int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+}
+
+// pauseCommand keeps an alarm from ringing.
+type pauseCommand struct{ pauseArgs }
+
+// Run pauses the alarm and prints it.
+func (p *pauseCommand) Run() error { return p.run((*client.Client).Pause) }
+
+// resumeCommand schedules a paused alarm again.
+type resumeCommand struct{ pauseArgs }
+
+// Run resumes the alarm and prints it.
+func (r *resumeCommand) Run() error { return r.run((*client.Client).Resume) }
+
+func (p *pauseArgs) run(act func(*client.Client, context.Context, string, string, ...client.Condition) (*client.Alarm, error)) error {
+	c, err := p.client()
+	if err != nil {
+		return err
+	}
+	return p.printAlarm(act(c, context.Background(), p.Application, p.BusinessID, atGeneration(p.Generation)...))
+}

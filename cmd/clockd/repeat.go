@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/clockd/clockd/client"
+)
+
+// repeatFlags are the options of an alarm that rings again.
+type repeatFlags struct {
+	TimeZone    string `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
+	Anchor      string `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
+	Until       string `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
+	Times       int64  `placeholder:"N" help:"With --cron or --every: number of occurrences."`
+	Jitter      string `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
+	LatestAfter string `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
+	Missed      string `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
+	MissedLimit int    `placeholder:"100" help:"With --missed all: most late rings."`
+	Overlap     string `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
+}
+
+// repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to the local time.
+func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
+	r := client.Repeat{
+		Cron: cron, TimeZone: f.TimeZone, Times: f.Times, Missed: client.Missed(f.Missed), MissedLimit: f.MissedLimit, Overlap: client.Overlap(f.Overlap),
+	}
+	var errs [5]error
+	r.Every, errs[0] = durationFlag("every", every)
+	r.Anchor, errs[1] = instantFlag("anchor", f.Anchor)
+	r.Until, errs[2] = instantFlag("until", f.Until)
+	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
+	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	if at != "" {
+		r.TimeZone = ""
+	}
+	switch {
+	case cron != "" || every != "":
+		return &r, nil
+	case r != client.Repeat{}:
+		return nil, errors.New("the options of repeating alarms need --cron or --every")
+	}
+	return nil, nil //nolint:nilnil // no rule is no error
+}
+
+// schedule returns the rule in a few words, "" for an alarm that rings once.
+func schedule(r *client.Repeat) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Cron != "":
+		return r.Cron + " " + r.TimeZone
+	}
+	return "every " + span(r.Every)
+}
+
+// describeRepeat returns the rule of a repeating alarm and its occurrence in lines for people, "" for an alarm that rings once.
+func describeRepeat(a *client.Alarm) string {
+	if a.Repeat == nil || a.Occurrence == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  repeats: %s", schedule(a.Repeat))
+	for _, option := range []struct{ name, value string }{
+		{"from", shown(a.Repeat.Anchor)}, {"until", shown(a.Repeat.Until)}, {"jitter", span(a.Repeat.Jitter)}, {"latest after", span(a.Repeat.LatestAfter)},
+		{"missed", string(a.Repeat.Missed)}, {"overlap", string(a.Repeat.Overlap)},
+	} {
+		if option.value != "" {
+			fmt.Fprintf(&b, ", %s %s", option.name, option.value)
+		}
+	}
+	if a.Repeat.Times > 0 {
+		fmt.Fprintf(&b, ", %d times", a.Repeat.Times)
+	}
+	o := a.Occurrence
+	fmt.Fprintf(&b, "\n  occurrence %d at %s", o.Number, shown(o.At))
+	if o.NextAt.IsZero() {
+		b.WriteString(", the last one")
+	} else {
+		fmt.Fprintf(&b, ", the next one at %s", shown(o.NextAt))
+	}
+	fmt.Fprintf(&b, "; %d rung, %d missed, %d skipped, %d failed\n", o.Rung, o.Missed, o.Skipped, o.Failed)
+	return b.String()
+}
+
+// span returns a duration without its zero parts, "" for 0.
+func span(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// occurrencesCommand shows the next occurrences of a repeating alarm.
+type occurrencesCommand struct {
+	keyArgs
+	clientFlags
+
+	Count int `default:"10" help:"Most occurrences to show, up to 1000."`
+}
+
+// Run reads the occurrences and prints a table.
+func (o *occurrencesCommand) Run() error {
+	if o.Count < 1 {
+		return errors.New("--count must be from 1 to 1000")
+	}
+	server, err := o.client()
+	if err != nil {
+		return err
+	}
+	next, err := server.Occurrences(context.Background(), o.Application, o.BusinessID, o.Count)
+	if err != nil {
+		return explained(err)
+	}
+	if o.JSON {
+		return printJSON(stdout, next.Raw)
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "NUMBER\tAT\tRING AT")
+	for _, n := range next.List {
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\n", n.Number, shown(n.At), shown(n.RingAt))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "time-zone data %s\n", next.TimeZoneData)
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// occurrenceCounts are the counts of a repeating alarm, as a response shows them.
+type occurrenceCounts struct {
+	State      string `json:"state"`
+	Occurrence struct {
+		Rung    int64 `json:"rung"`
+		Missed  int64 `json:"missed"`
+		Skipped int64 `json:"skipped"`
+		Failed  int64 `json:"failed"`
+	} `json:"occurrence"`
+}
+
+// occurrences reads the counts of an alarm.
+func (p *process) occurrences(application, id string) occurrenceCounts {
+	p.t.Helper()
+	var counts occurrenceCounts
+	eventually(p.t, "the alarm is read", func() bool { // 503 while the database is busy
+		counts = occurrenceCounts{}
+		status, _, err := p.decode(http.MethodGet, alarmPath(application, id), nil, &counts)
+		return err == nil && status == http.StatusOK
+	})
+	return counts
+}
+
+// TestEachOccurrenceRingsOrIsCounted sets alarms that repeat every second, and kills the node in the middle. With missed "all" each occurrence
+// rings; by default each one rings or is counted as missed. Copies carry the message id, and the time, of their ring, and no two occurrences
+// have one message id.
+func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
+	t.Parallel()
+	const definitions, times = 20, 6
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		p := startOn(t, databaseURL, b)
+		receivers := []*receiver{receiveFrom(p, b, "shop")}
+		anchor := time.Now().Add(2 * time.Second).UnixMilli()
+		for i := range definitions {
+			for _, missed := range []string{"all", "once"} {
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("%s-%d", missed, i)), map[string]any{
+					"repeat": map[string]any{"every": "1s", "anchor": anchor, "times": times, "missed": missed}, "payload": i,
+				})
+			}
+		}
+		eventually(t, "a third rings", func() bool { return receivers[0].number() > 2*definitions*times/3 })
+		p.kill()
+		p = startOn(t, databaseURL, b)
+		if b == nil {
+			receivers = append(receivers, p.listen("shop"))
+		}
+		eventually(t, "all alarms are over", func() bool { return p.inState("shop", "rung")+p.inState("shop", "expired") == 2*definitions })
+		for i := range definitions {
+			if c := p.occurrences("shop", fmt.Sprintf("all-%d", i)); c.Occurrence.Rung != times {
+				t.Errorf("all-%d: %+v", i, c)
+			}
+			c := p.occurrences("shop", fmt.Sprintf("once-%d", i)).Occurrence
+			if c.Rung+c.Missed+c.Skipped != times || c.Failed != 0 || c.Rung == 0 {
+				t.Errorf("once-%d: %+v", i, c)
+			}
+		}
+		eventually(t, "all rings arrive", func() bool { return len(occurrencesOf(t, receivers)) >= definitions*times })
+	})
+}
+
+// occurrencesOf returns the ring times of the alarms with missed "all" that the receivers got, each once.
+func occurrencesOf(t *testing.T, receivers []*receiver) map[string]bool {
+	t.Helper()
+	found, ringOf := map[string]bool{}, map[string]string{}
+	for _, r := range receivers {
+		for _, g := range r.all() {
+			occurrence := fmt.Sprintf("%s at %d", g.businessID, g.target.UnixMilli())
+			if before, copied := ringOf[g.messageID]; copied && before != occurrence {
+				t.Errorf("ring %s is of %s, and was of %s", g.messageID, occurrence, before)
+			}
+			ringOf[g.messageID] = occurrence
+			if g.arrived.Before(g.target) {
+				t.Errorf("%s arrived at %s", occurrence, g.arrived)
+			}
+			if len(g.businessID) > 4 && g.businessID[:4] == "all-" {
+				found[occurrence] = true
+			}
+		}
+	}
+	return found
+}

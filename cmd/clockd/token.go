@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/store"
+)
+
+// tokenCommand makes and ends access tokens. It works on the database, not over HTTP, so the first token needs no open interface.
+type tokenCommand struct {
+	Create tokenCreateCommand `cmd:"" help:"Make a token and print it. It is shown this once."`
+	List   tokenListCommand   `cmd:"" help:"List all tokens, without their secrets."`
+	Rotate tokenRotateCommand `cmd:"" help:"Give a token a new secret and print it. The old secret stays valid for a grace time."`
+	Revoke tokenRevokeCommand `cmd:"" help:"End a token."`
+
+	Generate tokenGenerateCommand `cmd:"" help:"Print the text of a new token, for CLOCKD_BOOTSTRAP_TOKEN_FILE. It needs no database."`
+}
+
+// tokenFlags select the database, the form of the output, and the name of the person.
+type tokenFlags struct {
+	settingsFlags
+
+	By string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who makes the change (default: user and host)."`
+}
+
+// atDatabaseTime opens the database and calls do with its time.
+func (f *tokenFlags) atDatabaseTime(do func(ctx context.Context, st store.Store, now clock.Instant) error) error {
+	return f.withStore(func(ctx context.Context, st store.Store) error {
+		micros, err := st.Time(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, st, clock.Instant(micros/1000))
+	})
+}
+
+// print prints the text of the token to standard output, and a line for people to standard error. With --json both are one object.
+func (f *tokenFlags) print(text access.Text, t *access.Token) error {
+	if f.JSON {
+		made := tokenJSON(t)
+		made.Token = text.String()
+		return printValue(made)
+	}
+	_, _ = fmt.Fprintf(stderr, "%s: token %s of %q, role %s, applications %s. It is shown this once.\n", t.ID, validity(t), t.Name, t.Role, t.Applications)
+	_, err := fmt.Fprintln(stdout, text)
+	return err
+}
+
+type tokenCreateCommand struct {
+	Name string `arg:"" help:"Name for people, as the service or person that uses the token. It is the default of by in answers."`
+	tokenFlags
+
+	Role         string   `required:"" placeholder:"ROLE" help:"reader, application, operator or admin."`
+	Applications []string `placeholder:"APP" help:"Applications: names, beginnings like shop-*, or * for all (default of the role admin)."`
+	Expires      string   `placeholder:"90d" help:"End of the token, from now (default: it has no end)."`
+}
+
+// Run makes the token and prints it.
+func (c *tokenCreateCommand) Run() error {
+	lifetime, err := durationFlag("expires", c.Expires)
+	if err != nil {
+		return err
+	}
+	role, err := access.ParseRole(c.Role)
+	if err != nil {
+		return err
+	}
+	applications := access.Applications(c.Applications)
+	if len(applications) == 0 && role == access.Administrator {
+		applications = access.Applications{"*"}
+	}
+	return c.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+		text := access.NewText()
+		t, err := access.New(text, c.Name, role, applications, now, personOr(c.By))
+		if err != nil {
+			return err
+		}
+		if lifetime > 0 {
+			t.ExpiresAt = now.Add(lifetime)
+		}
+		added, err := st.AddToken(ctx, t)
+		if err != nil {
+			return err
+		}
+		if !added {
+			return errors.New("the new token has the id of another token: repeat the command")
+		}
+		return c.print(text, t)
+	})
+}
+
+type tokenRotateCommand struct {
+	ID string `arg:"" help:"Id of the token, as in the list."`
+	tokenFlags
+
+	Grace string `default:"24h" placeholder:"24h" help:"Time for which the old secret stays valid (0s: it ends at once)."`
+}
+
+// Run gives the token a new secret and prints it.
+func (r *tokenRotateCommand) Run() error {
+	grace, err := durationFlag("grace", r.Grace)
+	if err != nil {
+		return err
+	}
+	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+		text := access.NewText()
+		text.ID = r.ID
+		t, err := st.ChangeToken(ctx, r.ID, store.TokenChange{
+			Action: "token_rotate", At: now, By: clock.Actor{Name: personOr(r.By)},
+			Change: func(t *access.Token) error { return t.Rotate(text.Hash(), now, grace) },
+		})
+		if err != nil {
+			return err
+		}
+		return r.print(text, &t)
+	})
+}
+
+type tokenRevokeCommand struct {
+	ID string `arg:"" help:"Id of the token, as in the list."`
+	tokenFlags
+}
+
+// Run ends the token.
+func (r *tokenRevokeCommand) Run() error {
+	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+		t, err := st.ChangeToken(ctx, r.ID, store.TokenChange{
+			Action: "token_revoke", At: now, By: clock.Actor{Name: personOr(r.By)},
+			Change: func(t *access.Token) error {
+				t.Revoke(now)
+				return nil
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if r.JSON {
+			return printValue(tokenJSON(&t))
+		}
+		_, err = fmt.Fprintf(stdout, "%s: token %s of %q\n", t.ID, validity(&t), t.Name)
+		return err
+	})
+}
+
+type tokenListCommand struct{ settingsFlags }
+
+// Run lists the tokens.
+func (l *tokenListCommand) Run() error {
+	return l.withStore(func(ctx context.Context, st store.Store) error {
+		all, err := st.AllTokens(ctx)
+		if err != nil {
+			return err
+		}
+		if l.JSON {
+			return printTokens(all)
+		}
+		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tAPPLICATIONS\tCREATED\tBY\tLAST USED\tVALIDITY")
+		for i := range all {
+			t := &all[i]
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				t.ID, t.Name, t.Role, t.Applications, t.CreatedAt, t.CreatedBy, t.LastUsedAt, validity(t))
+		}
+		return table.Flush()
+	})
+}
+
+type tokenGenerateCommand struct{}
+
+// Run prints the text of a new token.
+func (tokenGenerateCommand) Run() error {
+	_, err := fmt.Fprintln(stdout, access.NewText())
+	return err
+}
+
+// validity returns a word or two about the end of the token.
+func validity(t *access.Token) string {
+	switch {
+	case t.RevokedAt != clock.NoInstant:
+		return "revoked at " + t.RevokedAt.String()
+	case t.Unreadable != nil:
+		return "unreadable: " + strings.ReplaceAll(t.Unreadable.Error(), "\n", "; ")
+	case t.ExpiresAt != clock.NoInstant:
+		return "valid until " + t.ExpiresAt.String()
+	}
+	return "valid without end"
+}
+
+// printedToken is a token as JSON.
+type printedToken struct {
+	ID             string        `json:"id"`
+	Token          string        `json:"token,omitempty"` // text, when it is made
+	Name           string        `json:"name"`
+	Role           string        `json:"role"`
+	Applications   []string      `json:"applications"`
+	CreatedAt      clock.Instant `json:"created_at"`
+	CreatedBy      string        `json:"created_by"`
+	ExpiresAt      clock.Instant `json:"expires_at"`
+	RevokedAt      clock.Instant `json:"revoked_at"`
+	LastUsedAt     clock.Instant `json:"last_used_at"`
+	OldSecretUntil clock.Instant `json:"old_secret_until"`
+	Unreadable     string        `json:"unreadable,omitempty"`
+}
+
+func tokenJSON(t *access.Token) printedToken {
+	p := printedToken{
+		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
+		ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, LastUsedAt: t.LastUsedAt,
+		OldSecretUntil: t.OldSecretUntil,
+	}
+	if t.Unreadable != nil {
+		p.Unreadable = t.Unreadable.Error()
+	}
+	return p
+}
+
+// printTokens prints each token as one line of JSON.
+func printTokens(all []access.Token) error {
+	for i := range all {
+		if err := printValue(tokenJSON(&all[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

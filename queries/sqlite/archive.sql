@@ -1,0 +1,19 @@
+-- name: ListArchive :many
+-- Reads whole rows in the order of their ids, for an export. The caller reads page after page in one snapshot.
+-- Index: primary key, as a range that ends at the limit. Rows: a page.
+SELECT * FROM alarm WHERE id > sqlc.arg(after) ORDER BY id LIMIT sqlc.arg(row_limit);
+
+-- name: ListAttemptsOf :many
+-- Reads all attempts of the alarms, the oldest first.
+-- Index: ring_attempt_alarm. Rows: up to 20 for each alarm of a page.
+SELECT * FROM ring_attempt WHERE alarm_id IN (SELECT value FROM json_each(CAST(sqlc.arg(alarm_ids) AS TEXT))) ORDER BY alarm_id, id;
+
+-- name: RestoreAlarms :execresult
+-- Inserts a row with all its columns except the id, which the database gives. The statement is run for each row of a group.
+-- Index: alarm_key. Rows: one.
+INSERT INTO alarm (
+    application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
+    next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
+    rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
+    repeat_rule, repeat_state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

@@ -1,0 +1,68 @@
+-- +goose Up
+-- side by side: no, because an older build would end a repeating alarm with its first ring.
+UPDATE build_level SET oldest = 2;
+-- repeat_rule is the rule by which the alarm repeats (repeat.Rule.Encode), empty for an alarm that rings once. repeat_state is how far it has
+-- come (clock.Progress): its occurrences and their numbers. Both are JSON. latest_ring_at is NULL in rows with a repeat_state, because each
+-- occurrence has a latest time of its own.
+ALTER TABLE alarm ADD COLUMN repeat_rule TEXT NOT NULL DEFAULT '';
+ALTER TABLE alarm ADD COLUMN repeat_state TEXT NOT NULL DEFAULT '';
+DROP VIEW alarm_report;
+-- Of a repeating alarm, lateness_ms is the lateness of its last rung occurrence. lateness_max_ms and lateness_sum_ms cover all its rung
+-- occurrences.
+-- The columns of occurrences are NULL for an alarm that rings once.
+CREATE VIEW alarm_report AS
+SELECT a.id, a.application, a.business_id, a.shard,
+       CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
+                    WHEN 6 THEN 'cancelled' WHEN 7 THEN 'paused' END AS state,
+       a.generation,
+       datetime(a.target_ring_at / 1000, 'unixepoch') || printf('.%03d', a.target_ring_at % 1000) AS target_ring_at,
+       datetime(a.latest_ring_at / 1000, 'unixepoch') || printf('.%03d', a.latest_ring_at % 1000) AS latest_ring_at,
+       datetime(a.next_try_time / 1000, 'unixepoch') || printf('.%03d', a.next_try_time % 1000) AS next_try_time,
+       CASE WHEN a.repeat_state = '' THEN a.rung_at - a.target_ring_at ELSE json_extract(NULLIF(a.repeat_state, ''), '$.late') END AS lateness_ms,
+       a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.priority,
+       CASE a.delivery WHEN 1 THEN 'at_most_once' ELSE 'at_least_once' END AS delivery,
+       length(a.payload) AS payload_bytes,
+       datetime(a.rung_at / 1000, 'unixepoch') || printf('.%03d', a.rung_at % 1000) AS rung_at,
+       CASE a.answer WHEN 1 THEN 'ack' WHEN 2 THEN 'release' WHEN 3 THEN 'bury' WHEN 4 THEN 'touch' END AS answer,
+       NULLIF(a.answered_by, '') AS answered_by,
+       datetime(a.answered_at / 1000, 'unixepoch') || printf('.%03d', a.answered_at % 1000) AS answered_at,
+       datetime(a.create_time / 1000, 'unixepoch') || printf('.%03d', a.create_time % 1000) AS create_time,
+       datetime(a.update_time / 1000, 'unixepoch') || printf('.%03d', a.update_time % 1000) AS update_time,
+       datetime(a.finished_at / 1000, 'unixepoch') || printf('.%03d', a.finished_at % 1000) AS finished_at,
+       CASE a.due_rank / 16 WHEN 1 THEN 'amqp' WHEN 2 THEN 'stream' WHEN 3 THEN 'webhook' WHEN 4 THEN 'kafka' WHEN 5 THEN 'grpc'
+                  WHEN 6 THEN 'pull' END AS target,
+       NULLIF(a.repeat_rule, '') AS repeat_rule, json_extract(NULLIF(a.repeat_state, ''), '$.n') AS occurrence,
+       datetime(json_extract(NULLIF(a.repeat_state, ''), '$.at') / 1000, 'unixepoch') || printf('.%03d', json_extract(NULLIF(a.repeat_state, ''), '$.at') % 1000) AS occurrence_at,
+       datetime(json_extract(NULLIF(a.repeat_state, ''), '$.next_at') / 1000, 'unixepoch') || printf('.%03d', json_extract(NULLIF(a.repeat_state, ''), '$.next_at') % 1000) AS next_occurrence_at,
+       CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.rung'), 0) END AS occurrences_rung, CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.missed'), 0) END AS occurrences_missed,
+       CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.skipped'), 0) END AS occurrences_skipped, CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.failed'), 0) END AS occurrences_failed,
+       CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.late_max'), 0) END AS lateness_max_ms, CASE WHEN a.repeat_state <> '' THEN COALESCE(json_extract(NULLIF(a.repeat_state, ''), '$.late_sum'), 0) END AS lateness_sum_ms
+FROM alarm a;
+
+-- +goose Down
+DROP VIEW alarm_report;
+ALTER TABLE alarm DROP COLUMN repeat_rule;
+ALTER TABLE alarm DROP COLUMN repeat_state;
+CREATE VIEW alarm_report AS
+SELECT a.id, a.application, a.business_id, a.shard,
+       CASE a.state WHEN 1 THEN 'scheduled' WHEN 2 THEN 'ringing' WHEN 3 THEN 'rung' WHEN 4 THEN 'expired' WHEN 5 THEN 'dead'
+                    WHEN 6 THEN 'cancelled' WHEN 7 THEN 'paused' END AS state,
+       a.generation,
+       datetime(a.target_ring_at / 1000, 'unixepoch') || printf('.%03d', a.target_ring_at % 1000) AS target_ring_at,
+       datetime(a.latest_ring_at / 1000, 'unixepoch') || printf('.%03d', a.latest_ring_at % 1000) AS latest_ring_at,
+       datetime(a.next_try_time / 1000, 'unixepoch') || printf('.%03d', a.next_try_time % 1000) AS next_try_time,
+       a.rung_at - a.target_ring_at AS lateness_ms,
+       a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.priority,
+       CASE a.delivery WHEN 1 THEN 'at_most_once' ELSE 'at_least_once' END AS delivery,
+       length(a.payload) AS payload_bytes,
+       datetime(a.rung_at / 1000, 'unixepoch') || printf('.%03d', a.rung_at % 1000) AS rung_at,
+       CASE a.answer WHEN 1 THEN 'ack' WHEN 2 THEN 'release' WHEN 3 THEN 'bury' WHEN 4 THEN 'touch' END AS answer,
+       NULLIF(a.answered_by, '') AS answered_by,
+       datetime(a.answered_at / 1000, 'unixepoch') || printf('.%03d', a.answered_at % 1000) AS answered_at,
+       datetime(a.create_time / 1000, 'unixepoch') || printf('.%03d', a.create_time % 1000) AS create_time,
+       datetime(a.update_time / 1000, 'unixepoch') || printf('.%03d', a.update_time % 1000) AS update_time,
+       datetime(a.finished_at / 1000, 'unixepoch') || printf('.%03d', a.finished_at % 1000) AS finished_at,
+       CASE a.due_rank / 16 WHEN 1 THEN 'amqp' WHEN 2 THEN 'stream' WHEN 3 THEN 'webhook' WHEN 4 THEN 'kafka' WHEN 5 THEN 'grpc'
+                  WHEN 6 THEN 'pull' END AS target
+FROM alarm a;
+UPDATE build_level SET oldest = 1;

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Applications returns the names of applications with alarms. Each name is a statement of its own: it finds one entry of the index, however many
+// alarms the applications have.
+func (s *Store) Applications(ctx context.Context, after string, limit int) (names []string, err error) {
+	err = s.read(ctx, "list applications", func(ctx context.Context) error {
+		for len(names) < limit {
+			name, err := s.driver.ReadNextApplication(ctx, after)
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			names, after = append(names, name), name
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
+
+// CountStates counts alarms of an application by state.
+func (s *Store) CountStates(ctx context.Context, application string, limit int) (counts clock.StateCounts, err error) {
+	err = s.read(ctx, "count alarms", func(ctx context.Context) (err error) {
+		counts, err = s.driver.ReadStateCounts(ctx, application, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}
+
+// Find returns the alarms of the keys that exist.
+func (s *Store) Find(ctx context.Context, keys []clock.Key) (alarms []clock.Alarm, err error) {
+	err = s.read(ctx, "find alarms", func(ctx context.Context) error {
+		for chunk := range slices.Chunk(keys, MaxKeys) {
+			rows, err := s.driver.ReadAlarmsOf(ctx, chunk)
+			if err != nil {
+				return err
+			}
+			alarms = append(alarms, AlarmsOfRows(rows, func(r Row) Row { return r })...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(alarms, func(a, b clock.Alarm) int { return a.Compare(b.Key) })
+	return alarms, nil
+}
+
+// read runs do with a place for a list and a deadline, and maps its error.
+func (s *Store) read(ctx context.Context, doing string, do func(ctx context.Context) error) error {
+	return s.call(ctx, doing, func(ctx context.Context) error {
+		release, err := s.gate.AcquireList(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return do(ctx)
+	})
+}
+
+// StateCounts returns the rows as counts by state.
+func StateCounts[R any](rows []R, split func(*R) (state, count int64)) clock.StateCounts {
+	counts := clock.StateCounts{}
+	for i := range rows {
+		state, count := split(&rows[i])
+		counts[clock.State(state)] = int(count)
+	}
+	return counts
+}

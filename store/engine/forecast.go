@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// forecastEntries is the number of entries of the due index that a forecast reads, at most.
+const forecastEntries = 200_000
+
+// Forecast counts the due index, shard by shard, until it has read forecastEntries entries. If the first shard has more entries, the forecast has only
+// the steps before the last entry.
+func (s *Store) Forecast(ctx context.Context, q clock.ForecastQuery) (f clock.Forecast, err error) {
+	if err := q.Validate(); err != nil {
+		return f, err
+	}
+	err = s.read(ctx, "forecast", func(ctx context.Context) (err error) {
+		f, err = s.forecast(ctx, &q)
+		return err
+	})
+	return f, err
+}
+
+func (s *Store) forecast(ctx context.Context, q *clock.ForecastQuery) (clock.Forecast, error) {
+	f := clock.Forecast{Due: make([]int64, q.Count), Shards: s.ShardCount()}
+	for left := int64(forecastEntries); f.Counted < f.Shards && left > 0; {
+		counts, err := s.driver.CountDueByTime(ctx, q, f.Counted, int(left))
+		if err != nil {
+			return f, err
+		}
+		for _, c := range counts {
+			left -= c.Count
+		}
+		if left <= 0 && f.Counted > 0 {
+			break // not all entries of this shard were read
+		}
+		if left <= 0 {
+			f.Due = f.Due[:counts[len(counts)-1].Number]
+			counts = counts[:len(counts)-1]
+		}
+		f.Counted++
+		for _, c := range counts {
+			if f.Due[c.Number] += c.Count; q.Application != "" {
+				f.Due[c.Number] += c.Own - c.Count
+			}
+		}
+	}
+	for i := range f.Due {
+		f.Due[i] = f.Due[i] * int64(f.Shards) / int64(f.Counted)
+	}
+	return f, nil
+}

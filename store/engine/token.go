@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/store"
+)
+
+// TokenRow is a row of the table access_token. The row types of each engine's generated code convert to it.
+type TokenRow struct {
+	ID             string
+	Name           string
+	Role           string
+	Applications   string
+	Secret         string
+	OldSecret      string
+	OldSecretUntil sql.NullInt64
+	CreatedAt      int64
+	CreatedBy      string
+	ExpiresAt      sql.NullInt64
+	RevokedAt      sql.NullInt64
+	LastUsedAt     sql.NullInt64
+}
+
+// tokenRow returns the row of a token.
+func tokenRow(t *access.Token) TokenRow {
+	return TokenRow{
+		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications.String(), Secret: t.Secret.Encode(),
+		OldSecret: t.OldSecret.Encode(), OldSecretUntil: ToNull(t.OldSecretUntil), CreatedAt: int64(t.CreatedAt), CreatedBy: t.CreatedBy,
+		ExpiresAt: ToNull(t.ExpiresAt), RevokedAt: ToNull(t.RevokedAt), LastUsedAt: ToNull(t.LastUsedAt),
+	}
+}
+
+// tokenState returns what an act says of a token. It has no secret.
+func tokenState(t *access.Token) string {
+	return clock.ActJSON(struct {
+		Name           string              `json:"name"`
+		Role           string              `json:"role"`
+		Applications   access.Applications `json:"applications"`
+		ExpiresAt      clock.Instant       `json:"expires_at"`
+		OldSecretUntil clock.Instant       `json:"old_secret_until"`
+		RevokedAt      clock.Instant       `json:"revoked_at"`
+	}{t.Name, t.Role.String(), t.Applications, t.ExpiresAt, t.OldSecretUntil, t.RevokedAt})
+}
+
+// token returns the token of the row. Columns that cannot be read are empty in it, and Unreadable says why.
+func (r *TokenRow) token() access.Token {
+	t := access.Token{
+		ID: r.ID, Name: r.Name, OldSecretUntil: FromNull(r.OldSecretUntil), CreatedAt: clock.Instant(r.CreatedAt), CreatedBy: r.CreatedBy,
+		ExpiresAt: FromNull(r.ExpiresAt), RevokedAt: FromNull(r.RevokedAt), LastUsedAt: FromNull(r.LastUsedAt),
+	}
+	var errs [4]error
+	t.Role, errs[0] = access.ParseRole(r.Role)
+	t.Applications, errs[1] = access.ParseApplications(r.Applications)
+	t.Secret, errs[2] = access.ParseHash(r.Secret)
+	t.OldSecret, errs[3] = access.ParseHash(r.OldSecret)
+	t.Unreadable = errors.Join(errs[:]...)
+	return t
+}
+
+// errNoTokenCounter says that the counter's row was deleted. Without it, no node would notice a revocation.
+var errNoTokenCounter = errors.New("the table access_token_counter has no row: insert (1, 0)")
+
+// errTokenExists rolls back AddToken.
+var errTokenExists = errors.New("a token with this id exists")
+
+// TokenChanges returns the number of changes of all tokens.
+func (s *Store) TokenChanges(ctx context.Context) (changes int64, err error) {
+	err = s.call(ctx, "read the counter of tokens", func(ctx context.Context) (err error) {
+		changes, err = s.driver.ReadTokenCounter(ctx)
+		return err
+	})
+	return changes, err
+}
+
+// AllTokens returns all tokens.
+func (s *Store) AllTokens(ctx context.Context) (all []access.Token, err error) {
+	err = s.call(ctx, "read all tokens", func(ctx context.Context) error {
+		rows, err := s.driver.ReadAllTokens(ctx)
+		all = Column(rows, (*TokenRow).token)
+		return err
+	})
+	return all, err
+}
+
+// AddToken adds a token, unless its id exists. Its maker is the actor.
+func (s *Store) AddToken(ctx context.Context, t *access.Token) (added bool, err error) {
+	err = s.changeTokens(ctx, "add a token", func(ctx context.Context, tx TokenTx) error {
+		switch _, err := tx.ReadToken(ctx, t.ID); {
+		case err == nil:
+			return errTokenExists
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
+		row := tokenRow(t)
+		if err := tx.AddToken(ctx, &row); err != nil {
+			return err
+		}
+		return addActs(ctx, tx, clock.Act{
+			At: t.CreatedAt, Actor: clock.Actor{Name: t.CreatedBy}, Action: "token_create", Subject: t.ID, After: tokenState(t),
+		})
+	})
+	if errors.Is(err, errTokenExists) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ChangeToken changes a token.
+func (s *Store) ChangeToken(ctx context.Context, id string, change store.TokenChange) (t access.Token, err error) {
+	err = s.changeTokens(ctx, "change a token", func(ctx context.Context, tx TokenTx) error {
+		row, err := tx.ReadToken(ctx, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return unknownToken(id)
+		}
+		if err != nil {
+			return err
+		}
+		t = row.token()
+		before := tokenState(&t)
+		if err := change.Change(&t); err != nil {
+			return refusedTokenChange(err)
+		}
+		row = tokenRow(&t)
+		if err := tx.UpdateToken(ctx, &row); err != nil {
+			return err
+		}
+		return addActs(ctx, tx, clock.Act{
+			At: change.At, Actor: change.By, Action: change.Action, Subject: id, Before: before, After: tokenState(&t),
+		})
+	})
+	if err != nil {
+		return access.Token{}, err
+	}
+	return t, nil
+}
+
+// UseTokens writes the last uses of tokens, in the order of the ids.
+func (s *Store) UseTokens(ctx context.Context, uses []access.Use) error {
+	sorted := slices.SortedFunc(slices.Values(uses), func(a, b access.Use) int { return cmp.Compare(a.ID, b.ID) })
+	return s.replayed(ctx, "write the last uses of tokens", func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginTokens, func(tx TokenTx) error {
+			for _, u := range sorted {
+				if err := tx.UseToken(ctx, u.ID, u.At); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// changeTokens counts a change, and makes it in the same transaction.
+func (s *Store) changeTokens(ctx context.Context, doing string, change func(ctx context.Context, tx TokenTx) error) error {
+	return s.replayed(ctx, doing, func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginTokens, func(tx TokenTx) error {
+			counted, err := tx.CountTokenChange(ctx)
+			if err != nil {
+				return err
+			}
+			if counted != 1 {
+				return errNoTokenCounter
+			}
+			return change(ctx, tx)
+		})
+	})
+}
+
+// unknownToken is the error for an id without a token.
+func unknownToken(id string) error {
+	return &clock.Error{Kind: clock.ErrNotFound, Code: clock.CodeUnknownToken, Detail: fmt.Sprintf("there is no token %q", id)}
+}
+
+// refusedTokenChange is the error of a change that the token does not allow.
+func refusedTokenChange(err error) error {
+	return &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeTokenUnchanged, Detail: err.Error(), Cause: err}
+}

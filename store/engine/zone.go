@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
+)
+
+// Zones reads which alarms depend on the data of a time zone, and keeps the state of their recomputation.
+type Zones interface {
+	// ListZoned returns at most limit ids of alarms of the time zone, above after, in order. An alarm may have left the time zone.
+	ListZoned(ctx context.Context, timeZone string, after int64, limit int) ([]int64, error)
+	// ReadZoneState returns the state, and a revision that rises with each change of it.
+	ReadZoneState(ctx context.Context) (revision int64, document string, err error)
+	// WriteZoneState writes the state if its revision is the given one. It returns how many rows it wrote: 1 or 0.
+	WriteZoneState(ctx context.Context, revision int64, document string) (int64, error)
+}
+
+// AlarmZone is the time zone of an alarm.
+type AlarmZone struct {
+	AlarmID  int64
+	TimeZone string
+}
+
+var _ store.Zones = (*Store)(nil)
+
+// ZonedAlarms returns ids of alarms of a time zone.
+func (s *Store) ZonedAlarms(ctx context.Context, timeZone string, after int64, limit int) (ids []int64, err error) {
+	err = s.call(ctx, "list alarms of a time zone", func(ctx context.Context) (err error) {
+		ids, err = s.driver.ListZoned(ctx, timeZone, after, limit)
+		return err
+	})
+	return ids, err
+}
+
+// ZoneState returns the state of recomputations.
+func (s *Store) ZoneState(ctx context.Context) (revision int64, document string, err error) {
+	err = s.call(ctx, "read the state of time-zone data", func(ctx context.Context) (err error) {
+		revision, document, err = s.driver.ReadZoneState(ctx)
+		return err
+	})
+	return revision, document, err
+}
+
+// ChangeZoneState writes the state of recomputations, if no one has written it since its revision.
+func (s *Store) ChangeZoneState(ctx context.Context, revision int64, document string) (written bool, err error) {
+	err = s.replayed(ctx, "write the state of time-zone data", func(ctx context.Context) error {
+		n, err := s.driver.WriteZoneState(ctx, revision, document)
+		written = n == 1
+		return err
+	})
+	return written, err
+}
+
+// zonesOf returns the time zones of the alarms that the decisions created or gave new content, by id.
+func zonesOf(decisions []clock.Decision) (zones []AlarmZone) {
+	for i := range decisions {
+		switch d := &decisions[i]; d.Verdict {
+		case clock.Create, clock.Replace, clock.Rearm:
+			if zone := d.Alarm.TimeZone(); zone != "" {
+				zones = append(zones, AlarmZone{AlarmID: d.Alarm.ID, TimeZone: zone})
+			}
+		default:
+		}
+	}
+	sortZones(zones)
+	return zones
+}
+
+// sortZones sorts by id, so that no two transactions wait for each other's rows.
+func sortZones(zones []AlarmZone) {
+	slices.SortFunc(zones, func(a, b AlarmZone) int { return cmp.Compare(a.AlarmID, b.AlarmID) })
+}

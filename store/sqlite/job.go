@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
+)
+
+// AddJob inserts a job (AddJob).
+func (d *Driver) AddJob(ctx context.Context, row *engine.JobRow) error {
+	return engine.InTx(ctx, d.begin, func(t *writeTx) error { return t.q.AddJob(ctx, t, dbsqlc.AddJobParams(*row)) })
+}
+
+// ReadJob reads a job (GetJob).
+func (d *Driver) ReadJob(ctx context.Context, id string) (engine.JobRow, error) {
+	row, err := d.q.GetJob(ctx, d.loading, id)
+	return engine.JobRow(row), err
+}
+
+// ReadJobs reads jobs (ListOpenJobs, ListJobs).
+func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.JobRow, error) {
+	list := d.q.ListJobs
+	if open {
+		list = d.q.ListOpenJobs
+	}
+	rows, err := list(ctx, d.loading, int64(limit))
+	return engine.Column(rows, func(r *dbsqlc.BulkJob) engine.JobRow { return engine.JobRow(*r) }), err
+}
+
+// WriteJob writes a job (WriteJob).
+func (d *Driver) WriteJob(ctx context.Context, row *engine.JobRow) (written int64, err error) {
+	p := dbsqlc.WriteJobParams{
+		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID, Revision: row.Revision,
+	}
+	err = engine.InTx(ctx, d.begin, func(t *writeTx) (err error) {
+		written, err = t.q.WriteJob(ctx, t, p)
+		return err
+	})
+	return written, err
+}
+
+// DeleteJobs deletes old jobs (DeleteJobs).
+func (d *Driver) DeleteJobs(ctx context.Context, before clock.Instant) error {
+	return engine.InTx(ctx, d.begin, func(t *writeTx) error {
+		_, err := t.q.DeleteJobs(ctx, t, engine.ToNull(before))
+		return err
+	})
+}

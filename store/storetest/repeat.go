@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// repeating gives the alarm a rule: an occurrence every second, the first at the anchor.
+func repeating(anchor clock.Instant, change func(*repeat.Spec)) func(*clock.Set) {
+	first := int64(anchor)
+	spec := repeat.Spec{Every: 1000, Anchor: &first}
+	if change != nil {
+		change(&spec)
+	}
+	rule, err := repeat.Parse(spec)
+	if err != nil {
+		panic(err)
+	}
+	return func(s *clock.Set) { s.Repeat = &rule }
+}
+
+// claimRepeating claims alarms whose rows are all due, and demands the rings of these occurrences, by alarm id.
+func (f *fixture) claimRepeating(now clock.Instant, want map[int64]int64) *claim {
+	f.t.Helper()
+	ids := make([]int64, 0, len(want))
+	for id := range want {
+		ids = append(ids, id)
+	}
+	c := f.claim(now, ids...)
+	rings := 0
+	for i := range c.Rings {
+		r := &c.Rings[i]
+		same(f.t, "occurrence of "+r.BusinessID, r.Occurrence().Number, want[r.AlarmID])
+		same(f.t, "ring time of "+r.BusinessID, r.RingAt, clock.Instant(r.Occurrence().At))
+	}
+	for _, number := range want {
+		if number != 0 {
+			rings++
+		}
+	}
+	same(f.t, "rings", len(c.Rings), rings)
+	return c
+}
+
+// testRepeat demands that a ring moves the row of a repeating alarm to its next occurrence in its own transaction, and that the row ends
+// after the last one.
+func testRepeat(t *testing.T, f *fixture) {
+	ids := f.set(t0-500, set("ever", t0, repeating(t0, nil)), set("twice", t0, repeating(t0, func(s *repeat.Spec) { s.Times = 2 })),
+		set("acknowledged", t0, repeating(t0, nil), acknowledgedWithin(time.Minute, 3)), set("once", t0))
+	same(t, "first occurrence", f.get("ever").NextRingAt(), t0)
+	before := map[string]clock.Alarm{}
+	for _, id := range []string{"ever", "twice", "acknowledged", "once"} {
+		before[id] = *f.get(id)
+	}
+	c := f.claim(t0, ids...)
+	c.wantRings(ids...)
+	for i, fate := range c.settle(t0+5, everyRing(clock.Confirmed)) {
+		f.want(afterRing(before[c.Rings[i].BusinessID], fate))
+	}
+	ever, twice, acknowledged := f.get("ever"), f.get("twice"), f.get("acknowledged")
+	same(t, "ever", ever.State, clock.Scheduled)
+	same(t, "second occurrence", ever.NextTryTime, t0+1000)
+	same(t, "rung", ever.Progress.Rung, 1)
+	same(t, "acknowledged", acknowledged.State, clock.Ringing)
+	f.write(t0+10, clock.Op{Answer: &clock.Answer{
+		Ring: clock.RingID{AlarmID: acknowledged.ID, Generation: 1, RingNo: 1}, Key: acknowledged.Key, Kind: clock.Ack,
+	}})
+	same(t, "acknowledged occurrence", f.get("acknowledged").Progress.Current.Number, 2)
+	same(t, "due", twice.NextTryTime, t0+1000)
+
+	f.claimRepeating(t0+1000, map[int64]int64{ids[0]: 2, ids[1]: 2, ids[2]: 2}).settle(t0+1001, everyRing(clock.Confirmed))
+	same(t, "after its last occurrence", f.get("twice").State, clock.Rung)
+	same(t, "ring_no", f.get("ever").RingNo, 2)
+	same(t, "third occurrence", f.get("ever").NextTryTime, t0+2000)
+	same(t, "repeated set", f.write(t0+1500, set("ever", t0, repeating(t0, nil)))[0].Verdict, clock.Keep)
+}
+
+// testRepeatMissed demands that missed occurrences are counted as the rule says, that a row whose occurrences were all missed moves without a
+// ring, and that a lost or released claim leaves no trace.
+func testRepeatMissed(t *testing.T, f *fixture) {
+	missed := func(m repeat.Missed, limit int) func(*repeat.Spec) {
+		return func(s *repeat.Spec) { s.Missed, s.MissedLimit = m, limit }
+	}
+	k := f.together("once", "all", "skip", "late", "last")
+	ids := f.set(t0-500, set(k[0], t0, repeating(t0, nil)), set(k[1], t0, repeating(t0, missed(repeat.MissedAll, 3))),
+		set(k[2], t0, repeating(t0, func(s *repeat.Spec) { s.Every, s.Missed = 60_000, repeat.MissedSkip })),
+		set(k[3], t0, repeating(t0, func(s *repeat.Spec) { s.Every, s.LatestAfter = 60_000, 5000 })),
+		set(k[4], t0, repeating(t0, func(s *repeat.Spec) { s.Times, s.LatestAfter = 2, 5000 })))
+	const now = t0 + 20_000
+	c := f.claimRepeating(now, map[int64]int64{ids[0]: 21, ids[1]: 19, ids[2]: 0, ids[3]: 0, ids[4]: 0})
+	same(t, "moved", len(c.Moved), 2)
+	same(t, "ended", len(c.Ended)+0, 1)
+	for _, d := range c.Moved {
+		same(t, "time of the moved row", d.NextTryTime, t0+60_000)
+		same(t, "application of the moved row", d.Application, app)
+	}
+	c.release()
+	if f.timeout == 0 {
+		same(t, "after a release", f.get(k[0]).NextTryTime, t0)
+	}
+	c = f.claim(now, ids...)
+	same(t, "rings", len(c.Rings), 2)
+	c.settle(now+5, everyRing(clock.Confirmed))
+	once, all, skip, late, last := f.get(k[0]), f.get(k[1]), f.get(k[2]), f.get(k[3]), f.get(k[4])
+	same(t, "once: missed", once.Progress.Missed, 20)
+	same(t, "once: next", once.NextTryTime, t0+21_000)
+	same(t, "once: ring_no", once.RingNo, 21)
+	same(t, "all: missed", all.Progress.Missed, 18)
+	same(t, "all: due at once", all.NextTryTime, now+5)
+	same(t, "skip: missed", skip.Progress.Missed, 1)
+	same(t, "skip: next", skip.NextTryTime, t0+60_000)
+	same(t, "late: missed", late.Progress.Missed, 1)
+	same(t, "late: next", late.NextTryTime, t0+60_000)
+	same(t, "last: state", last.State, clock.Expired)
+	same(t, "last: missed", last.Progress.Missed, 2)
+	f.claimRepeating(now+10, map[int64]int64{ids[1]: 20}).settle(now+11, everyRing(clock.Confirmed))
+	f.claimRepeating(now+20, map[int64]int64{ids[1]: 21}).settle(now+21, everyRing(clock.Confirmed))
+	same(t, "all: after the missed ones", f.get(k[1]).NextTryTime, t0+21_000)
+}
+
+// testRepeatRetries demands that a failed ring keeps its occurrence, that occurrences which come due meanwhile are skipped, and that the last
+// failure moves the row to the next occurrence.
+func testRepeatRetries(t *testing.T, f *fixture) {
+	id := f.set(t0-500, set("r", t0, repeating(t0, nil), retryLimit(2)))[0]
+	for i := range 3 {
+		now := max(t0+clock.Instant(i)*1500, f.get("r").NextTryTime)
+		f.claimRepeating(now, map[int64]int64{id: 1}).settle(now+1, everyRing(clock.Returned))
+	}
+	a := f.get("r")
+	same(t, "state", a.State, clock.Scheduled)
+	same(t, "failed", a.Progress.Failed, 1)
+	same(t, "retry_times", a.RetryTimes, 0)
+	same(t, "decided", a.Progress.Current.Number, a.Progress.Failed+a.Progress.Skipped+1)
+	if a.Progress.Skipped == 0 || a.NextTryTime != clock.Instant(a.Progress.Current.At) {
+		t.Errorf("the row waits for %v at %v, %d are skipped", a.Progress.Current, a.NextTryTime, a.Progress.Skipped)
+	}
+	used := a.RingNo
+	c := f.claimRepeating(a.NextTryTime, map[int64]int64{id: a.Progress.Current.Number})
+	if c.Rings[0].RingNo <= used {
+		t.Errorf("ring %d has the number of an earlier occurrence", c.Rings[0].RingNo)
+	}
+	c.settle(a.NextTryTime+1, everyRing(clock.Confirmed))
+	f.wantCounts("r", clock.Progress{Rung: 1, Failed: 1, Skipped: a.Progress.Skipped})
+	same(t, "alarm_report", f.report("SELECT occurrences_rung, occurrences_failed, occurrences_missed FROM alarm_report WHERE business_id = 'r'"),
+		[][]string{{"1", "1", "0"}})
+}
+
+// wantCounts demands the counts of ended occurrences.
+func (f *fixture) wantCounts(id string, want clock.Progress) {
+	f.t.Helper()
+	p := f.get(id).Progress
+	same(f.t, "counts", [4]int64{p.Rung, p.Missed, p.Skipped, p.Failed}, [4]int64{want.Rung, want.Missed, want.Skipped, want.Failed})
+}
+
+// testRepeatCrash demands that the copy of a ring that was lost with its node has the occurrence of that ring.
+func testRepeatCrash(t *testing.T, f *fixture) {
+	id := f.set(t0-500, set("r", t0, repeating(t0, nil)))[0]
+	const now = t0 + 7300
+	c := f.claimRepeating(now, map[int64]int64{id: 8})
+	lost := c.Rings[0].MessageID()
+	c.unsettled = false // the node is dead
+	again := f.claimRepeating(now+clock.Instant(f.timeout.Milliseconds()), map[int64]int64{id: 8})
+	same(t, "message id of the copy", again.Rings[0].MessageID(), lost)
+	same(t, "in doubt", again.Rings[0].InDoubt(), true)
+	again.settle(now+clock.Instant(f.timeout.Milliseconds())+1, everyRing(clock.Confirmed))
+	same(t, "missed", f.get("r").Progress.Missed, 7)
+}
+
+// localTime gives the alarm a local time in a time zone.
+func localTime(text, timeZone string) func(*clock.Set) {
+	return func(s *clock.Set) {
+		if err := s.SetLocalTime(text, timeZone, "ring_at"); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// testLocalTime demands that a local time is stored, that a repeated set is kept although the instant in it differs, and that the alarm rings
+// once. A set with the same instant and another time zone, or none, changes the alarm.
+func testLocalTime(t *testing.T, f *fixture) {
+	const text = "2027-03-28T02:30:00"
+	local := localTime(text, "Europe/Berlin")
+	id := f.set(t0, set("local", t0, local))[0]
+	stored := f.get("local")
+	at := clock.Instant(time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC).UnixMilli())
+	same(t, "ring_at", stored.RingAt, at)
+	same(t, "next try", stored.NextTryTime, at)
+	same(t, "local time", stored.Local.String(), text)
+	same(t, "time zone", stored.Local.TimeZone(), "Europe/Berlin")
+	otherData := func(s *clock.Set) { s.RingAt += 3_600_000 }
+	same(t, "repeated set", f.write(t0+1, set("local", t0, local, otherData))[0].Verdict, clock.Keep)
+	f.claim(at-1, id).wantRings()
+	c := f.claim(at, id)
+	c.wantRings(id)
+	same(t, "ring time", c.Rings[0].RingAt, at)
+	c.settle(at+1, everyRing(clock.Confirmed))
+	same(t, "state", f.get("local").State, clock.Rung)
+	same(t, "set after the ring", f.write(at+2, set("local", t0, local))[0].Verdict, clock.Keep)
+	same(t, "other zone", f.write(at+3, set("local", t0, localTime("2027-03-28T03:00:00", "Europe/Paris")))[0].Verdict, clock.Rearm)
+	same(t, "no zone", f.write(at+4, set("local", at))[0].Verdict, clock.Replace)
+}

@@ -1,0 +1,418 @@
+// Opens the console in Chromium, visits every page and carries out every action against a clockd on SQLite. It fails at a violation of the content
+// security policy, at an error in the browser's log, and at a violation of accessibility that axe finds.
+//
+// check.mjs [FOLDER]: with a folder, it keeps screenshots of all pages there, in light and dark.
+
+import {createServer, request as forward} from 'node:http';
+import {execSync} from 'node:child_process';
+import {mkdir, readFile} from 'node:fs/promises';
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import {chromium} from 'playwright-core';
+import {alarm, hostileID, program, seed, startService, until} from './service.mjs';
+
+const screenshots = process.argv[2];
+const axe = await readFile(path.join(import.meta.dirname, 'node_modules/axe-core/axe.min.js'), 'utf8');
+const allRules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+const prefix = '/tools/clock';
+
+/** Serves the service below a prefix, as a proxy does. */
+async function startProxy(target) {
+  const proxy = createServer((incoming, outgoing) => {
+    if (!incoming.url.startsWith(`${prefix}/`)) { outgoing.writeHead(404).end(); return; }
+    const {host, ...headers} = incoming.headers;
+    const passed = forward(target + incoming.url.slice(prefix.length), {method: incoming.method, headers}, response => {
+      outgoing.writeHead(response.statusCode, response.headers);
+      response.pipe(outgoing);
+    });
+    incoming.pipe(passed);
+  });
+  await new Promise(done => proxy.listen(0, '127.0.0.1', done));
+  return {url: `http://127.0.0.1:${proxy.address().port}${prefix}`, stop: () => proxy.close()};
+}
+
+/** Opens a tab whose faults end up in the list. */
+async function openTab(browser, faults, options = {}) {
+  const context = await browser.newContext({viewport: {width: 1360, height: 900}, timezoneId: 'Europe/Berlin', permissions: ['clipboard-read', 'clipboard-write'], ...options});
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  page.on('pageerror', error => faults.push(`error: ${error.stack}`));
+  page.on('console', message => {
+    const expected = /the server responded with a status of|net::ERR_FAILED/i; // failures of requests that a check asks for
+    if (message.type() === 'error' && !expected.test(message.text())) faults.push(`log: ${message.text()}`);
+  });
+  page.on('dialog', dialog => { faults.push(`alert: ${dialog.message()}`); dialog.dismiss(); });
+  await page.exposeFunction('noteViolation', text => faults.push(`policy: ${text}`));
+  await page.addInitScript(() => addEventListener('securitypolicyviolation', e => globalThis.noteViolation(`${e.violatedDirective} ${e.blockedURI}`)));
+  return page;
+}
+
+/** Fails at the faults that axe finds. */
+async function checkAccessibility(page, where, rules) {
+  await page.evaluate(axe);
+  const violations = await page.evaluate(async runOnly => (await globalThis.axe.run(document, {runOnly})).violations
+    .map(v => `${v.id}: ${v.help}: ${v.nodes.map(n => n.html + n.failureSummary).slice(0, 3).join(' | ')}`), rules);
+  assert.deepEqual(violations, [], where);
+}
+
+/** Opens a page of the console and waits until it is drawn. */
+async function visit(page, base, query) {
+  await page.goto(`${base}/ui/${query}`);
+  await page.waitForSelector('main h1');
+  await page.waitForFunction(() => !document.querySelector('.loading'));
+}
+
+/** Presses a button with a confirmation, and confirms. Returns the text of the confirmation. */
+async function confirmed(page, button) {
+  await page.locator(button).first().click();
+  const text = await page.locator('dialog').innerText();
+  const typed = page.locator('dialog #typed');
+  if (await typed.count()) await typed.fill(await page.locator('dialog label strong').innerText());
+  await page.locator('dialog button.primary').click();
+  return text;
+}
+
+const view = (name, state = {}) => `?${new URLSearchParams({view: name, ...state})}`;
+const alarmView = (application, id) => view('alarm', {application, id});
+
+const pages = {
+  overview: view('overview'), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
+  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), audit: view('audit'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
+  search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
+  'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
+  'alarm-dead': alarmView('shop', 'order-4718'), 'alarm-hostile': alarmView('shop', hostileID), 'alarm-repeating': alarmView('shop', 'report-nightly'), 'alarm-expired': alarmView('bank', 'transfer-1'),
+  'alarm-overdue': alarmView('bank', 'transfer-2'), 'alarm-unknown': alarmView('shop', 'unknown'),
+};
+
+const checks = {
+  async 'every page is accessible in light and dark'({browser, faults, service}) {
+    for (const [colorScheme, rules] of [['light', allRules], ['dark', ['color-contrast']]]) {
+      const page = await openTab(browser, faults, {colorScheme});
+      for (const [name, query] of Object.entries(pages)) {
+        await visit(page, service.url, query);
+        if (name.startsWith('alarm-') && name !== 'alarm-unknown') await page.waitForSelector('.timeline');
+        if (screenshots) await page.screenshot({path: path.join(screenshots, `${name}-${colorScheme}.png`), fullPage: true});
+        await checkAccessibility(page, `${name}, ${colorScheme}`, rules);
+      }
+      await page.context().close();
+    }
+  },
+
+  async 'a narrow screen shows every page without a horizontal bar'({browser, faults, service}) {
+    const page = await openTab(browser, faults, {viewport: {width: 380, height: 800}});
+    for (const [name, query] of Object.entries(pages)) {
+      await visit(page, service.url, query);
+      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(beyond <= 0, `${name} is ${beyond} pixels too wide`);
+      if (screenshots && ['overview', 'alarm-released'].includes(name)) await page.screenshot({path: path.join(screenshots, `${name}-narrow.png`), fullPage: true});
+    }
+    await page.context().close();
+  },
+
+  async 'search by keyboard finds an alarm in all applications'({page, service}) {
+    await visit(page, service.url, '');
+    await page.keyboard.press('/');
+    await page.keyboard.type('order-4711');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('tbody tr');
+    assert.deepEqual(await page.locator('tbody tr td:nth-child(2)').allInnerTexts(), ['bank', 'shop']);
+    await page.locator('tbody a.id', {hasText: 'order-4711'}).first().click();
+    await page.waitForSelector('.timeline');
+    assert.equal(new URL(page.url()).searchParams.get('application'), 'bank');
+    await page.goBack();
+    await page.waitForSelector('tbody tr');
+    await page.fill('#search-text', 'report-nightly');
+    await page.press('#search-text', 'Enter');
+    await page.waitForSelector('.timeline');
+    assert.match(await page.innerText('main'), /Next occurrences/);
+  },
+
+  async 'keys move between pages, and can be turned off'({page, service}) {
+    await visit(page, service.url, '');
+    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gf', 'Forecast'], ['gu', 'Audit'], ['go', 'Overview']]) {
+      for (const key of keys) await page.keyboard.press(key);
+      await page.waitForFunction(text => document.querySelector('h1').textContent === text, heading);
+      assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1');
+    }
+    await page.keyboard.press('?');
+    assert.match(await page.innerText('dialog'), /search[\s\S]*Dead alarms/);
+    await page.uncheck('#keys-on');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('g');
+    await page.keyboard.press('a');
+    assert.equal(await page.innerText('h1'), 'Overview');
+    await page.click('#keys');
+    await page.check('#keys-on');
+    await page.keyboard.press('Escape');
+  },
+
+  async 'each action on an alarm asks first and then happens'({page, service}) {
+    const state = async id => (await service.call('GET', alarm('shop', id))).body.state;
+    await visit(page, service.url, alarmView('shop', 'order-4711'));
+    await page.click('[data-action=cancel]');
+    await page.locator('dialog button', {hasText: 'Go back'}).click();
+    assert.equal(await state('order-4711'), 'scheduled');
+    for (const [id, action, after] of [
+      ['order-4711', 'pause', 'paused'], ['order-4711', 'resume', 'scheduled'], ['order-4711', 'cancel', 'cancelled'], ['order-4718', 'kick', 'scheduled'], ['card-00', 'discard', 'cancelled'],
+    ]) {
+      await visit(page, service.url, alarmView('shop', id));
+      const text = await confirmed(page, `[data-action=${action}]`);
+      assert.match(text, new RegExp(id));
+      await page.waitForSelector('.notice.done');
+      assert.equal(await state(id), after);
+      await page.waitForSelector(`.summary .badge.${after}`);
+    }
+  },
+
+  async 'an alarm that has changed meanwhile stays as it is'({page, service}) {
+    await service.call('PUT', alarm('shop', 'moved'), {delay: '1h'});
+    await visit(page, service.url, alarmView('shop', 'moved'));
+    await page.click('[data-action=cancel]');
+    await service.call('PUT', alarm('shop', 'moved'), {delay: '2h'});
+    await page.click('dialog button.primary');
+    await page.waitForSelector('.notice.failed');
+    assert.match(await page.innerText('.notice.failed'), /generation[\s\S]*changed since you read it/);
+    assert.equal((await service.call('GET', alarm('shop', 'moved'))).body.state, 'scheduled');
+    assert.match(await page.innerText('.summary'), /generation 2/);
+  },
+
+  async 'the reasons against actions are those of the server'({page, service}) {
+    let refused = 0;
+    for (const id of ['order-4712', 'order-4713', 'order-4714', 'order-4715', 'order-4716', 'card-01', 'hold-0001']) {
+      await visit(page, service.url, alarmView('shop', id));
+      await page.waitForSelector('.actions button');
+      for (const button of await page.locator('.actions button[data-action]').all()) {
+        const action = await button.getAttribute('data-action');
+        if (!await button.isDisabled()) continue;
+        assert.match(await page.innerText(`#why-${action}`), /^Not possible: ./);
+        const {status, body} = action === 'cancel' ? await service.call('DELETE', alarm('shop', id)) : await service.call('POST', `${alarm('shop', id)}/${action}`);
+        // an action whose effect the alarm already has changes nothing, and the server accepts it
+        const same = status === 200 && (body.state === {cancel: 'cancelled', discard: 'cancelled', pause: 'paused'}[action] || action === 'resume' && body.state !== 'paused');
+        assert.ok(status === 409 || same, `${action} of ${id} is not offered, but the server responds ${status}`);
+        refused++;
+      }
+    }
+    assert.ok(refused > 15, `only ${refused} actions were refused`);
+  },
+
+  async 'a copied command does what the button does'({page, service}) {
+    await service.call('PUT', alarm('shop', hostileID), {delay: '3h'});
+    await visit(page, service.url, alarmView('shop', hostileID));
+    const copied = async (row, label) => {
+      await page.locator(row).getByRole('button', {name: label, exact: true}).click();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    execSync(await copied('.actions li:has([data-action=pause])', 'curl'), {stdio: 'pipe'});
+    assert.equal((await service.call('GET', alarm('shop', hostileID))).body.state, 'paused');
+    await visit(page, service.url, alarmView('shop', hostileID));
+    execSync((await copied('.actions li:has([data-action=resume])', 'command')).replace(/^clockd/, program), {stdio: 'pipe'});
+    assert.equal((await service.call('GET', alarm('shop', hostileID))).body.state, 'scheduled');
+  },
+
+  async 'a payload is shown as it was given'({page, service}) {
+    const payload = '{"id":12345678901234567890,"id":[1.50,{}],"text":"a \\"b\\", {c}: [d]"}';
+    await fetch(service.url + alarm('shop', 'exact'), {method: 'PUT', body: `{"delay":"1h","payload":${payload}}`});
+    await visit(page, service.url, alarmView('shop', 'exact'));
+    assert.equal(await page.innerText('pre'), '{\n  "id": 12345678901234567890,\n  "id": [\n    1.50,\n    {}\n  ],\n  "text": "a \\"b\\", {c}: [d]"\n}');
+    await page.getByRole('button', {name: 'Copy the payload'}).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), payload);
+  },
+
+  async 'a list has pages, and its filter is in the URL'({page, service}) {
+    await visit(page, service.url, view('alarms'));
+    await page.fill('#application', 'shop');
+    await page.fill('#prefix', 'hold-');
+    await page.check('input[value=scheduled]');
+    await page.locator('form button.primary').click();
+    await page.waitForSelector('tbody tr');
+    assert.equal(await page.locator('tbody tr').count(), 100);
+    for (const rows of [100, 30]) {
+      await page.click('.pager a:last-child');
+      await page.waitForFunction(n => document.querySelectorAll('tbody tr').length === n, rows);
+    }
+    const query = new URL(page.url()).searchParams;
+    assert.deepEqual([query.get('prefix'), query.get('state')], ['hold-', 'scheduled']);
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 100);
+    await page.reload();
+    await page.waitForSelector('tbody tr');
+    assert.equal(await page.inputValue('#prefix'), 'hold-');
+  },
+
+  async 'selected alarms are changed after a confirmation with their number'({page, service}) {
+    await visit(page, service.url, view('alarms', {application: 'shop', prefix: 'hold-000'}));
+    for (const id of ['hold-0003', 'hold-0004', 'hold-0005']) await page.getByLabel(`Select ${id}`).check();
+    const text = await confirmed(page, '.selection [data-action=cancel]');
+    assert.match(text, /Cancel 3 alarms\?[\s\S]*hold-0003, hold-0004, hold-0005/);
+    await page.waitForSelector('.notice.done');
+    await page.waitForFunction(() => document.querySelectorAll('tbody .badge.cancelled').length === 3);
+    await page.getByLabel('Select all alarms on this page').check();
+    assert.deepEqual(await page.locator('.selection button:enabled').allInnerTexts(), ['Cancel 7', 'Pause 7']);
+  },
+
+  async 'the audit has the acts'({page, service}) {
+    await service.call('PUT', alarm('shop', 'audited'), {delay: '1h'});
+    await visit(page, service.url, alarmView('shop', 'audited'));
+    await confirmed(page, '[data-action=pause]');
+    await page.waitForSelector('.summary .badge.paused');
+    await visit(page, service.url, view('audit', {application: 'shop'}));
+    assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused/);
+    await page.locator('tbody tr:first-child a', {hasText: 'audited'}).click();
+    await page.waitForSelector('.timeline');
+  },
+
+  async 'a due range is in the time zone of the page'({page, service}) {
+    const due = '2030-07-01T10:00:00.000Z';
+    await service.call('PUT', alarm('shop', 'summer'), {ring_at: due});
+    await visit(page, service.url, view('alarms', {application: 'shop', prefix: 'summer', tz: 'America/New_York'}));
+    assert.match(await page.innerText('tbody'), /2030-07-01 06:00:00/);
+    await page.fill('#after', '2030-07-01T06:00:00');
+    await page.fill('#before', '2030-07-01T06:00:01');
+    await page.locator('form button.primary').click();
+    await page.waitForFunction(() => new URLSearchParams(location.search).get('after'));
+    assert.equal(new URL(page.url()).searchParams.get('after'), due);
+    await page.waitForSelector('tbody tr');
+    assert.equal(await page.locator('tbody tr').count(), 1);
+    await page.selectOption('#zone', 'Europe/Berlin');
+    await page.waitForFunction(() => document.querySelector('tbody')?.innerText.includes('12:00:00'));
+    assert.equal(await page.inputValue('#after'), '2030-07-01T12:00');
+    await page.selectOption('#zone', 'UTC');
+  },
+
+  async 'dead alarms are kicked and discarded by cause and by filter'({page, service}) {
+    const dead = async () => (await service.call('GET', '/v1/applications/shop/alarms?state=dead&limit=1000')).body.alarms.length;
+    const before = await dead();
+    await visit(page, service.url, view('dead', {application: 'shop', prefix: 'card-'}));
+    assert.match(await page.innerText('main'), /9 × buried: the card was declined/);
+    assert.match(await confirmed(page, 'section:has(h2:has-text("declined")) [data-action=discard]'), /Discard 9 alarms\?/);
+    await page.waitForSelector('.notice.done');
+    assert.equal(await dead(), before - 9);
+    await visit(page, service.url, view('dead', {application: 'shop', prefix: 'card-'}));
+    assert.match(await confirmed(page, '[data-bulk=kick]'), /Application\s+shop[\s\S]*dead and expired[\s\S]*card-[\s\S]*Alarms\s+4/);
+    await page.waitForSelector('.notice.done');
+    assert.equal(await dead(), before - 13);
+  },
+
+  async 'the console works below a prefix'({browser, faults, service}) {
+    const proxy = await startProxy(service.url);
+    const page = await openTab(browser, faults);
+    await page.goto(`${proxy.url}/ui`);
+    await page.waitForSelector('.tiles');
+    assert.equal(page.url(), `${proxy.url}/ui/`);
+    await visit(page, proxy.url, alarmView('shop', 'hold-0100'));
+    await confirmed(page, '[data-action=pause]');
+    await page.waitForSelector('.summary .badge.paused');
+    assert.equal((await service.call('GET', alarm('shop', 'hold-0100'))).body.state, 'paused');
+    await page.context().close();
+    proxy.stop();
+  },
+
+  async 'the page stops asking when it is hidden, and after 401'({page, service}) {
+    let asked = 0;
+    await page.route('**/readyz', route => { asked++; return route.continue(); });
+    await visit(page, service.url, '');
+    await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: true, configurable: true}); });
+    await page.waitForTimeout(6000);
+    const whileHidden = asked;
+    await page.waitForTimeout(6000);
+    assert.equal(asked, whileHidden, 'a hidden page asks');
+    await page.evaluate(() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange')); });
+    await until('a shown page asks again', async () => asked > whileHidden);
+    await page.route('**/v1/**', route => route.fulfill({status: 401, contentType: 'application/problem+json', body: '{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"the request needs an access token"}'}));
+    await page.waitForSelector('.notice.failed');
+    const refused = asked;
+    await page.waitForTimeout(12000);
+    assert.equal(asked, refused, 'a page asks again after 401');
+    await page.unrouteAll();
+  },
+
+  async 'a page says when the server does not respond, and recovers'({page, service}) {
+    await visit(page, service.url, alarmView('shop', 'hold-0050'));
+    await page.route('**/v1/**', route => route.abort('failed'));
+    await page.waitForSelector('main .notice.failed');
+    assert.match(await page.innerText('main .notice.failed'), /may be old[\s\S]*does not respond/);
+    assert.ok(await page.isVisible('.timeline'), 'what was shown is gone');
+    await page.unrouteAll();
+    await page.waitForSelector('main .notice.failed', {state: 'detached', timeout: 30_000});
+  },
+
+  async 'a token of the right role is needed, and stays in memory'({browser, faults}) {
+    const closed = await startService({ops: 'operator', look: 'reader'});
+    const page = await openTab(browser, faults);
+    try {
+      const bearer = {Authorization: `Bearer ${closed.texts.ops}`};
+      await closed.call('PUT', alarm('shop', 'guarded'), {delay: '1h'}, bearer);
+      await visit(page, closed.url, alarmView('shop', 'guarded'));
+      if (screenshots) await page.screenshot({path: path.join(screenshots, 'sign-in.png')});
+      await checkAccessibility(page, 'sign in', allRules);
+      const signIn = async text => {
+        await page.fill('#token', text);
+        await page.locator('.sign-in button').click();
+      };
+      await signIn(`${closed.texts.ops.slice(0, -1)}x`);
+      await page.waitForSelector('.sign-in');
+      await signIn(closed.texts.look);
+      await page.waitForSelector('.timeline');
+      await confirmed(page, '[data-action=pause]');
+      await page.waitForSelector('.notice.failed');
+      assert.match(await page.innerText('.notice.failed'), /role and applications/);
+      await page.click('#sign-out');
+      await signIn(closed.texts.ops);
+      await page.waitForSelector('.timeline');
+      await confirmed(page, '[data-action=pause]');
+      await page.waitForSelector('.summary .badge.paused');
+      await page.locator('.actions li:has([data-action=resume])').getByRole('button', {name: 'curl', exact: true}).click();
+      execSync(await page.evaluate(() => navigator.clipboard.readText()), {stdio: 'pipe', env: {...process.env, CLOCKD_TOKEN: closed.texts.ops}});
+      assert.equal((await closed.call('GET', alarm('shop', 'guarded'), undefined, bearer)).body.state, 'scheduled');
+      const stored = await page.evaluate(() => JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie + location.href);
+      assert.ok(!stored.includes(closed.texts.ops), 'the token is stored');
+      await page.reload();
+      await page.waitForSelector('.sign-in');
+    } finally {
+      await page.context().close();
+      await closed.stop();
+    }
+  },
+
+  async 'the chosen colours stay'({page, service}) {
+    await visit(page, service.url, '');
+    await page.selectOption('#theme', 'dark');
+    await page.reload();
+    await page.waitForSelector('main h1');
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), 'dark');
+    await page.selectOption('#theme', '');
+  },
+};
+
+async function run() {
+  if (screenshots) await mkdir(screenshots, {recursive: true});
+  const service = await startService();
+  const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox']});
+  let failed = 0;
+  try {
+    await seed(service);
+    const chosen = process.env.ONLY ? Object.entries(checks).filter(([name]) => name.includes(process.env.ONLY)) : Object.entries(checks);
+    const all = [];
+    const page = await openTab(browser, all);
+    for (const [name, check] of chosen) {
+      const begun = Date.now();
+      try {
+        await check({browser, faults: all, page, service});
+        assert.deepEqual(all, []);
+        console.log(`ok   ${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
+      } catch (cause) {
+        failed++;
+        console.log(`FAIL ${name}\n${cause.stack}\nfaults: ${all.join('\n')}\nnotice: ${await page.locator('#notice').innerText().catch(() => '')}`);
+        if (screenshots) await page.screenshot({path: path.join(screenshots, `failed-${failed}.png`)});
+      }
+      await page.unrouteAll();
+      all.length = 0;
+    }
+  } finally {
+    await browser.close();
+    await service.stop();
+  }
+  if (failed > 0) throw new Error(`${failed} checks failed`);
+}
+
+await run();
