@@ -10,6 +10,10 @@ PKGS      ?= ./...
 TESTFLAGS ?=
 # where make test writes go test's JSON events, when set
 TESTJSON  ?=
+# flags of gotestsum that repeat failed tests; only .ci/run sets them
+RERUN     ?=
+# make stress RUN='^TestClaim' COUNT=50: which tests, and how often
+RUN       ?= .
 # how long each fuzz target runs: inputs, not seconds, at whose end go test before 1.27
 # may fail without an input to show for it (go.dev/issue/75804)
 FUZZTIME  ?= 200000x
@@ -37,7 +41,8 @@ TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
 BUF       := CGO_ENABLED=0 go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
-SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots deploy/matrix deploy/citus tools/typescript/roundtrip tools/console/check .ci/run
+SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
+  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/console/check .ci/run
 
 .PHONY: help
 help: ## print this list
@@ -69,8 +74,13 @@ test-package: package ## install the deb into a clean Debian and start the servi
 
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
-	$(WITH) $(GOTESTSUM) --format pkgname $(if $(TESTJSON),--jsonfile '$(TESTJSON)') \
-	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS) $(PKGS)
+	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(PKGS)' \
+	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS)
+
+.PHONY: stress
+stress: COUNT = 50
+stress: ## the tests that match RUN of the packages PKGS, COUNT times, half of them beside busy loops on all cores
+	$(WITH) tools/stress '$(COUNT)' '$(RUN)' '$(PKGS)' $(RACE) $(TESTFLAGS)
 
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
@@ -84,7 +94,8 @@ test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, 
 
 .PHONY: test-client-amqp
 test-client-amqp: build ## the consumer for RabbitMQ, a module of its own, with a clockd on SQLite
-	$(WITH) go -C client/amqp test -race -count=1 ./...
+	cd client/amqp && ../../$(WITH) go tool -modfile=../../tools/go.mod gotestsum --format pkgname $(RERUN) \
+	  $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./... -- -race -count=1
 
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
@@ -108,7 +119,8 @@ test-citus: ## stores and end to end on Citus (build tag citus): a coordinator a
 .PHONY: test-browser
 test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
 	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
-	$(GOTESTSUM) --format testname -- -tags=browser -run='^TestBrowser' -count=1 ./cmd/clockd
+	$(GOTESTSUM) --format testname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./cmd/clockd \
+	  -- -tags=browser -run='^TestBrowser' -count=1
 
 .PHONY: test-console
 test-console: build ## the console in Chromium against a clockd on SQLite; needs chromium, node and npm; SHOTS=FOLDER keeps screenshots
