@@ -9,19 +9,24 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// There are 50 silent applications. Another application fails in any way, recovers at any time, and then rings within two seconds of
+// Many applications are silent. Another application fails in any way, recovers at any time, and then rings within two seconds of
 // the model's time. Healthy applications ring on time.
 func TestQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
+	testQuarantinedApplications(t, 20, 2)
+}
+
+// testQuarantinedApplications lets an application recover in so many rounds beside so many silent applications.
+func testQuarantinedApplications(t *testing.T, silent, rounds int) {
 	for _, trouble := range []clock.OutcomeKind{clock.Doubtful, clock.Returned, clock.Nacked} {
 		t.Run(trouble.String(), func(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 				n.target.update(func() { n.target.breaksWithoutReply = true })
-				for i := range 50 {
+				for i := range silent {
 					n.target.respond(fmt.Sprint("silent", i), clock.Doubtful)
 					n.setMany(fmt.Sprint("silent", i), 20, time.Second)
 				}
 				time.Sleep(20 * time.Second)
-				for round := range 4 {
+				for round := range rounds {
 					n.failAndRecover(t, trouble, round)
 				}
 				copies := len(n.target.ofApplication("silent7"))

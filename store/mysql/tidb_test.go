@@ -22,9 +22,12 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// TestStoreAsTiDB runs the suite as if the server were TiDB (asTiDB).
-func TestStoreAsTiDB(t *testing.T) {
+// TestStoreAsTiDB runs the suite's tests of locks as if the server were TiDB (asTiDB).
+func TestStoreAsTiDB(t *testing.T) { runAsTiDB(t, true) }
+
+func runAsTiDB(t *testing.T, locksOnly bool) {
 	e := testedEngine()
+	e.LocksOnly = locksOnly
 	var versions atomic.Int64
 	e.New = func(tb testing.TB) *storetest.Database {
 		u := newURL(tb)

@@ -34,6 +34,9 @@ type Engine struct {
 	// that it returns. db holds a million finished alarms and a thousand due alarms of application "plan". Plans must gather statistics
 	// itself.
 	Plans func(t *testing.T, db *Database)
+	// LocksOnly leaves out the tests that do not depend on how the server locks rows. An engine that differs from another one only in that
+	// has such a suite in every run, and the whole suite under the build tag soak.
+	LocksOnly bool
 }
 
 // Database is one database of the engine.
@@ -53,7 +56,7 @@ type Database struct {
 	Via    func(tb testing.TB, address string) store.Store
 }
 
-// Run runs the whole suite.
+// Run runs the whole suite, or the part that the engine asks for.
 func Run(t *testing.T, e Engine) {
 	t.Parallel() // the suites mostly wait
 	s := &suite{engine: e, db: e.New(t)}
@@ -62,7 +65,7 @@ func Run(t *testing.T, e Engine) {
 	ok(t, first.Check(t.Context()), "check")
 	s.holdsClaims = first.HoldsClaims()
 	for _, c := range cases() {
-		if c.needs == nil || c.needs(s) {
+		if (c.needs == nil || c.needs(s)) && (c.locks || !e.LocksOnly) {
 			t.Run(c.name, func(t *testing.T) { s.runBeside(t, c) })
 		}
 	}
@@ -73,6 +76,7 @@ func Run(t *testing.T, e Engine) {
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
+	locks  bool                // the test depends on how the server locks rows
 	alone  bool                // no test of another suite runs meanwhile: the test measures the process
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
