@@ -17,6 +17,7 @@ func TestQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 
 // testQuarantinedApplications lets an application recover in so many rounds beside so many silent applications.
 func testQuarantinedApplications(t *testing.T, silent, rounds int) {
+	t.Helper()
 	for _, trouble := range []clock.OutcomeKind{clock.Doubtful, clock.Returned, clock.Nacked} {
 		t.Run(trouble.String(), func(t *testing.T) {
 			inBubble(t, defaultNode(), func(t *testing.T, n *node) {
