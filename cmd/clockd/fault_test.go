@@ -139,12 +139,12 @@ func TestClaimsHoldNoConnectionWhileTheBrokerBlocks(t *testing.T) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, postgres(t), b)
 	got := b.receive("shop")
-	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.0000001")
+	s.do("ctl", "rabbitmq", "eval", "vm_memory_monitor:set_vm_memory_high_watermark(0.0000001).")
 	const count = 300
 	p.set("shop", "order", count, func(int) time.Time { return time.Now().Add(2 * time.Second) })
 	eventually(t, "readiness names the block and stays ready", func() bool { return p.targetFails() })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1h"})
-	s.do("ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
+	s.do("ctl", "rabbitmq", "eval", "vm_memory_monitor:set_vm_memory_high_watermark(0.4).")
 	eventually(t, "all due alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
 	for i := range count {
 		a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", fmt.Sprintf("order-%d", i)), nil)

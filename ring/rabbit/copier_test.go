@@ -320,7 +320,6 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 	cfg.AnswerPrefetch = n / 2 // answers that wait leave no place for others
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	eventually(t, 5*time.Second, "the first copies", func() bool { return a.copies(resultCopyConfirmed) > 0 })
-	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	setMemoryAlarm(t, true)
 	eventually(t, 5*time.Second, "copies fail", func() bool { return a.copies(resultCopyFailed) > 0 })
 	before := a.copies(resultCopyConfirmed)

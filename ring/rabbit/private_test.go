@@ -20,13 +20,15 @@ func restoreAfter(t *testing.T, args ...string) {
 	t.Cleanup(func() { onPrivate(t, args...) })
 }
 
+// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test.
 func setMemoryAlarm(t *testing.T, on bool) {
 	t.Helper()
 	mark := "0.4"
 	if on {
 		mark = "0.0000001"
+		t.Cleanup(func() { setMemoryAlarm(t, false) })
 	}
-	onPrivate(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", mark)
+	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s).", mark))
 }
 
 func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
@@ -39,7 +41,6 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	b.take(queue, 1)
-	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	setMemoryAlarm(t, true)
 
 	limits := shortLimits()
@@ -77,7 +78,6 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 
 func TestMemoryAlarmIsNoticedWithoutDeliveries(t *testing.T) {
 	b := open(t, privateBroker(t))
-	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	setMemoryAlarm(t, true)
 	s := run(t, b.config())
 	eventually(t, 5*time.Second, "a blocked connection", func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
@@ -103,7 +103,6 @@ func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
 	b.queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	restoreAfter(t, "ctl", "rabbitmq", "set_vm_memory_high_watermark", "0.4")
 	setMemoryAlarm(t, true)
 	var delivered []clock.Outcome
 	var delivering sync.WaitGroup
