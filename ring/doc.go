@@ -24,8 +24,8 @@
 // # Invariants
 //
 //  1. Only claimed alarms are delivered. A claim takes only alarms that are due by the database's clock.
-//  2. No byte of a ring is written later than Config.WriteTimeout after its claim began, on the monotonic clock. So a process
-//     that was stopped does not ring alarms that other nodes have rung or applications have cancelled since. Time in which the
+//  2. No byte of a ring is written later than Config.WriteTimeout after its claim began, on the monotonic clock, but for the bound in
+//     Late bytes below. So a process that was stopped does not ring alarms that other nodes have rung or applications have cancelled since. Time in which the
 //     machine was suspended counts too (CLOCK_BOOTTIME, on Linux). A pause that a hypervisor hides from its guest does not.
 //  3. Every ring is settled by its own outcome: in a batch that is half confirmed, half of the alarms have rung.
 //  4. While a target is not usable the loop claims nothing for its route: no try is counted, and no database connection is held. A
@@ -78,6 +78,29 @@
 //     application for leftoverPatience loses them to the present route, because an alarm must ring. So does a target that the process has not.
 //  17. A paused application (PausedRoute) is absent, and its leftovers stay in the database. Loop.Confirmed names a version of the settings only when
 //     the calls of Reroute before Confirm apply and no batch from before is under way. While Deps.Hold is true, no claim starts.
+//
+// # Late bytes
+//
+// A process cannot look at the clock and write in one step. It may be stopped between both, and write when it continues. So a target writes
+// at most one piece (WritePiece, 64 KiB) for one look at the clock (WriteWhile). After the stop these bytes may be late:
+//
+//   - One piece of each connection to a broker or a receiver. The next look ends the write, and the target breaks the connection.
+//   - One write of each stream: 64 KiB of rings, and one ring more. The response to a reserve is one write: 1 MiB of payloads, or one larger ring.
+//     These writes begin in time. A client that reads slowly takes the rest of a write after the limit also without a stop, while its rings
+//     are awaited (invariant 13).
+//   - Bytes that the operating system took in time, and has not sent yet.
+//
+// Late bytes harm no promise:
+//
+//   - A ring is never early. It was due when it was claimed.
+//   - A receiver has a message only with its last byte. A late piece completes the rings that end in it, and no others.
+//   - The claim may still stand: its transaction is open, or its end has not come. Then no other node has rung these alarms, and no
+//     application has changed them. Their rings are settled as usual.
+//   - Otherwise the claim is lost: its transaction was ended, or another claim has taken the rows. Its claim id never commits, and its rings
+//     are copies of rings whose outcome was unknown. They are part of the rows in flight at the stop. A copy bears the message id of the ring
+//     that any other node makes of the same try, so a consumer that remembers message ids sees one ring. An application that
+//     has cancelled or changed the alarm since can tell the copy by its claim id and its generation.
+//   - A ring of an alarm that rings at most once has no copy, because its claim was committed before its first byte. Its only ring is late.
 //
 // # An application's health
 //

@@ -148,34 +148,50 @@ func TestSubscribersOfAllProtocolsShareTheRings(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	conn := s.grpc()
 	got := make(chan string)
-	var readers sync.WaitGroup
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
 	for _, in := range []subscription{s.subscribe(ctx, conn), s.subscribe(ctx, conn), s.subscribeJSON(ctx), s.subscribeEvents(ctx)} {
-		readers.Go(func() {
+		running.Go(func() {
 			for response, err := in(); err == nil; response, err = in() {
 				for _, r := range response.Rings {
-					got <- r.MessageId
+					select {
+					case got <- r.MessageId:
+					case <-ctx.Done():
+						return
+					}
 				}
 			}
 		})
 	}
 	const count = 300
+	set := make(chan *failure, 1)
+	running.Go(func() { set <- s.setNow(ctx, conn, count) })
 	seen := map[string]bool{}
-	var setter sync.WaitGroup
-	setter.Go(func() {
-		for i := range count {
-			must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)}, &clockdv1.SetResponse{})
+	for done := false; len(seen) < count || !done; { // a ring may come before the response to its set
+		select {
+		case id := <-got:
+			if seen[id] {
+				t.Errorf("%s rang twice", id)
+			}
+			seen[id] = true
+		case f := <-set:
+			if done = true; f != nil {
+				t.Fatalf("set: %v", f)
+			}
 		}
-	})
-	for len(seen) < count {
-		id := <-got
-		if seen[id] {
-			t.Errorf("%s rang twice", id)
-		}
-		seen[id] = true
 	}
-	setter.Wait() // a ring may come before the response to its set
-	cancel()
-	readers.Wait()
+}
+
+// setNow sets alarms that are due at once. It returns the first failure, nil without one.
+func (s *service) setNow(ctx context.Context, conn *grpc.ClientConn, count int) *failure {
+	for i := range count {
+		request := &clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)}
+		if err := conn.Invoke(ctx, procedure("Set"), request, &clockdv1.SetResponse{}); err != nil {
+			return grpcFailure(s.t, err)
+		}
+	}
+	return nil
 }
 
 // A client resumes its stream over gRPC: rings that it has not received ring again under the same message id, also without ack_timeout.
@@ -429,7 +445,7 @@ func TestEndOfDeliveryEndsItsBlockedWrite(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := f.deliver(clock.Delivery{Rings: largeRings(1000), Context: ctx})
 		in.next(t)
-		time.Sleep(wait)
+		<-time.After(wait)
 		cancel()
 		got = <-done
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,13 +31,13 @@ type ringConn struct {
 	limit    time.Time           // earliest write limit of the rings in the present write; zero: none
 }
 
-// Write writes p if no ring that is being written is too late. It ends at the first write limit of these rings.
+// Write writes p as long as no ring that is being written is too late. It ends at the first write limit of these rings.
 func (c *ringConn) Write(p []byte) (int, error) {
-	writes, err := c.begin()
-	if err != nil {
-		return 0, err
-	}
-	n, err := c.Conn.Write(p)
+	var writes []*Write
+	n, err := ring.WriteWhile(c.Conn, p, func() (err error) {
+		writes, err = c.begin(writes)
+		return err
+	})
 	c.setLimit(time.Time{})
 	if n == 0 {
 		for _, w := range writes {
@@ -78,23 +79,26 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// begin notes for each ring that is being written that its first byte may leave now. The write gets the earliest limit of these rings.
-func (c *ringConn) begin() ([]*Write, error) {
+// begin notes for each ring that is being written that a byte of it may leave now, once for each call of Write: noted has the rings that the call
+// has noted before. The write gets the earliest limit of the rings. After an error no further byte may leave. The result has all noted rings.
+func (c *ringConn) begin(noted []*Write) ([]*Write, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var writes []*Write
 	var limit time.Time
 	for w := range c.writing {
 		if w.limits.TooLateToWrite() {
-			return nil, ErrTooLate
+			return noted, ErrTooLate
 		}
-		writes, limit = append(writes, w), earlier(limit, w.limits.WriteBy)
+		limit = earlier(limit, w.limits.WriteBy)
 	}
 	c.applyLimit(limit)
-	for _, w := range writes {
-		w.begun.Add(1)
+	for w := range c.writing {
+		if !slices.Contains(noted, w) {
+			noted = append(noted, w)
+			w.begun.Add(1)
+		}
 	}
-	return writes, nil
+	return noted, nil
 }
 
 // Write is the write of one ring's request, on whatever connection the HTTP client chooses.

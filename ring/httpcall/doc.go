@@ -7,8 +7,8 @@
 //
 // # Invariants
 //
-//  1. No byte of a ring is written after the write limit of its batch. ringConn checks each write, and ends a write that the receiver does not
-//     read at the limit. The connection then fails, with all its requests: with HTTP/2 other rings to the same host may be in doubt. A request that
+//  1. No byte of a ring is written after the write limit of its batch, but for the exception in package ring. ringConn checks each piece of a
+//     write, and ends a write that the receiver does not read at the limit. The connection then fails, with all its requests: with HTTP/2 other rings to the same host may be in doubt. A request that
 //     is not written is cancelled some time before the limit (writeMargin). So a receiver that reads, and does not take one request, fails no other.
 //  2. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved.
 //  3. At most Config.InFlight requests are under way, HostConcurrency to one host, and Sender.Concurrency of one application, but at most half of the

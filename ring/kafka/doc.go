@@ -22,8 +22,8 @@
 //
 // # Invariants
 //
-//  1. No byte of a ring is written after the write limit of its batch. guardedConn reads each request, refuses a produce request after the limit,
-//     and sets the limit as the deadline of the write. franz-go sends a record again by itself only through the guard.
+//  1. No byte of a ring is written after the write limit of its batch, but for the exception in package ring. guardedConn reads each request, refuses
+//     a produce request after the limit, ends one that is being written with the next piece, and sets the limit as the deadline of the write. franz-go sends a record again by itself only through the guard.
 //  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The guard notes the partitions of each produce
 //     request before its first byte is written. What franz-go says about a record that it has cancelled decides nothing.
 //  3. A ring that may have been written, and has no final reply, is in doubt. Its next try is another record with the same message id.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -46,7 +45,7 @@ type guard struct {
 	open    bool        // produce requests may be written, until the write limit
 	limits  ring.Limits // of the delivery
 	sent    map[partition]bool
-	refused map[partition]bool        // partitions of refused requests
+	refused map[partition]bool        // partitions of requests that were refused, or not written in whole
 	place   map[*kgo.Record]partition // partition that the client chose for a record
 }
 
@@ -114,21 +113,37 @@ func (g *guard) wasRefused(r *kgo.Record) bool {
 	return placed && g.refused[p]
 }
 
-// admit decides about a produce request for these partitions. The deadline is for the write.
-func (g *guard) admit(partitions []partition) (deadline time.Time, err error) {
+// admit decides about a produce request for these partitions. The limits are for its write.
+func (g *guard) admit(partitions []partition) (ring.Limits, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open || g.limits.TooLateToWrite() {
-		for _, p := range partitions {
-			g.refused[p] = true
-		}
-		clock.Signal(g.refusals)
-		return time.Time{}, errTooLate
+		g.refuse(partitions)
+		return ring.Limits{}, errTooLate
 	}
 	for _, p := range partitions {
 		g.sent[p] = true
 	}
-	return g.limits.WriteBy, nil
+	return g.limits, nil
+}
+
+// admitPiece decides about the next piece of a produce request that admit has admitted with these limits.
+func (g *guard) admitPiece(partitions []partition, limits ring.Limits) error {
+	if !limits.TooLateToWrite() {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse(partitions)
+	return errTooLate
+}
+
+// refuse notes that a produce request was not written, or not in whole. The caller holds mu.
+func (g *guard) refuse(partitions []partition) {
+	for _, p := range partitions {
+		g.refused[p] = true
+	}
+	clock.Signal(g.refusals)
 }
 
 // guardedConn is a connection of a link. The client writes each request with one call of Write.
@@ -138,7 +153,8 @@ type guardedConn struct {
 	guard *guard
 }
 
-// Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way.
+// Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way. After an error in the middle
+// of a request the client closes the connection.
 func (c *guardedConn) Write(request []byte) (int, error) {
 	if !isProduce(request) {
 		return c.Conn.Write(request)
@@ -147,14 +163,14 @@ func (c *guardedConn) Write(request []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	deadline, err := c.guard.admit(partitions)
+	limits, err := c.guard.admit(partitions)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.SetWriteDeadline(deadline); err != nil { // the client takes the deadline away after the write
+	if err := c.SetWriteDeadline(limits.WriteBy); err != nil { // the client takes the deadline away after the write
 		return 0, err
 	}
-	return c.Conn.Write(request)
+	return ring.WriteWhile(c.Conn, request, func() error { return c.guard.admitPiece(partitions, limits) })
 }
 
 // Sizes of the parts of a request's head, in bytes.

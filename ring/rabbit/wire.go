@@ -141,7 +141,12 @@ func (w *wire) send(p []byte) error {
 	if err := w.SetWriteDeadline(limits.WriteBy); err != nil {
 		return w.fail(err)
 	}
-	n, err := writeUntil(w.Conn, p, limits)
+	n, err := ring.WriteWhile(w.Conn, p, func() error {
+		if limits.TooLateToWrite() {
+			return errTooLate
+		}
+		return nil
+	})
 	w.written += int64(n)
 	w.writes++
 	if err != nil {
