@@ -96,10 +96,11 @@
 //   - A receiver has a message only with its last byte. A late piece completes the rings that end in it, and no others.
 //   - The claim may still stand: its transaction is open, or its end has not come. Then no other node has rung these alarms, and no
 //     application has changed them. Their rings are settled as usual.
-//   - Otherwise the claim is lost: its transaction was ended, or another claim has taken the rows. Its claim id never commits, and its rings
-//     are copies of rings whose outcome was unknown. They are part of the rows in flight at the stop. A copy bears the message id of the ring
-//     that any other node makes of the same try, so a consumer that remembers message ids sees one ring. An application that
-//     has cancelled or changed the alarm since can tell the copy by its claim id and its generation.
+//   - Otherwise the claim is lost: its transaction was ended, or another claim has taken the rows. Then its claim id never commits, and the
+//     late rings are copies, as after a lost connection. They are rings of the rows that were in flight at the stop, and their message ids are
+//     those of the next claim's rings of the same alarms. So a consumer that remembers message ids sees each ring once.
+//   - A copy may come after a cancel or a change, because a lost claim holds up neither. Its node began it before them. Its claim id and its
+//     generation tell it from other rings.
 //   - A ring of an alarm that rings at most once has no copy, because its claim was committed before its first byte. Its only ring is late.
 //
 // # An application's health
