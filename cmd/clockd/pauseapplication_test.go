@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 // An application is paused under load of two nodes. After the command has answered, no ring of it starts, also not when one node is killed. After
 // the resume each alarm rings.
 func TestPausedApplicationDoesNotRing(t *testing.T) {
+	const whilePaused = 50
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
@@ -18,21 +20,23 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 		if out := application(t, databaseURL, "pause", "shop"); !strings.Contains(out, "every node has confirmed") {
 			t.Errorf("pause prints %s", out)
 		}
+		for i := range whilePaused { // on a busy machine all others may have rung before the command answered
+			one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("while paused ", i)), map[string]any{"delay": 0})
+		}
 		waiting := one.inState("shop", "scheduled")
 		two.kill()
 		one.awaitShares("after the kill", 64)
 		if details := one.details("paused", statusWarning); len(details) != 1 || !strings.Contains(details[0], "shop") {
 			t.Errorf("readiness: %q", details)
 		}
-		one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "while paused"), map[string]any{"delay": 0})
 		one.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "1"), map[string]any{"delay": 0})
 		awaitRung(t, b.receive("bank"), 1)
-		eventually(t, "all alarms are due", func() bool { return one.metric("clockd_preload_overdue_alarms") >= float64(waiting+1) })
-		if now := one.inState("shop", "scheduled"); waiting == 0 || now != waiting+1 {
-			t.Errorf("%d alarms waited when the command answered, %d and one more wait now", waiting, now-1)
+		eventually(t, "all alarms are due", func() bool { return one.metric("clockd_preload_overdue_alarms") >= float64(waiting) })
+		if now := one.inState("shop", "scheduled"); waiting < whilePaused || now != waiting {
+			t.Errorf("%d alarms waited after the command, %d wait now", waiting, now)
 		}
 		application(t, databaseURL, "resume", "shop")
-		one.requireInDoubt(awaitRungOnTime(t, got, steadyCount+1))
+		one.requireInDoubt(awaitRungOnTime(t, got, steadyCount+whilePaused))
 		eventually(t, "readiness has no warning", func() bool { return len(one.details("paused", statusOK)) == 1 })
 	})
 }
