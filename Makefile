@@ -22,7 +22,7 @@ BENCH     ?= .
 COUNT     ?= 6
 BASE      ?=
 # when a package's tests are given up: a guard against a hang, wide enough for a machine that others use
-TESTTIME  ?= 40m
+TESTTIME  ?= 60m
 # how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
 PACKAGES  ?= 3
 PARALLEL  ?= 4
