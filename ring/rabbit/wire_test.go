@@ -171,7 +171,9 @@ func TestKillEndsABlockedWrite(t *testing.T) {
 // Frames written during a delivery, like heartbeats, stay whole, and none is lost or left in the buffer.
 func TestWireKeepsFramesWhole(t *testing.T) {
 	w, far := pair(t, 1000)
+	w.timeout = hangGuard // a write may wait for a core
 	var wait sync.WaitGroup
+	defer wait.Wait()
 	var total int64
 	for range 4 {
 		wait.Go(func() {

@@ -548,15 +548,21 @@ func TestEndOfTheWaitEndsTheRequests(t *testing.T) {
 // Without Await the delivery waits until the reply limit. When its context ends, it returns at once.
 func TestDeliveryThatMayNotAwaitEnds(t *testing.T) {
 	b := openTarget(t)
-	handle, _, _ := hanging(t, 200)
-	b.serve("shop", handle)
-	limits := ring.Limits{WriteBy: time.Now().Add(100 * time.Millisecond), ReplyBy: time.Now().Add(200 * time.Millisecond)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hang, _, _ := hanging(t, 200)
+	var arrived atomic.Int32
+	b.serve("shop", func(w http.ResponseWriter, r *http.Request) {
+		if arrived.Add(1) == 4 { // the last request of the second delivery
+			cancel()
+		}
+		hang(w, r)
+	})
+	limits := ring.Limits{WriteBy: time.Now().Add(3 * time.Second), ReplyBy: time.Now().Add(3 * time.Second)}
 	wantKinds(t, b.Lane(1).Deliver(t.Context(), rings("shop", 2), limits), clock.Doubtful)
 	if time.Now().Before(limits.ReplyBy) {
 		t.Error("the delivery did not wait for its replies")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
 	limits = ampleLimits()
 	limits.Await = func(ring.LateRings) { t.Error("rings are awaited after the caller has left") }
 	wantKinds(t, b.Lane(1).Deliver(ctx, rings("shop", 2), limits), clock.Doubtful)
