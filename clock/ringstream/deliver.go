@@ -16,7 +16,7 @@ type Writer interface {
 	Write(rings []clock.Ring) (n int, err error)
 	// Beat writes and flushes something without rings. It shows both sides that the connection works.
 	Beat() error
-	// Flushed returns a mark of what was flushed before the call.
+	// Flushed returns a mark of the bytes that earlier calls have flushed.
 	Flushed() clock.Flushed
 	// EndWith makes writes fail when ctx ends, until release is called. A nil ctx never ends.
 	EndWith(ctx context.Context) (release func())
@@ -29,7 +29,7 @@ var (
 	ErrUnwritten = errors.New("the rings were not written to the end")
 )
 
-// Deliver writes the rings of a delivery, and reports the result to Delivery.Done. timeout is the longest wait until the kernel has what was
+// Deliver writes the rings of a delivery, and reports the result to Delivery.Done. timeout is the longest wait until the kernel has the bytes that were
 // flushed. Deliver returns an error if nothing more can be written to the client.
 func Deliver(client context.Context, w Writer, timeout time.Duration, d *clock.Delivery) error {
 	p := progress{delivery: d, writer: w}
@@ -48,7 +48,7 @@ func Deliver(client context.Context, w Writer, timeout time.Duration, d *clock.D
 	return err
 }
 
-// progress is what was written of a delivery.
+// progress counts the written rings of a delivery.
 type progress struct {
 	delivery *clock.Delivery
 	writer   Writer
@@ -87,7 +87,7 @@ func (p *progress) write() error {
 // ended reports whether the delivery's context has ended.
 func (p *progress) ended() bool { return p.delivery.Context != nil && p.delivery.Context.Err() != nil }
 
-// confirm returns when the kernel has what was flushed, or an error if that is not certain by the timeout or the end of the delivery.
+// confirm returns when the kernel has the flushed bytes, or an error if that is not certain by the timeout or the end of the delivery.
 func (p *progress) confirm(client context.Context, timeout time.Duration) error {
 	if p.countKernel() == len(p.flushed) {
 		return nil

@@ -9,7 +9,7 @@
 //  2. Steps are aligned to the database's clock, so the steps of all nodes are the same, and their figures can be added.
 //  3. Lateness is kept as a Sketch, whose buckets grow by a tenth. Sketches can be added without loss, so a quantile over many steps, or many
 //     nodes, is as exact as a quantile of one: within 5 % of the true value. An average of quantiles would be wrong.
-//  4. The counts of a minute are the sums of its steps of 5 s. The busiest applications of a minute are chosen among those of its steps.
+//  4. The counts of a minute are the sums of its steps of 5 s. The busiest applications of a minute are chosen among the applications of its steps.
 //  5. Counting never blocks on I/O: Op and Rung take one mutex for some additions.
 //
 // # Failures

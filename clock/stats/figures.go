@@ -7,7 +7,7 @@ const MaxApplications = 8
 
 // Figures are what happened in a step, or in several steps and nodes together.
 type Figures struct {
-	Sets     int64  // sets that were applied, also those that changed nothing
+	Sets     int64  // sets that were applied, also sets that changed nothing
 	Cancels  int64  // cancels that were applied, also repeated ones
 	Refused  int64  // sets and cancels that were refused
 	Rings    int64  // confirmed rings

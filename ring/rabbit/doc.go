@@ -69,7 +69,7 @@
 //     buffer. The buffer holds the returns of a whole batch. The publishing goroutine drains it after the confirms.
 //  2. Nacked means that a basic.nack of exactly that message arrived. The end of a channel or connection is no confirm: a ring without a
 //     confirm by then is in doubt. If the broker sends several confirms for one message, the first counts.
-//  3. No byte of a ring goes to the operating system after limits.WriteBy, but for one piece of a process that was stopped (package ring, Late
+//  3. No byte of a ring goes to the operating system after limits.WriteBy, but for one piece of a stopped process (package ring, Late
 //     bytes). The wire reads the monotonic clock immediately before each system call of a delivery. A process that was stopped and continues too late breaks its connection instead of ringing.
 //  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The wire counts the bytes that it
 //     accepted and the bytes that it wrote, and it is broken before the outcome is reported.

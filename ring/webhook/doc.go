@@ -23,7 +23,7 @@
 //
 // # Invariants
 //
-//  1. No byte of a ring is written after the write limit of its batch, but for one piece of a process that was stopped (package ring, Late bytes).
+//  1. No byte of a ring is written after the write limit of its batch, but for one piece of a stopped process (package ring, Late bytes).
 //     ringConn checks each piece of a write. A request that is not written is cancelled
 //     some time before the limit (writeMargin).
 //  2. A ring is sent once per try. The HTTP client repeats a request by itself only if no byte of it was written, or if an HTTP/2 receiver has said that
