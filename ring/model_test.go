@@ -43,6 +43,7 @@ type modelDB struct {
 
 	mu          sync.Mutex
 	rows        map[int64]*modelRow
+	byShard     [modelShards][]*modelRow // all rows
 	keys        map[clock.Key]int64
 	lastID      int64
 	down        bool
@@ -162,6 +163,7 @@ func (db *modelDB) tryWrite(op clock.Op) (clock.Decision, bool) {
 			d.Alarm.ID, d.Alarm.Shard = db.lastID, op.Key().Shard(modelShards)
 			r = &modelRow{}
 			db.rows[d.Alarm.ID], db.keys[op.Key()] = r, d.Alarm.ID
+			db.byShard[d.Alarm.Shard] = append(db.byShard[d.Alarm.Shard], r)
 		}
 		r.Alarm = d.Alarm
 	}
@@ -200,10 +202,14 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	db.mu.Lock() // a read sees the state at its beginning, and no commits during its latency
 	db.dueCalls++
 	byShard := map[int][]store.Due{}
-	for _, r := range db.rows {
-		d := r.due()
-		if r.pending() && slices.Contains(q.Shards, r.Shard) && !d.Position().Before(q.From) && d.Position().Before(q.Until) {
-			byShard[r.Shard] = append(byShard[r.Shard], d)
+	for _, shard := range q.Shards {
+		for _, r := range db.byShard[shard] {
+			if r.NextTryTime < q.From.Time || r.NextTryTime > q.Until.Time || !r.pending() {
+				continue
+			}
+			if d := r.due(); !d.Position().Before(q.From) && d.Position().Before(q.Until) {
+				byShard[shard] = append(byShard[shard], d)
+			}
 		}
 	}
 	db.mu.Unlock()
@@ -317,20 +323,26 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	var due []*modelRow
-	for _, r := range db.rows {
-		if r.pending() && !r.locked && r.NextTryTime <= now && slices.Contains(shards, r.Shard) && !r.due().Position().Before(from) {
-			due = append(due, r)
+	var due []store.Position
+	for _, shard := range shards {
+		for _, r := range db.byShard[shard] {
+			if r.NextTryTime > now || !r.pending() || r.locked {
+				continue
+			}
+			if p := r.due().Position(); !p.Before(from) {
+				due = append(due, p)
+			}
 		}
 	}
-	slices.SortFunc(due, func(a, b *modelRow) int { return byPosition(a.due().Position(), b.due().Position()) })
+	slices.SortFunc(due, byPosition)
 	var next store.Position
 	if len(due) > limit {
-		next = due[limit].due().Position()
+		next = due[limit]
 		due = due[:limit]
 	}
 	var ended []store.EndedAlarm
-	for _, r := range due {
+	for _, p := range due {
+		r := db.rows[p.ID]
 		if r.LatestRingAt != clock.NoInstant && r.LatestRingAt < now {
 			ring := ringOf(r, &store.ClaimRequest{Now: now})
 			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, db.clock.now())
