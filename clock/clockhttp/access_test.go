@@ -92,6 +92,7 @@ var allowedRoles = map[string][]string{
 // TestEveryRouteNeedsItsRoleAndApplication calls every route with every role, for an application that the token covers and for another one. Only the
 // refusal counts: an allowed request may fail otherwise.
 func TestEveryRouteNeedsItsRoleAndApplication(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	headers := map[string]string{"none": "X-None: none"}
 	for _, name := range access.RoleNames {
@@ -142,6 +143,7 @@ func TestEveryRouteNeedsItsRoleAndApplication(t *testing.T) {
 
 // A route that was forgotten in the table lets nobody in who needs a token.
 func TestRouteWithoutANeedRefusesEveryToken(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	admin := tokens.add("admin", access.Administrator, "*")
 	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
@@ -155,6 +157,7 @@ func TestRouteWithoutANeedRefusesEveryToken(t *testing.T) {
 }
 
 func TestRefusalsFollowTheContract(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	reader := tokens.add("ci", access.Reader, "shop")
 	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
@@ -170,6 +173,7 @@ func TestRefusalsFollowTheContract(t *testing.T) {
 
 // Lists over several applications have the covered ones alone.
 func TestListsShowCoveredApplicationsAlone(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	shop, all := tokens.add("shop", access.Reader, "shop"), tokens.add("all", access.Administrator, "*")
 	var asked atomic.Pointer[ApplicationsQuery]
@@ -228,6 +232,7 @@ func (e *endingAccess) Check(c *access.Caller) error {
 }
 
 func TestLinesAfterARevocationAreRefused(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	writer := tokens.add("ci", access.Application, "shop")
 	ending := &endingAccess{Watch: tokens.watch()}
@@ -245,6 +250,7 @@ func TestLinesAfterARevocationAreRefused(t *testing.T) {
 
 // A request over the rate of its token is 429. A stream of lines waits instead.
 func TestTokenRateLimitsOperations(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	writer := tokens.add("ci", access.Application, "shop")
 	tokens.rate = 50
@@ -276,6 +282,7 @@ func TestTokenRateLimitsOperations(t *testing.T) {
 }
 
 func TestAddressWithFailuresGetsTooManyRequests(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	reader := tokens.add("ci", access.Reader, "shop")
 	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
@@ -290,6 +297,7 @@ func TestAddressWithFailuresGetsTooManyRequests(t *testing.T) {
 }
 
 func TestHeadersOfProxiesAreKnown(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"Forwarded", "via", "x-forwarded-for", "X-Forwarded-Port", "X-Forwarded", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP"} {
 		h := http.Header{}
 		h.Set(name, "")

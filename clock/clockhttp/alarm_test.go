@@ -15,6 +15,7 @@ import (
 )
 
 func TestAlarmIsSetChangedReadAndCancelledOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const path = alarms + "/4711"
 	const body = `{"ring_at":"2040-01-31T18:30:00+01:00","payload":{"order":4711},"latest_ring_at":4102444800000,
@@ -49,6 +50,7 @@ func TestAlarmIsSetChangedReadAndCancelledOverHTTP(t *testing.T) {
 }
 
 func TestLateCancelIsRefusedWithTheState(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	key := clock.Key{Application: "shop", BusinessID: "late"}
 	h.expect(201, "", "PUT", alarms+"/late", `{"delay":0}`)
@@ -71,6 +73,7 @@ func TestLateCancelIsRefusedWithTheState(t *testing.T) {
 }
 
 func TestGetShowsAttempts(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a"}, func(a *clock.Alarm) {
@@ -95,6 +98,7 @@ var awkwardIDs = []string{
 }
 
 func TestEveryValidIDSurvivesHTTP(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for i, id := range awkwardIDs {
 		path := alarms + "/" + url.PathEscape(id)
@@ -120,6 +124,7 @@ func TestEveryValidIDSurvivesHTTP(t *testing.T) {
 }
 
 func TestBareSlashIsPartOfTheID(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.expect(201, "", "PUT", alarms+"/order/47%2F11/", `{"delay":"1h"}`)
 	h.expect(200, "", "GET", alarms+"/order%2F47%2F11%2F", "")
@@ -127,6 +132,7 @@ func TestBareSlashIsPartOfTheID(t *testing.T) {
 }
 
 func TestInvalidKeysAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for path, code := range map[string]string{
 		alarms + "/":                            "invalid_business_id",
@@ -227,6 +233,7 @@ func escapeAll(s string) string {
 }
 
 func TestDurationsAreWrittenAsTheyAreRead(t *testing.T) {
+	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: `"0s"`, time.Millisecond: `"1ms"`, 1500 * time.Millisecond: `"1s500ms"`, 30 * time.Minute: `"30m"`, 90 * time.Minute: `"1h30m"`,
 		24 * time.Hour: `"24h"`, 25*time.Hour + time.Minute + time.Second + time.Millisecond: `"25h1m1s1ms"`,

@@ -25,6 +25,7 @@ func (h *harness) setRinging(id string) string {
 }
 
 func TestAnswersChangeTheAlarm(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, c := range []struct {
 		answer, body string
@@ -56,6 +57,7 @@ func TestAnswersChangeTheAlarm(t *testing.T) {
 }
 
 func TestReleaseAndTouchCountFromNow(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for answer, want := range map[string]time.Duration{`release {"delay":"10m"}`: 10 * time.Minute, `release `: 0, `touch {"delay":2000}`: 2 * time.Second, `touch `: time.Minute} {
 		h.store.rows = map[clock.Key]clock.Alarm{}
@@ -72,6 +74,7 @@ func TestReleaseAndTouchCountFromNow(t *testing.T) {
 }
 
 func TestStaleAndUnknownRingsTakeNoAnswer(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	ring := h.setRinging("a")
 	id := strings.TrimSuffix(strings.TrimPrefix(ring, ringsURL+"/"), ".1.1/")
@@ -133,6 +136,7 @@ var badAnswers = []struct {
 }
 
 func TestInvalidAnswerBodiesAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	ring := h.setRinging("a")
 	for _, c := range badAnswers {
@@ -150,6 +154,7 @@ func TestInvalidAnswerBodiesAreRefused(t *testing.T) {
 }
 
 func TestAttemptsNameTheAnsweringProgram(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.setRinging("a")
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a"}, func(a *clock.Alarm) {
@@ -167,6 +172,7 @@ func TestAttemptsNameTheAnsweringProgram(t *testing.T) {
 }
 
 func TestDeliveryModeIsTakenAndChecked(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	if r := h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`); r.field("delivery") != "at_least_once" {
 		t.Errorf("default: %s", r.body)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestApplicationsAreListedPageByPage(t *testing.T) {
+	t.Parallel()
 	const now = clock.Instant(1_800_000_000_000)
 	var asked ApplicationsQuery
 	h := start(t, func(su *setup) {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestAuditShowsActs(t *testing.T) {
+	t.Parallel()
 	var asked []clock.ActsQuery
 	tokens := &testTokens{t: t}
 	all, shop := tokens.add("boss", access.Administrator, "*"), tokens.add("shop boss", access.Administrator, "shop")

@@ -33,6 +33,7 @@ func (r itemResult) String() string {
 
 // TestBatchMayNameOneKeyOften sends more items for one key than may wait for it at once.
 func TestBatchMayNameOneKeyOften(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.service.Writer.KeyOps = 10 })
 	sets := make([]string, 200)
 	for i := range sets {
@@ -59,6 +60,7 @@ func (h *harness) batch(body string) (results []itemResult) {
 }
 
 func TestBatchGivesOneResultForEachItem(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	results := h.batch(`{"cancel":["b","zz",5,"",".."],"set":[
 		{"business_id":"a","ring_at":2000000000000},{"business_id":"b","delay":"1h"},{"business_id":"a","ring_at":2000000000000},
@@ -88,6 +90,7 @@ func TestBatchGivesOneResultForEachItem(t *testing.T) {
 }
 
 func TestInvalidBatchesAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	item := `{"business_id":"a","delay":1}`
 	for _, c := range []struct {
@@ -118,6 +121,7 @@ func TestInvalidBatchesAreRefused(t *testing.T) {
 }
 
 func TestLargestBatchIsTaken(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	var items []string
 	for i := range BatchItems {
@@ -133,6 +137,7 @@ func TestLargestBatchIsTaken(t *testing.T) {
 // TestBatchWithAServerFailureIs503AsAWhole expects that the server waits for all items, and then responds 503 with the longest
 // Retry-After.
 func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
 	slow := &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "gone", RetryAfter: 6500 * time.Millisecond}
 	h.store.failWith(func(op clock.Op) error {
@@ -163,6 +168,7 @@ func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
 // In a batch, the result of a cancel has only the fields that a store knows without reading the row. A DELETE returns the whole
 // alarm.
 func TestOnlySingleCancelsReturnTheWholeAlarm(t *testing.T) {
+	t.Parallel()
 	brief := map[string]bool{}
 	h := start(t, func(su *setup) {
 		su.store.fail = func(op clock.Op) error {

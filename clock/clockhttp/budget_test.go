@@ -20,6 +20,7 @@ import (
 // TestBudgetKeepsEachShare takes and gives memory at random. Each class can always take its share, and all classes together never
 // have more than the total.
 func TestBudgetKeepsEachShare(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBudget(DefaultConfig())
 		for range 50 {
@@ -47,6 +48,7 @@ func TestBudgetKeepsEachShare(t *testing.T) {
 // TestSmallBodiesFindMemoryBesideStalledClients opens 120 idle streams, 120 streams with a stalled line, 120 stalled large bodies
 // and 120 stalled small bodies. Then it fills the rest of the other classes. Every small set and a new stream still succeed.
 func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const sockets = 120
 	half := strings.Repeat("x", 100_000)
@@ -92,6 +94,7 @@ func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
 
 // TestStalledBodyIsCutBeforeTheReadTimeout sends one byte of a body, which extends the deadline only a little.
 func TestStalledBodyIsCutBeforeTheReadTimeout(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.BodyGrace = 100 * time.Millisecond })
 	conn := h.dial()
 	fmt.Fprintf(conn, "PUT %s/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{", alarms)
@@ -108,6 +111,7 @@ func TestStalledBodyIsCutBeforeTheReadTimeout(t *testing.T) {
 
 // TestEachByteExtendsTheBodysDeadline also checks that the deadline ends at the longest time.
 func TestEachByteExtendsTheBodysDeadline(t *testing.T) {
+	t.Parallel()
 	begun := time.Now()
 	for received, want := range map[int]time.Duration{0: 10 * time.Second, 16 << 10: 11 * time.Second, 160 << 10: 20 * time.Second, 8 << 20: time.Minute} {
 		p := pace{begun: begun, grace: 10 * time.Second, rate: 16 << 10, longest: time.Minute, received: received}
@@ -119,6 +123,7 @@ func TestEachByteExtendsTheBodysDeadline(t *testing.T) {
 
 // TestStreamGivesMemoryBackWithEachResult also checks that the stream gives the rest of its memory back at its end.
 func TestStreamGivesMemoryBackWithEachResult(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	for i := range 100 {
@@ -135,6 +140,7 @@ func TestStreamGivesMemoryBackWithEachResult(t *testing.T) {
 
 // TestStreamsWaitForMemory checks that a line waits while no memory is left, and then succeeds.
 func TestStreamsWaitForMemory(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n")
@@ -191,6 +197,7 @@ func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 
 // TestClientThatDoesNotReadItsListIsCut checks that a write deadline ends the request, and that its memory is given back.
 func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout = 300 * time.Millisecond })
 	for i := range 200 {
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprintf("%05d", i)}
@@ -207,6 +214,7 @@ func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
 
 // TestPageEndsBeforeTheAlarmThatExceedsTheLimit checks that a page is larger than ListBytes only if it holds a single alarm.
 func TestPageEndsBeforeTheAlarmThatExceedsTheLimit(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	sizes := []int{10, ListBytes - 2000, 3000, ListBytes + 10, 5, ListBytes / 2, ListBytes / 2, 7}
 	for i, size := range sizes {
@@ -259,6 +267,7 @@ func (r *heldReads) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.A
 
 // TestReadsEndWhenTheirClientLeaves also checks the response to a client that closes only its sending half.
 func TestReadsEndWhenTheirClientLeaves(t *testing.T) {
+	t.Parallel()
 	reads := &heldReads{begun: make(chan struct{}), ended: make(chan struct{})}
 	h := start(t, func(su *setup) { su.deps.Alarms = reads })
 	for _, path := range []string{alarms, alarms + "/x"} {

@@ -52,6 +52,7 @@ func (f *fixedBulk) Stop(_ context.Context, id string) (*bulk.Job, error) {
 }
 
 func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
+	t.Parallel()
 	jobs := &fixedBulk{}
 	h := start(t, func(su *setup) { su.deps.Bulk = jobs })
 	body := `{"application":"shop","action":"shift","state":["paused"],"prefix":"a","due_after":5,"due_before":"2027-01-15T08:00:00Z","shift":"-1h30m","frozen_at":7,"by":"bob"}`
@@ -92,6 +93,7 @@ func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
 }
 
 func TestBulkJobsBelongToTheApplicationsOfTheToken(t *testing.T) {
+	t.Parallel()
 	tokens := &testTokens{t: t}
 	shop, bank := tokens.add("shop", access.Operator, "shop"), tokens.add("bank", access.Operator, "bank")
 	jobs := &fixedBulk{}
@@ -111,6 +113,7 @@ func TestBulkJobsBelongToTheApplicationsOfTheToken(t *testing.T) {
 
 // A job of a caller with a token has the token's name, whatever the body says.
 func TestBulkJobOfATokenHasItsName(t *testing.T) {
+	t.Parallel()
 	jobs, tokens := &fixedBulk{}, &testTokens{t: t}
 	boss := tokens.add("boss", access.Administrator, "*")
 	h := start(t, func(su *setup) { su.deps.Bulk, su.deps.Access = jobs, tokens.watch() })

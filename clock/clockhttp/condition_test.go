@@ -8,6 +8,7 @@ import (
 )
 
 func TestConditionHeadersAreChecked(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const path, body = alarms + "/c", `{"ring_at":2000000000000}`
 	h.expect(412, "condition_failed", "PUT", path, body, `If-Match: "1"`)
@@ -27,6 +28,7 @@ func TestConditionHeadersAreChecked(t *testing.T) {
 }
 
 func TestUnsupportedConditionsAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const body = `{"ring_at":2000000000000}`
 	for _, header := range []string{

@@ -24,6 +24,7 @@ func (h *harness) setDead(id string, st clock.State) string {
 }
 
 func TestKickAndDiscardChangeOneAlarm(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	path := h.setDead("a", clock.Dead)
 	h.expect(412, "condition_failed", "POST", path+"/kick", "", `If-Match: "2"`)
@@ -52,6 +53,7 @@ func TestKickAndDiscardChangeOneAlarm(t *testing.T) {
 
 // The path after the last slash is the action. The path before it is the id.
 func TestKickAndDiscardTakeEveryValidID(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, id := range append(awkwardIDs, "kick", "a/kick", "discard", "kick/discard") {
 		path := h.setDead(id, clock.Dead)
@@ -66,6 +68,7 @@ func TestKickAndDiscardTakeEveryValidID(t *testing.T) {
 }
 
 func TestPostWithoutAKnownActionIsRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, path := range []string{"/x", "/x/kickk", "/kick", "/x/kick/", "/x%2Fkick", "/x/ack"} {
 		r := h.expect(405, "method_not_allowed", "POST", alarms+path, "")
@@ -76,6 +79,7 @@ func TestPostWithoutAKnownActionIsRefused(t *testing.T) {
 }
 
 func TestKickAndDiscardChangeTheFilteredAlarms(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for i := range 12 {
 		h.setDead(fmt.Sprintf("a%02d", i), []clock.State{clock.Dead, clock.Expired}[i%2])
@@ -103,6 +107,7 @@ func TestKickAndDiscardChangeTheFilteredAlarms(t *testing.T) {
 }
 
 func TestFilteredRequestMayBeRepeatedAfterADatabaseFailure(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for i := range 150 {
 		h.setDead(fmt.Sprintf("%03d", i), clock.Dead)
@@ -144,6 +149,7 @@ var badFilters = []struct{ body, code, field string }{
 }
 
 func TestInvalidFiltersAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.setDead("a", clock.Dead)
 	for _, path := range []string{"/v1/applications/shop/kick", "/v1/applications/shop/discard"} {

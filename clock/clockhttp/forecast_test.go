@@ -11,6 +11,7 @@ import (
 )
 
 func TestForecastHasANumberForEachStep(t *testing.T) {
+	t.Parallel()
 	var asked clock.ForecastQuery
 	h := start(t, func(su *setup) {
 		su.deps.Forecast = func(_ context.Context, q clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {

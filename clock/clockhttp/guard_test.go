@@ -42,6 +42,7 @@ func pathOf(r route) string {
 }
 
 func TestPageOfAnotherSiteMayNotChangeAlarmsOrTakeRings(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, r := range h.server.routes(prometheus.NewRegistry()) {
 		for name, header := range map[string]map[string]string{
@@ -73,6 +74,7 @@ func TestPageOfAnotherSiteMayNotChangeAlarmsOrTakeRings(t *testing.T) {
 }
 
 func TestUnknownHostIsRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.Hosts = []string{"clockd", "Clockd.Default.svc"} })
 	for _, r := range h.server.routes(prometheus.NewRegistry()) {
 		for host, known := range map[string]bool{

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
 	"regexp"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/ringstream"
@@ -271,22 +275,67 @@ func validate(r *http.Request, resp *http.Response, body []byte, stream bool) er
 	if op == nil { // unknown path or method: the response must still be a problem
 		return validateSchema("Problem", body)
 	}
-	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+	contentType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isJSON := err == nil && (contentType == "application/json" || contentType == "application/problem+json")
+	err = openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: r, Route: &routers.Route{Spec: contract(), Operation: op, Method: r.Method},
 		},
 		Status: resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader(body)),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: stream},
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: stream || isJSON},
 	})
+	if err != nil || !isJSON {
+		return err
+	}
+	media := op.Responses.Status(resp.StatusCode).Value.Content[contentType]
+	if media == nil {
+		return fmt.Errorf("content type %s is not in the contract", contentType)
+	}
+	name, named := strings.CutPrefix(media.Schema.Ref, schemasOfContract)
+	if !named {
+		return errors.New("the response has a schema without a name")
+	}
+	return validateSchema(name, body)
 }
+
+const schemasOfContract = "#/components/schemas/"
 
 // validateSchema checks a JSON text against a schema of the contract.
 func validateSchema(name string, text []byte) error {
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
 		return err
 	}
-	return contract().Components.Schemas[name].Value.VisitJSON(v, openapi3.EnableJSONSchema2020())
+	return contractSchema(name).Validate(v)
+}
+
+// contractSchema returns the schema of that name in the contract. It is compiled only once: kin-openapi would compile it for each value.
+func contractSchema(name string) *jsonschema.Schema {
+	compiled.Lock()
+	defer compiled.Unlock()
+	const document = "https://clockd.example/openapi.json"
+	if compiled.compiler == nil {
+		text, err := json.Marshal(contract())
+		if err != nil {
+			panic(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			panic(err)
+		}
+		compiled.compiler = jsonschema.NewCompiler()
+		compiled.compiler.AssertFormat()
+		if err := compiled.compiler.AddResource(document, doc); err != nil {
+			panic(err)
+		}
+	}
+	return compiled.compiler.MustCompile(document + schemasOfContract + name)
+}
+
+// compiled keeps the schemas of the contract.
+var compiled struct {
+	sync.Mutex
+	compiler *jsonschema.Compiler
 }
 
 // logs keeps the log's text.

@@ -22,6 +22,7 @@ func (h *harness) http2() *http.Client {
 }
 
 func TestRoutesAlsoSpeakHTTP2(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.client = h.http2()
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h","payload":{"n":1}}`)
@@ -36,6 +37,7 @@ func TestRoutesAlsoSpeakHTTP2(t *testing.T) {
 
 // A write deadline of HTTP/2 resets its stream when it passes. A stream that writes nothing for longer than WriteTimeout must live on.
 func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) {
 		su.cfg.WriteTimeout, su.cfg.Heartbeat = 50*time.Millisecond, 300*time.Millisecond
 		su.deps.Streams = newFakeStreams()
@@ -74,6 +76,7 @@ func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 
 // A flush of HTTP/2 ends before the kernel has the bytes. Rings count as written only when it has them.
 func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
+	t.Parallel()
 	streams, pulls := newFakeStreams(), &fakePulls{deliveries: make(chan clock.Delivery, 1), counts: make(chan int, 100)}
 	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true, Subscribable: true}}
 	h := start(t, func(su *setup) { su.deps.Streams, su.deps.Pulls, su.deps.Settings = streams, pulls, settings })
@@ -108,6 +111,7 @@ func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 
 // Each running request of HTTP/2 may hold what a connection of HTTP/1.1 holds, so there are at most as many.
 func TestRequestsOverHTTP2AreLimitedAsConnectionsAre(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) {
 		su.cfg.Connections, su.deps.Streams = 2, newFakeStreams()
 	})

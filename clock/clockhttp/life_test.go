@@ -8,6 +8,7 @@ import (
 )
 
 func TestEventsOfAnAlarmAreListed(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.expect(201, "", "PUT", alarms+"/a%2Fevents", `{"delay":"1h"}`)
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a/events"}, func(a *clock.Alarm) {

@@ -47,6 +47,7 @@ func (h *harness) walk(query string) (ids []string, pages int) {
 }
 
 func TestListPagesHoldEveryAlarmOnce(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	var want []string
 	for i := range 130 {
@@ -72,6 +73,7 @@ func TestListPagesHoldEveryAlarmOnce(t *testing.T) {
 }
 
 func TestListOfLargePayloadsEndsPagesEarly(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	big := strings.Repeat("x", 60_000)
 	for i := range 120 {
@@ -84,6 +86,7 @@ func TestListOfLargePayloadsEndsPagesEarly(t *testing.T) {
 }
 
 func TestListFiltersSelectAlarms(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for id, at := range map[string]int64{"a": 1.9e12, "b": 2e12, "c": 3e12} {
 		h.do("PUT", alarms+"/"+id, fmt.Sprintf(`{"ring_at":%d}`, at))
@@ -103,6 +106,7 @@ func TestListFiltersSelectAlarms(t *testing.T) {
 }
 
 func TestInvalidListQueriesAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for query, code := range map[string]string{
 		"limit=0": "out_of_range", "limit=1001": "out_of_range", "limit=x": "out_of_range", "limit=": "out_of_range",

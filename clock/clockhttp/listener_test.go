@@ -13,6 +13,7 @@ import (
 // TestConnectionsAreLimited checks the limit in total and for one address. A connection over the limit is refused at once. A
 // closed connection makes room for a new connection.
 func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*Config){
 		"in total":         func(c *Config) { c.Connections, c.ConnectionsPerAddress = 3, 0 },
 		"from one address": func(c *Config) { c.ConnectionsPerAddress = 3 },
@@ -57,6 +58,7 @@ func statusOn(t *testing.T, conn net.Conn) int {
 
 // TestAddressesOfOneHostShareOneLimit uses several addresses of one IPv6 /64, and both forms of one IPv4 address.
 func TestAddressesOfOneHostShareOneLimit(t *testing.T) {
+	t.Parallel()
 	l := &limitedListener{maxOpen: 10, maxPerHost: 1, openByHost: map[netip.Addr]int{}}
 	for _, c := range []struct {
 		address string

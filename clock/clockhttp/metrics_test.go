@@ -19,6 +19,7 @@ func init() {
 }
 
 func TestRecordedTracesAreExemplarsOfRequests(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, trace := range []string{recordedTrace, skippedTrace, "garbage"} {
 		h.do("GET", "/v1/applications/shop/alarms/unknown", "", "Traceparent: "+trace)
@@ -34,6 +35,7 @@ func TestRecordedTracesAreExemplarsOfRequests(t *testing.T) {
 }
 
 func TestRequestsHaveClassicAndNativeHistograms(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.do("GET", "/v1/applications/shop/alarms/unknown", "")
 	families, err := h.metrics.Gather()

@@ -18,6 +18,7 @@ import (
 )
 
 func TestStreamGivesOneResultForEachLine(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	c.send(`{"business_id":"a","ring_at":2000000000000}` + "\n")
@@ -42,6 +43,7 @@ func TestStreamGivesOneResultForEachLine(t *testing.T) {
 
 // TestStreamMayLastLongerThanItsTimeouts checks that the timeouts apply to each read and each write, not to the whole stream.
 func TestStreamMayLastLongerThanItsTimeouts(t *testing.T) {
+	t.Parallel()
 	const timeout = 3 * time.Second // long enough for a machine that others use
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.cfg.ReadTimeout = timeout, timeout })
 	c := h.stream()
@@ -58,6 +60,7 @@ func TestStreamMayLastLongerThanItsTimeouts(t *testing.T) {
 
 // TestResultDoesNotWaitForTheNextLine expects the first line's result while the store still writes the second line.
 func TestResultDoesNotWaitForTheNextLine(t *testing.T) {
+	t.Parallel()
 	first, second := make(chan struct{}), make(chan struct{})
 	gates := make(chan chan struct{}, 2)
 	gates <- first
@@ -80,6 +83,7 @@ func TestResultDoesNotWaitForTheNextLine(t *testing.T) {
 
 // TestStreamResultsRepeatNoLongValues matters because a window of refused lines would otherwise hold megabytes.
 func TestStreamResultsRepeatNoLongValues(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	long := strings.Repeat("x", 100_000)
@@ -105,6 +109,7 @@ func TestStreamResultsRepeatNoLongValues(t *testing.T) {
 }
 
 func TestStreamConnectionIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for range 3 {
 		c := h.stream()
@@ -117,6 +122,7 @@ func TestStreamConnectionIsUsedAgain(t *testing.T) {
 }
 
 func TestStreamSends100ContinueBeforeItsHead(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.transport.ExpectContinueTimeout = time.Hour
 	c := h.stream("Expect: 100-continue")
@@ -127,6 +133,7 @@ func TestStreamSends100ContinueBeforeItsHead(t *testing.T) {
 }
 
 func TestStreamTakesLinesUpToTheCap(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	pad := func(id string, n int) string {
@@ -148,6 +155,7 @@ func TestStreamTakesLinesUpToTheCap(t *testing.T) {
 }
 
 func TestServerFailureAffectsOnlyItsLine(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
 	h.store.failWith(func(op clock.Op) error {
 		switch op.Key().BusinessID {
@@ -175,6 +183,7 @@ func TestServerFailureAffectsOnlyItsLine(t *testing.T) {
 
 // TestStreamSlowsDownBeforeItFails makes the queue of writes smaller than the window. Still no line is refused.
 func TestStreamSlowsDownBeforeItFails(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) {
 		su.service.Writer.GroupBytes, su.service.Writer.QueueBytes = 256<<10, 256<<10
 		su.service.MaxPayload = 64 << 10
@@ -196,7 +205,9 @@ func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 
 // TestStreamOfManyLinesKeepsItsMemory expects a result for every line, in order, also for the over-long line in the middle. The
 // memory must not grow with the number of lines.
-func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) { streamLines(t, 100_000) }
+func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) {
+	streamLines(t, 100_000)
+}
 
 func streamLines(t *testing.T, n int) {
 	const heapLimit = uint64(48 << 20)
@@ -291,6 +302,7 @@ func sendLines(conn net.Conn, n, overlong int) error {
 // kernel would then drop the server's packets, also its window updates. In about 5 % of the runs, both directions stood still
 // while the server had nothing left to read or to write.
 func TestClientThatStopsReadingIsCut(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.store.keep = 300*time.Millisecond, false })
 	conn := h.dial()
 	sent := make(chan error, 1)
@@ -306,6 +318,7 @@ func TestClientThatStopsReadingIsCut(t *testing.T) {
 
 // TestClientThatStopsSendingIsCut expects the results of all complete lines before the cut.
 func TestClientThatStopsSendingIsCut(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.ReadTimeout = 2 * time.Second })
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}`)
@@ -315,6 +328,7 @@ func TestClientThatStopsSendingIsCut(t *testing.T) {
 }
 
 func TestClientThatHalfClosesGetsItsResults(t *testing.T) {
+	t.Parallel()
 	const lines = `{"business_id":"a","delay":"1h"}` + "\n" + `{"business_id":"b","delay":"1h"}` + "\n"
 	for name, c := range map[string]struct {
 		request string
@@ -343,6 +357,7 @@ func TestClientThatHalfClosesGetsItsResults(t *testing.T) {
 }
 
 func TestStreamIsCutWhenTheNodeStops(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	c := h.stream()
 	c.send(`{"business_id":"a","delay":"1h"}` + "\n")
@@ -353,6 +368,7 @@ func TestStreamIsCutWhenTheNodeStops(t *testing.T) {
 
 // TestWaitingLinesOfAClientThatLeftAreDropped fills the queue of writes, so that lines wait long in it.
 func TestWaitingLinesOfAClientThatLeftAreDropped(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	h := start(t, func(su *setup) {
 		su.service.Writer.GroupOps = 10

@@ -14,6 +14,7 @@ import (
 )
 
 func TestNodesAreListed(t *testing.T) {
+	t.Parallel()
 	view, err := NodesView{}, error(nil)
 	h := start(t, func(su *setup) {
 		su.deps.Nodes = func(context.Context) (NodesView, error) { return view, err }
@@ -47,6 +48,7 @@ func TestNodesAreListed(t *testing.T) {
 
 // Requests at the same time share one read. A client that waits only a second does not end it for the others.
 func TestNodesAreReadForAllClients(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer(t, Deps{
 			Alarms: stuckAlarms{},
@@ -76,5 +78,6 @@ func TestNodesAreReadForAllClients(t *testing.T) {
 }
 
 func TestNodesWithoutAReaderAre503(t *testing.T) {
+	t.Parallel()
 	start(t).expect(503, "unavailable", "GET", "/v1/nodes", "")
 }

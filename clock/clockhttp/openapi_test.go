@@ -16,6 +16,7 @@ import (
 )
 
 func TestContractIsValid(t *testing.T) {
+	t.Parallel()
 	if err := contract().Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -23,6 +24,7 @@ func TestContractIsValid(t *testing.T) {
 
 // TestContractListsExactlyTheRoutes compares method, path and name of the server's routes and the contract's operations.
 func TestContractListsExactlyTheRoutes(t *testing.T) {
+	t.Parallel()
 	var handled, documented []string
 	s := &Server{}
 	for _, r := range s.routes(prometheus.NewRegistry()) {
@@ -41,6 +43,7 @@ func TestContractListsExactlyTheRoutes(t *testing.T) {
 }
 
 func TestContractIsServed(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for path, want := range map[string][]byte{"/openapi.yaml": openAPI, "/openapi-3.0.yaml": openAPI30} {
 		if r := h.expect(200, "", "GET", path, ""); !bytes.Equal(r.body, want) {
@@ -51,6 +54,7 @@ func TestContractIsServed(t *testing.T) {
 
 // TestContractInOpenAPI30IsValidAndComplete validates the form for generators as OpenAPI 3.0, and compares its operations.
 func TestContractInOpenAPI30IsValidAndComplete(t *testing.T) {
+	t.Parallel()
 	flat, err := openapi3.NewLoader().LoadFromData(openAPI30)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +78,7 @@ func TestContractInOpenAPI30IsValidAndComplete(t *testing.T) {
 
 // TestAlarmsMatchTheContractInOpenAPI30 has an alarm with a null in each member that may be null, and one without.
 func TestAlarmsMatchTheContractInOpenAPI30(t *testing.T) {
+	t.Parallel()
 	flat, err := openapi3.NewLoader().LoadFromData(openAPI30)
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +104,7 @@ func TestAlarmsMatchTheContractInOpenAPI30(t *testing.T) {
 
 // TestContractNamesEveryCode makes sure that a new code is also documented.
 func TestContractNamesEveryCode(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, clock.CodeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, clock.CodeInvalidCursor,

@@ -18,6 +18,7 @@ func startWithPages(t *testing.T) *harness {
 }
 
 func TestPagesSeeThePathBelowTheirOwn(t *testing.T) {
+	t.Parallel()
 	h := startWithPages(t)
 	for path, want := range map[string]string{"/ui/": "<>", "/ui/a.js": "<a.js>", "/ui/a/b?x=1": "<a/b>"} {
 		if r := h.expect(200, "", "GET", path, ""); string(r.body) != want {
@@ -34,6 +35,7 @@ func TestPagesSeeThePathBelowTheirOwn(t *testing.T) {
 
 // TestPagesRedirectWorksBelowAPrefix resolves the redirect as the client of a proxy does.
 func TestPagesRedirectWorksBelowAPrefix(t *testing.T) {
+	t.Parallel()
 	h := startWithPages(t)
 	r := h.do("GET", "/ui", "")
 	if got := r.header.Get("Location"); r.status != http.StatusPermanentRedirect || got != "ui/" {
@@ -45,6 +47,7 @@ func TestPagesRedirectWorksBelowAPrefix(t *testing.T) {
 }
 
 func TestPagesNeedNoOwnHostName(t *testing.T) {
+	t.Parallel()
 	h := startWithPages(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/ui/", http.NoBody)
 	if err != nil {

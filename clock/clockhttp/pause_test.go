@@ -7,6 +7,7 @@ import (
 )
 
 func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	path := alarms + "/a%2Fpause"
 	h.expect(201, "", "PUT", path, `{"delay":"1h"}`)
@@ -31,6 +32,7 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 }
 
 func TestPauseAndResumeAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for state, code := range map[clock.State]string{
 		clock.Rung: "already_rung", clock.Expired: "already_expired", clock.Dead: "already_dead", clock.Cancelled: "already_cancelled",

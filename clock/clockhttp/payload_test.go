@@ -7,6 +7,7 @@ import (
 )
 
 func TestMessageIsShownWithItsDestinationAndBody(t *testing.T) {
+	t.Parallel()
 	packed, err := (&clock.Message{Exchange: "orders", RoutingKey: `a"b`, Properties: []byte{0, 0}, Body: []byte{0xff}}).Pack()
 	if err != nil {
 		t.Fatal(err)

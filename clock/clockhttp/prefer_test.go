@@ -14,6 +14,7 @@ import (
 )
 
 func TestPreferredWait(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		headers []string
 		want    time.Duration // 0: not given
@@ -62,6 +63,7 @@ func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.
 
 // While the database does not respond, a client gets its response after the time that it said, or after clock.RequestTimeout.
 func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
+	t.Parallel()
 	const alarm, set = "/v1/applications/shop/alarms/a", `{"delay":"1h"}`
 	for _, r := range []struct{ method, path, body, code string }{
 		{http.MethodPut, alarm, set, clock.CodeUnavailable},

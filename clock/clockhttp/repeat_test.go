@@ -6,6 +6,7 @@ import (
 )
 
 func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const path = "/v1/applications/shop/alarms/report"
 	r := h.expect(201, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one"}}`)
@@ -33,6 +34,7 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 }
 
 func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, c := range []struct{ body, code, field, detail string }{
 		{`{"repeat":{}}`, "invalid_value", "repeat.cron", "needs cron or every"},
@@ -58,6 +60,7 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 }
 
 func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	const path = "/v1/applications/shop/alarms/local"
 	for _, c := range []struct{ given, local, zone, ringAt string }{

@@ -13,6 +13,7 @@ import (
 )
 
 func TestRequestIDOfTheClientIsReturned(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, id := range []string{"a", "0f8fad5b-d9cb-469f-a165-70867728950e", "shop/order:4711+a=b@c~d_e.f", strings.Repeat("x", 128)} {
 		if got := h.do("GET", "/v1/nodes", "", "X-Request-Id: "+id).header.Get("X-Request-Id"); got != id {
@@ -22,6 +23,7 @@ func TestRequestIDOfTheClientIsReturned(t *testing.T) {
 }
 
 func TestInvalidRequestIDIsReplaced(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	seen := map[string]bool{}
 	for _, headers := range [][]string{
@@ -37,6 +39,7 @@ func TestInvalidRequestIDIsReplaced(t *testing.T) {
 }
 
 func TestProblemsNameTheirRequest(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, path := range []string{"/v1/applications/shop/alarms/unknown", "/nowhere", "/v1/applications/-/alarms/x"} {
 		r := h.do("GET", path, "", "X-Request-Id: "+t.Name())
@@ -47,6 +50,7 @@ func TestProblemsNameTheirRequest(t *testing.T) {
 }
 
 func TestLogLinesNameTheirRequest(t *testing.T) {
+	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		t.Run(level.String(), func(t *testing.T) {
 			var out bytes.Buffer

@@ -56,6 +56,7 @@ func (f *fakePulls) give(tooLate func() bool, rings ...clock.Ring) <-chan done {
 }
 
 func TestReserveRespondsWithRings(t *testing.T) {
+	t.Parallel()
 	h, pulls, _ := startPulls(t)
 	reported := pulls.give(nil, testRing(clock.JSON, "{\n\"a\":1}"), testRing(clock.Text, "x"))
 	r := h.expect(200, "", "POST", reserveURL, `{"count":7,"wait":"5s"}`)
@@ -77,6 +78,7 @@ func TestReserveRespondsWithRings(t *testing.T) {
 }
 
 func TestReserveWithoutRingsIsEmpty(t *testing.T) {
+	t.Parallel()
 	h, pulls, _ := startPulls(t)
 	if r := h.expect(200, "", "POST", reserveURL, `{"wait":"100ms"}`); string(r.body) != `{"rings":[]}`+"\n" {
 		t.Errorf("%s", r.body)
@@ -95,6 +97,7 @@ func TestReserveWithoutRingsIsEmpty(t *testing.T) {
 
 // Rings for a worker that has left go back: no byte of them was written.
 func TestReserveOfAVanishedWorkerReportsUnwrittenRings(t *testing.T) {
+	t.Parallel()
 	h, pulls, _ := startPulls(t)
 	pulls.late = true
 	ctx, leave := context.WithCancel(t.Context())
@@ -119,6 +122,7 @@ func TestReserveOfAVanishedWorkerReportsUnwrittenRings(t *testing.T) {
 }
 
 func TestWrongReserves(t *testing.T) {
+	t.Parallel()
 	h, _, settings := startPulls(t)
 	for body, want := range map[string][2]string{
 		`{"count":0}`: {"out_of_range", "count"}, `{"count":65}`: {"out_of_range", "count"}, `{"count":"1"}`: {"invalid_value", "count"},

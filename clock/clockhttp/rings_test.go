@@ -76,6 +76,7 @@ func event(t *testing.T, in *bufio.Reader) string {
 }
 
 func TestRingsAreEvents(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
 	in, cancel := h.subscribe() // returns only after the server has flushed the head
@@ -108,6 +109,7 @@ func TestRingsAreEvents(t *testing.T) {
 }
 
 func TestRingMatchesTheContract(t *testing.T) {
+	t.Parallel()
 	r := testRing(clock.Text, "x")
 	r.BusinessID = "a"
 	for timeout, want := range map[time.Duration]string{
@@ -122,6 +124,7 @@ func TestRingMatchesTheContract(t *testing.T) {
 }
 
 func TestStreamTellsWhetherItWasResumed(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
 	for lastID, want := range map[string]string{"": "", "7.3.2": "false"} {
@@ -153,6 +156,7 @@ func TestStreamTellsWhetherItWasResumed(t *testing.T) {
 }
 
 func TestRingOnTheStreamHasTheTraceOfItsSet(t *testing.T) {
+	t.Parallel()
 	r := testRing(clock.Text, "x")
 	for traceparent, want := range map[string]bool{"": false, recordedTrace: true} {
 		r.Traceparent = traceparent
@@ -164,6 +168,7 @@ func TestRingOnTheStreamHasTheTraceOfItsSet(t *testing.T) {
 }
 
 func TestSilentStreamHasAHeartbeat(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	h := start(t, withStreams(f), func(su *setup) { su.cfg.Heartbeat = 20 * time.Millisecond })
 	in, _ := h.subscribe()
@@ -183,6 +188,7 @@ type progress struct{ written, begun int }
 // TestUnreadFlushIsInDoubt has a subscriber that is connected but reads nothing until its stream is cut. Only the rings of the last flush are in
 // doubt. The subscriber gets no ring that was not begun.
 func TestUnreadFlushIsInDoubt(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	h := start(t, withStreams(f), func(su *setup) { su.cfg.WriteTimeout = 200 * time.Millisecond })
 	conn := h.dial()
@@ -217,6 +223,7 @@ func TestUnreadFlushIsInDoubt(t *testing.T) {
 }
 
 func TestRingsEndWhenTheNodeStops(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	h := start(t, withStreams(f))
 	in, _ := h.subscribe()
@@ -229,6 +236,7 @@ func TestRingsEndWhenTheNodeStops(t *testing.T) {
 }
 
 func TestStreamWithoutStreamsNamesTheExchange(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.Exchange = "bells" })
 	r := h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
 	if d, _ := r.field("detail").(string); !strings.Contains(d, `"bells"`) || !strings.Contains(d, `"shop"`) {
@@ -240,6 +248,7 @@ func TestStreamWithoutStreamsNamesTheExchange(t *testing.T) {
 // TestLateRingsAreNotWritten delivers rings that are too late before the first byte, rings in time, and rings that become too
 // late after the first flush.
 func TestLateRingsAreNotWritten(t *testing.T) {
+	t.Parallel()
 	source := newFakeStreams()
 	h := start(t, withStreams(source))
 	in, _ := h.subscribe()
@@ -278,6 +287,7 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 // TestEndOfDeliveryEndsItsWrite delivers more than the connection of a subscriber that does not read can take. When the delivery's context ends, the
 // blocked write fails, and the stream ends with it. The rings that were flushed before count as written.
 func TestEndOfDeliveryEndsItsWrite(t *testing.T) {
+	t.Parallel()
 	source := newFakeStreams()
 	h := start(t, withStreams(source))
 	in, _ := h.subscribe()
@@ -306,6 +316,7 @@ func TestEndOfDeliveryEndsItsWrite(t *testing.T) {
 
 // The end of a delivery's context between two writes ends no later write.
 func TestEndOfDeliveryEndsNoLaterWrite(t *testing.T) {
+	t.Parallel()
 	source := newFakeStreams()
 	h := start(t, withStreams(source))
 	in, _ := h.subscribe()

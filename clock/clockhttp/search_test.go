@@ -31,6 +31,7 @@ func (f *fixedSearch) Find(ctx context.Context, q clock.SearchQuery, take func(*
 }
 
 func TestSearchRespondsWithTheFoundAlarms(t *testing.T) {
+	t.Parallel()
 	var found *fixedSearch
 	h := start(t, func(su *setup) {
 		found = &fixedSearch{store: su.store}

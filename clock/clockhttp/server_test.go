@@ -46,6 +46,7 @@ func (h *harness) awaitMetric(name, label string, want float64) {
 }
 
 func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, path := range []string{
 		"/", "/v1", "/v2/applications/shop/alarms", "/v1/applications/shop", "/v1/applications/shop/alarm/x", "/V1/applications/shop/alarms",
@@ -80,6 +81,7 @@ func (s *stubAlarms) List(context.Context, clock.ListQuery, func(*clock.Alarm) b
 }
 
 func TestUnexpectedFailuresAreLoggedOnce(t *testing.T) {
+	t.Parallel()
 	log := &logs{}
 	stub := &stubAlarms{
 		get:  func() (*clock.Alarm, error) { panic("a bug") },
@@ -101,6 +103,7 @@ func TestUnexpectedFailuresAreLoggedOnce(t *testing.T) {
 }
 
 func TestReadinessDecidesTheStatusOfReadyz(t *testing.T) {
+	t.Parallel()
 	ready := Readiness{Ready: true, Checks: []Check{{Name: "broker", Status: "down", Detail: `refused "x"`}}}
 	h := start(t, func(su *setup) { su.deps.Readiness = func() Readiness { return ready } })
 	if r := h.expect(200, "", "GET", "/healthz", ""); string(r.body) != "ok\n" {
@@ -118,6 +121,7 @@ func TestReadinessDecidesTheStatusOfReadyz(t *testing.T) {
 }
 
 func TestDatabaseFailureIs503(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.store.failWith(func(clock.Op) error { return clock.Unavailable(errors.New("gone")) })
 	if r := h.expect(503, "unavailable", "PUT", alarms+"/x", `{"delay":1}`); r.header.Get("Retry-After") != "1" {
@@ -129,6 +133,7 @@ func TestDatabaseFailureIs503(t *testing.T) {
 
 // TestStopWaitsForRunningRequests commits a set after the drain has begun.
 func TestStopWaitsForRunningRequests(t *testing.T) {
+	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	h := start(t, func(su *setup) { su.store.hold = func() { close(entered); <-release } })
 	status := make(chan int, 1)
@@ -148,6 +153,7 @@ func TestStopWaitsForRunningRequests(t *testing.T) {
 }
 
 func TestHalfClosedClientOfASetGetsItsResponse(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	conn := h.dial()
 	fmt.Fprintf(conn, "PUT %s/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n%s", alarms, `{"delay":"1h"}`)
@@ -163,6 +169,7 @@ func TestHalfClosedClientOfASetGetsItsResponse(t *testing.T) {
 }
 
 func TestSlowAndBrokenBodiesAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		request string
 		close   bool
@@ -206,6 +213,7 @@ func TestSlowAndBrokenBodiesAreRefused(t *testing.T) {
 
 // TestDrippingBodyIsCutAtTheBodyTimeout sends a body whose reads are fast enough, but whose whole is too slow.
 func TestDrippingBodyIsCutAtTheBodyTimeout(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.BodyTimeout = 300 * time.Millisecond })
 	conn := h.dial()
 	fmt.Fprintf(conn, "PUT %s/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", alarms)
@@ -248,6 +256,7 @@ func (h *harness) wantNoMemory() {
 }
 
 func TestConfigErrorsNameEveryFault(t *testing.T) {
+	t.Parallel()
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
@@ -263,6 +272,7 @@ func TestConfigErrorsNameEveryFault(t *testing.T) {
 }
 
 func TestOccupiedPortFailsBeforeRun(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	cfg := DefaultConfig()
 	cfg.Listen = h.server.Addr().String()
@@ -274,6 +284,7 @@ func TestOccupiedPortFailsBeforeRun(t *testing.T) {
 
 // TestStalledUploadDoesNotDelayTheStop expects a response to an upload that stalls while the server stops.
 func TestStalledUploadDoesNotDelayTheStop(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) {
 		su.cfg.BodyGrace, su.cfg.DrainTimeout = time.Hour, time.Hour
 		su.cfg.ReadTimeout, su.cfg.BodyTimeout = time.Hour, time.Hour

@@ -11,6 +11,7 @@ import (
 )
 
 func TestInvalidSetBodiesAreRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, c := range []struct {
 		body        string
@@ -106,6 +107,7 @@ func TestInvalidSetBodiesAreRefused(t *testing.T) {
 }
 
 func TestValidSetBodiesAreDecoded(t *testing.T) {
+	t.Parallel()
 	ms := func(n int64) func(*clock.Set) bool {
 		return func(s *clock.Set) bool { return s.RingAt == clock.Instant(n) && !s.Delay.Given }
 	}
@@ -158,6 +160,7 @@ var payloads = []string{
 }
 
 func TestPayloadsComeBackByteForByte(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for _, p := range payloads {
 		h.do("PUT", alarms+"/p", `{"delay":"1h",`+p+`}`)
@@ -169,6 +172,7 @@ func TestPayloadsComeBackByteForByte(t *testing.T) {
 }
 
 func TestTextIsUnescapedOnce(t *testing.T) {
+	t.Parallel()
 	for given, want := range map[string]string{
 		`"\ud83d\ude00"`: "😀", `"\\u0041"`: `\u0041`, `"\/\b\f\n\r\t\"\\"`: "/\b\f\n\r\t\"\\", `"\u0041\ufffd"`: "A\ufffd", `"é"`: "é",
 	} {
@@ -179,6 +183,7 @@ func TestTextIsUnescapedOnce(t *testing.T) {
 }
 
 func TestBase64MayBeEscaped(t *testing.T) {
+	t.Parallel()
 	want := []byte{0xff, 0xff, 0xff}
 	b, err := decodeSet([]byte(`{"delay":1,"base64":"`+strings.ReplaceAll(base64.StdEncoding.EncodeToString(want), "/", `\/`)+`"}`), pathBody)
 	if err != nil || string(b.set.Payload) != string(want) {
@@ -188,6 +193,7 @@ func TestBase64MayBeEscaped(t *testing.T) {
 
 // TestDecodedSetSharesNoMemory matters because a body's memory is given back while its sets are still queued.
 func TestDecodedSetSharesNoMemory(t *testing.T) {
+	t.Parallel()
 	for _, p := range payloads {
 		body := []byte(`{"business_id":"x","content_type":"a/b","delay":1,` + p + `}`)
 		b, err := decodeSet(body, itemBody)

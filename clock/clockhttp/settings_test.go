@@ -37,6 +37,7 @@ func (f *fakeSettings) Applied(string) AppliedSettings { return f.applied }
 const settingsURL = "/v1/applications/shop/settings"
 
 func TestSettingsAreShown(t *testing.T) {
+	t.Parallel()
 	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
 	h := start(t, func(su *setup) { su.deps.Settings = f })
 	want := func(url, want string) {
@@ -77,6 +78,7 @@ func TestSettingsAreShown(t *testing.T) {
 
 // The endpoint is shown without what may be secret.
 func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []clock.SettingsVersion{{
 		Application: "shop", Version: 1, ChangedAt: 1000, Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
 			`"headers":{"authorization":"hush"},"secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]}}`,
@@ -93,6 +95,7 @@ func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 }
 
 func TestSettingsCannotBeWrittenOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.deps.Settings = &fakeSettings{} })
 	for _, method := range []string{"PUT", "POST", "PATCH", "DELETE"} {
 		h.expect(405, "method_not_allowed", method, settingsURL, `{"target":"stream"}`)
@@ -100,6 +103,7 @@ func TestSettingsCannotBeWrittenOverHTTP(t *testing.T) {
 }
 
 func TestWrongRequestsForSettings(t *testing.T) {
+	t.Parallel()
 	f := &fakeSettings{}
 	h := start(t, func(su *setup) { su.deps.Settings = f })
 	h.expect(422, "invalid_application", "GET", "/v1/applications/-/settings", "")
@@ -116,6 +120,7 @@ func TestWrongRequestsForSettings(t *testing.T) {
 
 // Only applications of the stream have subscribers.
 func TestSubscribersNeedTheTargetStream(t *testing.T) {
+	t.Parallel()
 	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP}}
 	streams := newFakeStreams()
 	h := start(t, withStreams(streams), func(su *setup) { su.deps.Settings = f })
@@ -136,6 +141,7 @@ func jsonOf(v any) string {
 
 // Settings are applied to sets that do not name the options.
 func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
+	t.Parallel()
 	ack := "1m"
 	settings, err := clock.ParseSettings(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
 	if err != nil {
@@ -169,6 +175,7 @@ func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 
 // A set names the target of its alarm, if the settings of the application allow it. The alarm shows it, and it is part of what a repeated set compares.
 func TestSetsNameAllowedTargets(t *testing.T) {
+	t.Parallel()
 	settings, err := clock.ParseSettings(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
 	if err != nil {
 		t.Fatal(err)

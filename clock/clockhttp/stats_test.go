@@ -42,6 +42,7 @@ type statsResponse struct {
 }
 
 func TestStatsHaveANumberForEachStep(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.deps.Stats = fixedStats{} })
 	for query, sets := range map[string]int{"": 3, "?range=hour&application=shop": 3, "?application=idle-0": 1, "?application=unknown": 0} {
 		var got statsResponse
@@ -65,6 +66,7 @@ func TestStatsHaveANumberForEachStep(t *testing.T) {
 }
 
 func TestStatsRefuseWhatTheyDoNotHave(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(su *setup) { su.deps.Stats = fixedStats{} })
 	h.expect(422, clock.CodeInvalidValue, "GET", "/v1/stats?range=week", "")
 	h.expect(422, codeUnknownParameter, "GET", "/v1/stats?from=1", "")

@@ -34,6 +34,7 @@ func vanish(t *testing.T, conn net.Conn) {
 
 // TestVanishedSubscriberIsFound has two subscribers whose hosts lose power: the first is idle, the second just gets a ring.
 func TestVanishedSubscriberIsFound(t *testing.T) {
+	t.Parallel()
 	for name, rings := range map[string]int{"idle": 0, "while a ring is sent": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +63,7 @@ func TestVanishedSubscriberIsFound(t *testing.T) {
 }
 
 func TestRingsRequestWithABodyIsRefused(t *testing.T) {
+	t.Parallel()
 	h := start(t, withStreams(newFakeStreams()))
 	conn := h.dial()
 	if _, err := conn.Write([]byte("GET /v1/applications/shop/rings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n")); err != nil {

@@ -11,6 +11,7 @@ import (
 // Flushed bytes are with the kernel for certain once a write that began after the flush has ended. A write under way at the flush may not have them,
 // and a write that failed may not either.
 func TestFlushedBytesAreWrittenAfterTheNextWrite(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		conn := &limitedConn{}
 		underWay := conn.writes.begin()
@@ -34,6 +35,7 @@ func TestFlushedBytesAreWrittenAfterTheNextWrite(t *testing.T) {
 
 // A flush over HTTP/1.1 writes to the kernel itself.
 func TestFlushOfOneRequestWritesAtOnce(t *testing.T) {
+	t.Parallel()
 	if f := (Flushed{}); !f.Written() || f.Await(t.Context()) != nil {
 		t.Error("a mark without a connection is not written")
 	}
