@@ -25,6 +25,8 @@ import (
 
 func TestMain(m *testing.M)       { storetest.Main(m) }
 func TestStore(t *testing.T)      { storetest.Run(t, testedEngine()) }
+func TestStoreApart(t *testing.T) { storetest.RunApart(t, testedEngine()) }
+func TestStoreAlone(t *testing.T) { storetest.RunAlone(t, testedEngine()) }
 func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 
 // TestStoreAsMySQL runs the suite's tests of locks as if the server were MySQL. MySQL can neither refuse a locked row at once nor set a
@@ -44,7 +46,7 @@ func engineAsMySQL() storetest.Engine {
 		d.Open = func(tb testing.TB) store.Store { return asMySQL{openReal(tb).(*opened)} }
 		return d
 	}
-	e.Plans = nil // TestStore has checked the plans
+	e.Plans = nil // TestStoreApart has checked the plans
 	return e
 }
 

@@ -8,5 +8,7 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-func TestSoakStoreAsMySQL(t *testing.T) { storetest.Run(t, engineAsMySQL()) }
-func TestSoakStoreAsTiDB(t *testing.T)  { runAsTiDB(t, false) }
+func TestSoakStoreAsMySQL(t *testing.T)      { storetest.Run(t, engineAsMySQL()) }
+func TestSoakStoreAsMySQLApart(t *testing.T) { storetest.RunApart(t, engineAsMySQL()) }
+func TestSoakStoreAsTiDB(t *testing.T)       { storetest.Run(t, engineAsTiDB(t)) }
+func TestSoakStoreAsTiDBApart(t *testing.T)  { storetest.RunApart(t, engineAsTiDB(t)) }

@@ -23,22 +23,28 @@ import (
 )
 
 // TestStoreAsTiDB runs the suite's tests of locks as if the server were TiDB (asTiDB).
-func TestStoreAsTiDB(t *testing.T) { runAsTiDB(t, true) }
+func TestStoreAsTiDB(t *testing.T) {
+	e := engineAsTiDB(t)
+	e.LocksOnly = true
+	storetest.Run(t, e)
+}
 
-func runAsTiDB(t *testing.T, locksOnly bool) {
+// engineAsTiDB returns the engine on servers that say that they are TiDB. The test fails if no store was told so.
+func engineAsTiDB(t *testing.T) storetest.Engine {
 	e := testedEngine()
-	e.LocksOnly = locksOnly
 	var versions atomic.Int64
 	e.New = func(tb testing.TB) *storetest.Database {
 		u := newURL(tb)
 		p := newAsTiDB(tb, storetest.ServerAddress(tb, u), &versions)
 		return databaseAt(tb, u, storetest.WithAddress(tb, u, p.address))
 	}
-	e.Plans = nil // TestStore has checked the plans
-	storetest.Run(t, e)
-	if versions.Load() == 0 {
-		t.Error("no store was told that the server is TiDB")
-	}
+	e.Plans = nil // TestStoreApart has checked the plans
+	t.Cleanup(func() {
+		if versions.Load() == 0 {
+			t.Error("no store was told that the server is TiDB")
+		}
+	})
+	return e
 }
 
 // TestClaimsOnTiDBAreTwoPhase: Check finds out that the server is TiDB, and then no claim may hold its transaction.

@@ -23,7 +23,9 @@ import (
 )
 
 // TestCitusStore runs the suite on Citus. CLOCKD_TEST_CITUS_URL is the URL of a coordinator on which the test may create databases.
-func TestCitusStore(t *testing.T) { storetest.Run(t, distributedEngine(citusURL)) }
+func TestCitusStore(t *testing.T)      { storetest.Run(t, distributedEngine(citusURL)) }
+func TestCitusStoreApart(t *testing.T) { storetest.RunApart(t, distributedEngine(citusURL)) }
+func TestCitusStoreAlone(t *testing.T) { storetest.RunAlone(t, distributedEngine(citusURL)) }
 
 // BenchmarkCitusStore runs the benchmarks on Citus.
 func BenchmarkCitusStore(b *testing.B) { storetest.Benchmark(b, distributedEngine(citusURL)) }

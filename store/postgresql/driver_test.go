@@ -23,6 +23,8 @@ import (
 
 func TestMain(m *testing.M)       { storetest.Main(m) }
 func TestStore(t *testing.T)      { storetest.Run(t, testedEngine()) }
+func TestStoreApart(t *testing.T) { storetest.RunApart(t, testedEngine()) }
+func TestStoreAlone(t *testing.T) { storetest.RunAlone(t, testedEngine()) }
 func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 
 func testedEngine() storetest.Engine {

@@ -96,6 +96,7 @@ func (b *pgBouncer) occupy(t *testing.T, name string, clients int) (release func
 }
 
 func TestPoolersThatShareSessionsAreRefused(t *testing.T) {
+	t.Parallel()
 	b := startPgBouncer(t)
 	t.Run("session pooling serves the store", b.testSessionPooling)
 	for _, mode := range []string{"transaction", "statement"} {

@@ -13,6 +13,7 @@ import (
 
 // Commits leave the log alone. The checkpointer copies it into the file, and then the writer begins a new log, so that it does not grow.
 func TestCheckpointerBoundsTheLog(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	s := migrated(t, path)
 	size := func(name string) int64 {

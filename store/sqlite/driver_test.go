@@ -20,7 +20,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func TestStore(t *testing.T) { storetest.Run(t, testedEngine()) }
+func TestStore(t *testing.T)      { storetest.Run(t, testedEngine()) }
+func TestStoreApart(t *testing.T) { storetest.RunApart(t, testedEngine()) }
+func TestStoreAlone(t *testing.T) { storetest.RunAlone(t, testedEngine()) }
 
 func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 

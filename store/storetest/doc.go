@@ -5,6 +5,8 @@
 //
 //	func TestMain(m *testing.M)       { storetest.Main(m) }
 //	func TestStore(t *testing.T)      { storetest.Run(t, engine()) }
+//	func TestStoreApart(t *testing.T) { storetest.RunApart(t, engine()) }
+//	func TestStoreAlone(t *testing.T) { storetest.RunAlone(t, engine()) }
 //	func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, engine()) }
 //
 // # Rules of the suite

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,28 +55,30 @@ type Database struct {
 	Via    func(tb testing.TB, address string) store.Store
 }
 
-// Run runs the whole suite, or the part that the engine asks for.
+// Run runs the tests that share one database, one after the other, beside the other tests of the package.
 func Run(t *testing.T, e Engine) {
 	t.Parallel() // the suites mostly wait
-	s := &suite{engine: e, db: e.New(t)}
-	first := s.db.Open(t)
-	ok(t, first.Migrate(t.Context()), "migrate")
-	ok(t, first.Check(t.Context()), "check")
-	s.holdsClaims = first.HoldsClaims()
-	for _, c := range cases() {
-		if (c.needs == nil || c.needs(s)) && (c.locks || !e.LocksOnly) {
-			t.Run(c.name, func(t *testing.T) { s.runBeside(t, c) })
-		}
-	}
+	newSuite(t, e).runCases(t, func(c testCase) bool { return c.engine == nil && !c.alone })
+}
+
+// RunApart runs the tests that make databases of their own, side by side.
+func RunApart(t *testing.T, e Engine) {
+	t.Parallel()
+	newSuite(t, e).runCases(t, func(c testCase) bool { return c.engine != nil })
+}
+
+// RunAlone runs the tests that measure the process. The other tests of the package wait meanwhile, because t is not parallel.
+func RunAlone(t *testing.T, e Engine) {
+	newSuite(t, e).runCases(t, func(c testCase) bool { return c.alone })
 }
 
 // testCase is one test. It sets a single function: for a store, for claims (run in each mode), for two-phase claims, or for
-// whole databases.
+// databases of its own.
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
 	locks  bool                // the test depends on how the server locks rows
-	alone  bool                // no test of another suite runs meanwhile: the test measures the process
+	alone  bool                // no other test runs meanwhile: the test measures the process
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
 	phased func(t *testing.T, f *fixture)
@@ -90,19 +91,24 @@ type suite struct {
 	holdsClaims bool
 }
 
-// running is held by the tests of all suites. A test that runs alone has it for itself.
-var running sync.RWMutex
+// newSuite returns a suite with a migrated database.
+func newSuite(t *testing.T, e Engine) *suite {
+	t.Helper()
+	s := &suite{engine: e, db: e.New(t)}
+	first := s.db.Open(t)
+	ok(t, first.Migrate(t.Context()), "migrate")
+	ok(t, first.Check(t.Context()), "check")
+	s.holdsClaims = first.HoldsClaims()
+	return s
+}
 
-// runBeside runs a test beside the tests of other suites, unless it runs alone.
-func (s *suite) runBeside(t *testing.T, c testCase) {
-	if c.alone {
-		running.Lock()
-		defer running.Unlock()
-	} else {
-		running.RLock()
-		defer running.RUnlock()
+// runCases runs the selected tests that this engine can pass.
+func (s *suite) runCases(t *testing.T, selects func(testCase) bool) {
+	for _, c := range cases() {
+		if selects(c) && (c.needs == nil || c.needs(s)) && (c.locks || !s.engine.LocksOnly) {
+			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
+		}
 	}
-	s.run(t, c)
 }
 
 func (s *suite) run(t *testing.T, c testCase) {
@@ -117,6 +123,7 @@ func (s *suite) run(t *testing.T, c testCase) {
 	case c.phased != nil:
 		c.phased(t, s.fixture(t, claimTimeout))
 	default:
+		t.Parallel()
 		c.engine(t, s.engine)
 	}
 }

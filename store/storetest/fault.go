@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
@@ -205,21 +208,27 @@ func testCutConnections(t *testing.T, f *fixture) {
 	}
 }
 
-// testUnreachable calls a store whose database does not answer. The error has the right kind and comes within the store's own deadline.
+// testUnreachable calls a store whose database does not answer, with some calls at a time. Each error has the right kind and comes within
+// the store's own deadline.
 func testUnreachable(t *testing.T, e Engine) {
 	s := e.Unreachable(t)
 	f := &fixture{t: t, Store: s, timeout: claimTimeout}
-	for name, call := range f.calls() {
-		ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
-		if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {
-			t.Errorf("%s without a database: %v", name, err)
-		}
-		stop()
+	calls := map[string]func(context.Context) error{"check": s.Check, "migrate": s.Migrate}
+	maps.Copy(calls, f.calls())
+	var running errgroup.Group
+	running.SetLimit(3) // more calls could wait for a connection of their pool, one after the other
+	for name, call := range calls {
+		running.Go(func() error {
+			ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
+			defer stop()
+			if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {
+				t.Errorf("%s without a database: %v", name, err)
+			}
+			if ctx.Err() != nil {
+				t.Errorf("%s without a database did not end by itself", name)
+			}
+			return nil
+		})
 	}
-	if err := s.Check(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
-		t.Errorf("check without a database: %v", err)
-	}
-	if err := s.Migrate(t.Context()); !errors.Is(err, clock.ErrUnavailable) {
-		t.Errorf("migrate without a database: %v", err)
-	}
+	_ = running.Wait()
 }

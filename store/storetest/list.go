@@ -118,17 +118,17 @@ func testListFilters(t *testing.T, f *fixture) {
 
 // testListByDue lists by due time page by page, also when many alarms have one due time, and when alarms of other applications lie between.
 func testListByDue(t *testing.T, f *fixture) {
-	const number = 300
+	const number = 96
 	var want []string
 	for i := range number {
 		id := fmt.Sprintf("a-%03d", i)
-		f.set(t0, set(id, t0+1000+clock.Instant(i/50)), set(id, t0+1000+clock.Instant(i/50), inApplication("other")))
+		f.set(t0, set(id, t0+1000+clock.Instant(i/16)), set(id, t0+1000+clock.Instant(i/16), inApplication("other")))
 		want = append(want, id)
 	}
 	f.set(t0, set("urgent", t0+1000, priority(9)), set("none", t0+5000))
 	want = append([]string{"urgent"}, want...)
 	q := clock.ListQuery{Application: app, DueAfter: t0 + 1000, DueBefore: t0 + 5000}
-	for _, limit := range []int{1, 7, 100, number + 1} {
+	for _, limit := range []int{1, 7, 40, number + 1} {
 		var got []string
 		for q.After = (clock.ListPosition{}); len(got) <= len(want); {
 			q.Limit = limit
