@@ -35,6 +35,7 @@ func apply(ctx context.Context, c *client.Client, app string, changes iter.Seq[c
 }
 
 func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
+	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
 	changes := append(sets(5000), client.Change{BusinessID: "order-00042"}, client.Change{BusinessID: "none"},
 		client.Change{BusinessID: "lines", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
@@ -62,6 +63,7 @@ func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
 
 // Each change is made only when the result of the one before it is known, so both directions must flow at the same time.
 func TestApplyIsFullDuplex(t *testing.T) {
+	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
 	known := make(chan string, 1)
 	known <- "start"
@@ -86,6 +88,7 @@ func TestApplyIsFullDuplex(t *testing.T) {
 }
 
 func TestApplyStopsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
 	made := 0
 	endless := func(yield func(client.Change) bool) {
@@ -115,6 +118,7 @@ func TestApplyStopsWithItsCaller(t *testing.T) {
 }
 
 func TestApplyEndsAtAWrongChange(t *testing.T) {
+	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
 	changes := sets(5)
 	changes[3].Set.Payload = client.RawJSON([]byte("{"))
@@ -126,6 +130,7 @@ func TestApplyEndsAtAWrongChange(t *testing.T) {
 }
 
 func TestApplyReportsABrokenStream(t *testing.T) {
+	t.Parallel()
 	line := func(n int) string { return fmt.Sprintf("{\"line\":%d,\"business_id\":\"x\",\"status\":201}\n", n) }
 	for name, c2 := range map[string]struct {
 		fault   fault
@@ -155,6 +160,7 @@ func TestApplyReportsABrokenStream(t *testing.T) {
 
 // The service behind the proxy is real, so a stream that is cut in the middle has made some of its changes. Sent again, all are there.
 func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
+	t.Parallel()
 	app := applicationOf(t)
 	cutAfter := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // net/http else drops the rest of a body when the response begins

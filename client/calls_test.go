@@ -11,6 +11,7 @@ import (
 )
 
 func TestSetIsReadAsItWasGiven(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	at := time.Date(2090, 1, 31, 18, 30, 0, 1_000_001, time.FixedZone("", 3600))
 	limit := 3
@@ -46,6 +47,7 @@ func TestSetIsReadAsItWasGiven(t *testing.T) {
 }
 
 func TestPayloadsOfAllKindsReturnUnchanged(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	for name, p := range map[string]client.Payload{
 		"none": {}, "json": client.JSON(map[string]any{"order": 4711}), "null": client.RawJSON([]byte("null")),
@@ -59,6 +61,7 @@ func TestPayloadsOfAllKindsReturnUnchanged(t *testing.T) {
 }
 
 func TestInputThatJSONCannotHoldIsRefusedByTheClient(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	for name, c2 := range map[string]struct {
 		set   client.Set
@@ -84,6 +87,7 @@ func TestInputThatJSONCannotHoldIsRefusedByTheClient(t *testing.T) {
 }
 
 func TestConditionsReachTheService(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	at := time.Now().Add(time.Hour)
 	set := func(when time.Time, condition client.Condition) (*client.Alarm, error) {
@@ -116,6 +120,7 @@ func TestConditionsReachTheService(t *testing.T) {
 }
 
 func TestCancelAnswersDefinitely(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	_, err := c.Cancel(ctx, app, "none")
 	if failed := refused(t, err, client.CodeUnknownAlarm); failed.Status != 404 || failed.Alarm != nil {
@@ -132,6 +137,7 @@ func TestCancelAnswersDefinitely(t *testing.T) {
 }
 
 func TestFaultsNameTheField(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	_, err := c.Set(ctx, app, "x", client.Set{})
 	if failed := refused(t, err, "required"); failed.Status != 422 || failed.Field == "" {
@@ -147,6 +153,7 @@ func TestFaultsNameTheField(t *testing.T) {
 }
 
 func TestListFollowsPages(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	var changes []client.Change
 	for i := range 1000 {
@@ -196,6 +203,7 @@ func TestListFollowsPages(t *testing.T) {
 }
 
 func TestBatchReturnsSetsThenCancels(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	results, err := c.Batch(ctx, app, []client.Change{
 		{BusinessID: "a"},
@@ -223,6 +231,7 @@ func TestBatchReturnsSetsThenCancels(t *testing.T) {
 }
 
 func TestNodesShowsTheServiceItself(t *testing.T) {
+	t.Parallel()
 	c := dial(t, serverURL)
 	cluster, err := c.Nodes(t.Context())
 	if err != nil || len(cluster.Nodes) != 1 || len(cluster.Shards) != 4 || cluster.DatabaseTime.IsZero() || !bytes.Contains(cluster.Raw, []byte(`"shards"`)) {

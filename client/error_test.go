@@ -10,6 +10,7 @@ import (
 )
 
 func TestRetryAfterIsReadInBothForms(t *testing.T) {
+	t.Parallel()
 	for value, want := range map[string]time.Duration{
 		"": 0, "7": 7 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "99999999999": 0, "Mon, 02 Jan 2006 15:04:05 GMT": 0,
 	} {

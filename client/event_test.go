@@ -9,6 +9,7 @@ import (
 )
 
 func TestEventsAreReadAsTheSpecificationSays(t *testing.T) {
+	t.Parallel()
 	text := ": comment\n\nid: 0\n\nevent: ring\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent:other\r\ndata:  x\r\n\r\nevent: ring\n\ndata: y\nretry: 5\nnonsense\n\nid: a\x00b\n\nevent: ring\nid: 2\ndata: cut"
 	r := newEventReader(strings.NewReader(text))
 	for _, want := range []string{"0  ", "1 ring {\"a\":\n1}", "1 other  x", "1  y"} {
@@ -23,6 +24,7 @@ func TestEventsAreReadAsTheSpecificationSays(t *testing.T) {
 }
 
 func TestEventIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{"data: " + strings.Repeat("x", responseBytes) + "\n", strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 17)} {
 		if e, err := newEventReader(strings.NewReader(line + "\n")).next(); err == nil {
 			t.Errorf("an event of %d bytes was read", len(e.data))

@@ -12,6 +12,7 @@ import (
 )
 
 func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
+	t.Parallel()
 	c := dial(t, serverURL)
 	anchor := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for id, rule := range map[string]client.Repeat{
@@ -50,6 +51,7 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 }
 
 func TestLocalTimeShowsItsInstant(t *testing.T) {
+	t.Parallel()
 	c := dial(t, serverURL)
 	for range 2 {
 		a, err := c.Set(t.Context(), "repeats", "local", client.Set{When: client.AtLocal("2027-10-31T02:30", "Europe/Berlin")})
@@ -67,6 +69,7 @@ func TestLocalTimeShowsItsInstant(t *testing.T) {
 }
 
 func TestBatchesAndStreamsTakeLocalTimesAndRules(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	changes := []client.Change{
 		{BusinessID: "local", Set: &client.Set{When: client.AtLocal("2027-03-28T02:30", "Europe/Berlin")}},
@@ -97,6 +100,7 @@ func TestBatchesAndStreamsTakeLocalTimesAndRules(t *testing.T) {
 }
 
 func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
+	t.Parallel()
 	c := dial(t, serverURL)
 	if _, err := c.Set(t.Context(), "ticks", "tick", client.Set{Repeat: &client.Repeat{Every: time.Second, Times: 2, Missed: client.MissedAll}}); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestPausedAlarmWaitsUntilItIsResumed(t *testing.T) {
+	t.Parallel()
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	at := time.Date(2090, 1, 31, 18, 30, 0, 0, time.UTC)
 	if _, err := c.Set(ctx, app, "order", client.Set{When: client.At(at)}); err != nil {

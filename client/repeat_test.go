@@ -19,6 +19,7 @@ import (
 var absolute = client.Set{When: client.At(time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC))}
 
 func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]fault{
 		"connection closed": cut, "response lost": lose, "response cut": half,
 		"unavailable": busy("unavailable", "0"), "unconfirmed": busy("unconfirmed", "0"), "overloaded": busy("overloaded", "0"),
@@ -39,6 +40,7 @@ func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
 }
 
 func TestFaultsThatStayAreNotRepeated(t *testing.T) {
+	t.Parallel()
 	for name, c2 := range map[string]struct {
 		fault  fault
 		status int
@@ -69,6 +71,7 @@ func TestFaultsThatStayAreNotRepeated(t *testing.T) {
 }
 
 func TestTriesEnd(t *testing.T) {
+	t.Parallel()
 	c, server := faulty(t, times(9, busy("unavailable", "0")), client.WithTries(3))
 	_, err := c.Get(t.Context(), applicationOf(t), "x")
 	if failed := refused(t, err, client.CodeUnavailable); server.tries() != 3 || failed.Unconfirmed {
@@ -77,6 +80,7 @@ func TestTriesEnd(t *testing.T) {
 }
 
 func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
+	t.Parallel()
 	for name, c2 := range map[string]struct {
 		set   client.Set
 		tries int
@@ -109,6 +113,7 @@ func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
 
 // A repeat is refused because the first try created the alarm. The caller sees it by Unconfirmed, and has the alarm.
 func TestRefusalAfterALostResponseIsMarked(t *testing.T) {
+	t.Parallel()
 	c, _ := faulty(t, times(1, lose))
 	_, err := c.Set(t.Context(), applicationOf(t), "x", client.Set{When: client.After(time.Hour), If: client.Absent})
 	failed := refused(t, err, client.CodeConditionFailed)
@@ -118,6 +123,7 @@ func TestRefusalAfterALostResponseIsMarked(t *testing.T) {
 }
 
 func TestUnreachableServerChangesNothing(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +138,7 @@ func TestUnreachableServerChangesNothing(t *testing.T) {
 }
 
 func TestSlowTryIsRepeated(t *testing.T) {
+	t.Parallel()
 	c, server := faulty(t, times(1, stall), client.WithTryTimeout(100*time.Millisecond))
 	a, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
 	for err != nil && server.tries() < 50 { // a busy machine may also be slower than the short time for a try
@@ -143,6 +150,7 @@ func TestSlowTryIsRepeated(t *testing.T) {
 }
 
 func TestCallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("the shop is closed")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c, server := faulty(t, []fault{func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -156,6 +164,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 }
 
 func TestServiceIsToldAShortDeadline(t *testing.T) {
+	t.Parallel()
 	var told []string
 	note := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		told = append(told, r.Header.Get("Prefer"))
@@ -203,6 +212,7 @@ func waits(t *testing.T, retryAfter string) (waits []time.Duration, err error) {
 }
 
 func TestWaitsGrowAndFollowRetryAfter(t *testing.T) {
+	t.Parallel()
 	got, err := waits(t, "")
 	refused(t, err, "")
 	for i, wait := range got {
@@ -228,6 +238,7 @@ func TestWaitsGrowAndFollowRetryAfter(t *testing.T) {
 }
 
 func TestNewRefusesWrongSettings(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{"", "127.0.0.1:8080", "ftp://x", "http://", "http://user:secret@h ost", "http://h?q=1", "http://h#f"} {
 		if _, err := client.New(server); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", server, err)
@@ -243,6 +254,7 @@ func TestNewRefusesWrongSettings(t *testing.T) {
 }
 
 func TestServerBehindAPathIsReached(t *testing.T) {
+	t.Parallel()
 	var path string
 	transport := roundTrips(func(r *http.Request) (*http.Response, error) {
 		path = r.URL.EscapedPath()
@@ -257,6 +269,7 @@ func TestServerBehindAPathIsReached(t *testing.T) {
 
 // A service that stops and starts again on its address is no error for a call that may be repeated.
 func TestCallOutlastsARestartOfTheService(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "clockd.db")
 	url, stop := newService(t, file, "127.0.0.1:0")
 	refusals := make(chan struct{}, 12)

@@ -104,6 +104,7 @@ func verifier(t *testing.T, secrets ...string) *client.Verifier {
 }
 
 func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		signed []clock.WebhookSecret
 		known  []string
@@ -126,6 +127,7 @@ func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
 }
 
 func TestEnvelopeIsReadAsARing(t *testing.T) {
+	t.Parallel()
 	for i, h := range hooksOf(t, oldSecret)[4:] {
 		var r client.Ring
 		if err := json.Unmarshal(h.body, &r); err != nil {
@@ -142,6 +144,7 @@ func TestEnvelopeIsReadAsARing(t *testing.T) {
 }
 
 func TestVerifierRefusesChangedRequests(t *testing.T) {
+	t.Parallel()
 	good := hooksOf(t, newSecret, oldSecret)[0]
 	header := func(name, value string) hook {
 		h := hook{maps.Clone(good.header), good.body}
@@ -178,6 +181,7 @@ func TestVerifierRefusesChangedRequests(t *testing.T) {
 
 // The example that the libraries of Standard Webhooks publish with its signature (TestWebhookSign of the Go library).
 func TestVerifierTakesThePublishedExampleAtItsTime(t *testing.T) {
+	t.Parallel()
 	published := http.Header{
 		"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"},
 		"Webhook-Signature": {"v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="},
@@ -206,6 +210,7 @@ func TestVerifierTakesThePublishedExampleAtItsTime(t *testing.T) {
 }
 
 func TestVerifierNeedsSecretsAsTheServicePrintsThem(t *testing.T) {
+	t.Parallel()
 	for name, secrets := range map[string][]string{
 		"none": nil, "without prefix": {"C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
 		"not base64": {"whsec_%%%"}, "short": {"whsec_AAAA"}, "one of two": {oldSecret, ""},

@@ -63,6 +63,7 @@ var procedureRoles = map[string]struct {
 // TestEveryProcedureNeedsItsRoleAndApplication calls every procedure with every role, for an application that the token covers and for another one.
 // Only the refusal counts: an allowed call may fail otherwise.
 func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
+	t.Parallel()
 	var source tokenSource
 	bearers := map[string]string{"none": ""}
 	for _, name := range access.RoleNames {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnswersEndOrMoveTheRing(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -53,6 +54,7 @@ func TestAnswersEndOrMoveTheRing(t *testing.T) {
 }
 
 func TestFaultsOfAnswersAreRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for _, fault := range []struct {

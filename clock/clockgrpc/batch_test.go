@@ -13,6 +13,7 @@ import (
 )
 
 func TestBatchTakesEffectInOrder(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		faulty := alarm(id+" faulty", time.Hour)
@@ -57,6 +58,7 @@ func TestBatchTakesEffectInOrder(t *testing.T) {
 }
 
 func TestBatchHasItsLimits(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		request := &clockdv1.BatchRequest{Application: "shop"}
@@ -86,6 +88,7 @@ func TestBatchHasItsLimits(t *testing.T) {
 
 // Items that fail for the server's reasons fail the whole batch, which may be repeated.
 func TestBatchWithAFailureOfTheServerFailsAsAWhole(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(su *setup) { su.failing = true })
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for problem, ids := range map[string][]string{"unavailable": {"unavailable", "\n"}, "unconfirmed": {id, "unavailable"}, "internal": {"unexpected"}} {
@@ -105,6 +108,7 @@ func specs(ids ...string) (all []*clockdv1.AlarmSpec) {
 }
 
 func TestFailuresOfTheServerHaveTheirCode(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(su *setup) { su.failing = true })
 	forEach(t, s, func(t *testing.T, c caller, _ string) {
 		for id, want := range map[string]codes.Code{"unavailable": codes.Unavailable, "unexpected": codes.Internal, "panic": codes.Internal} {
@@ -121,6 +125,7 @@ func TestFailuresOfTheServerHaveTheirCode(t *testing.T) {
 }
 
 func TestCallThatHasEndedBeforeItBeganChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	status, _, body := s.do(t.Context(), procedure("Set"), "application/json",
 		`{"application":"shop","alarm":{"business_id":"late","delay":"3600s"}}`, "Connect-Timeout-Ms", "0")

@@ -32,6 +32,7 @@ func walk(t *testing.T, c caller, request *clockdv1.ListRequest) (ids []string, 
 }
 
 func TestListWalksThroughAllAlarms(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	grpc := s.callers()[0]
 	var want []string
@@ -62,6 +63,7 @@ func TestListWalksThroughAllAlarms(t *testing.T) {
 
 // Both interfaces read the same cursors.
 func TestCursorOfTheHTTPInterfaceIsTaken(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	grpc := s.callers()[0]
 	for _, id := range []string{"a", "b"} {
@@ -85,6 +87,7 @@ func TestCursorOfTheHTTPInterfaceIsTaken(t *testing.T) {
 
 // gRPC clients refuse messages over 4 MiB by default.
 func TestPageOfLargeAlarmsFitsIntoAMessage(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	c := s.callers()[0]
 	for i := range 80 {
@@ -102,6 +105,7 @@ func TestPageOfLargeAlarmsFitsIntoAMessage(t *testing.T) {
 }
 
 func TestFaultsOfListsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for field, request := range map[string]*clockdv1.ListRequest{
@@ -121,6 +125,7 @@ func TestFaultsOfListsAreRefused(t *testing.T) {
 }
 
 func TestReadWithoutMemoryIsRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		spec := alarm(id, time.Hour)
@@ -149,6 +154,7 @@ func TestReadWithoutMemoryIsRefused(t *testing.T) {
 }
 
 func TestHostGuardsTheProcedures(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	const get = `{"application":"shop","business_id":"a"}`
 	for _, c := range []struct {

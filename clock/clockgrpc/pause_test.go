@@ -11,6 +11,7 @@ import (
 )
 
 func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)}, &clockdv1.SetResponse{})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestRepeatingAlarmsShowTheRuleThatASetAccepts(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	anchor := timestamppb.New(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 	until := timestamppb.New(time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -47,6 +48,7 @@ func TestRepeatingAlarmsShowTheRuleThatASetAccepts(t *testing.T) {
 
 // Each fault has the code and the field that the HTTP interface has for it.
 func TestFaultsOfRulesAreRefusedWithTheirField(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for _, fault := range []struct {
@@ -85,6 +87,7 @@ func TestFaultsOfRulesAreRefusedWithTheirField(t *testing.T) {
 }
 
 func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	in := s.subscribe(t.Context(), s.grpc())
 	spec := &clockdv1.AlarmSpec{BusinessId: "tick", Ring: &clockdv1.AlarmSpec_Repeat{Repeat: &clockdv1.Repeat{Every: durationpb.New(time.Second), Times: 2, Missed: clockdv1.Missed_MISSED_ALL}}}
@@ -101,6 +104,7 @@ func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
 }
 
 func TestLocalTimesShowTheirInstant(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		spec := &clockdv1.AlarmSpec{

@@ -124,6 +124,7 @@ func (s *service) subscribeEvents(ctx context.Context) subscription {
 }
 
 func TestRingHasWhatTheSetGave(t *testing.T) {
+	t.Parallel()
 	for name, subscribe := range map[string]func(s *service) subscription{
 		"grpc": func(s *service) subscription { return s.subscribe(t.Context(), s.grpc()) },
 		"json": func(s *service) subscription { return s.subscribeJSON(t.Context()) },
@@ -144,6 +145,7 @@ func TestRingHasWhatTheSetGave(t *testing.T) {
 
 // All subscribers of an application share its rings, over whatever protocol they come.
 func TestSubscribersOfAllProtocolsShareTheRings(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	conn := s.grpc()
@@ -196,6 +198,7 @@ func (s *service) setNow(ctx context.Context, conn *grpc.ClientConn, count int) 
 
 // A client resumes its stream over gRPC: rings that it has not received ring again under the same message id, also without ack_timeout.
 func TestStreamResumesOverGRPC(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	conn := s.grpc()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -290,6 +293,7 @@ func largeRings(count int) []clock.Ring {
 
 // A subscriber that reads nothing leaves only the rings of the last two responses in doubt. Its connection goes on.
 func TestSlowSubscriberIsCutAndItsConnectionGoesOn(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams, su.web.WriteTimeout = f, 300*time.Millisecond })
 	conn := s.grpc()
@@ -317,6 +321,7 @@ func TestSlowSubscriberIsCutAndItsConnectionGoesOn(t *testing.T) {
 }
 
 func TestSlowSubscriberOverHTTP1IsCut(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams, su.web.WriteTimeout = f, 300*time.Millisecond })
 	in := s.subscribeJSON(t.Context())
@@ -335,6 +340,7 @@ func TestSlowSubscriberOverHTTP1IsCut(t *testing.T) {
 }
 
 func TestLeavingSubscriberEndsItsSubscription(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams = f })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -352,6 +358,7 @@ func TestLeavingSubscriberEndsItsSubscription(t *testing.T) {
 }
 
 func TestSilentStreamHasAHeartbeatPastTheWriteTimeout(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) {
 		su.streams, su.web.WriteTimeout, su.web.Heartbeat = f, 50*time.Millisecond, 200*time.Millisecond
@@ -366,6 +373,7 @@ func TestSilentStreamHasAHeartbeatPastTheWriteTimeout(t *testing.T) {
 }
 
 func TestStreamsEndWithoutAnErrorWhenTheNodeStops(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	over, plain := s.subscribe(t.Context(), s.grpc()), s.subscribeJSON(t.Context())
 	stopped := make(chan struct{})
@@ -379,6 +387,7 @@ func TestStreamsEndWithoutAnErrorWhenTheNodeStops(t *testing.T) {
 }
 
 func TestRingsOfOtherTargetsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t, func(su *setup) { su.streams = nil })
 	stream, err := s.grpc().NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, procedure("Rings"))
 	if err == nil {
@@ -394,6 +403,7 @@ func TestRingsOfOtherTargetsAreRefused(t *testing.T) {
 
 // Rings that are too late are not written, and the stream goes on.
 func TestLateRingsAreNotWritten(t *testing.T) {
+	t.Parallel()
 	for name, subscribe := range map[string]func(s *service) subscription{
 		"grpc": func(s *service) subscription { return s.subscribe(t.Context(), s.grpc()) },
 		"json": func(s *service) subscription { return s.subscribeJSON(t.Context()) },
@@ -437,6 +447,7 @@ func lateRings(t *testing.T, f *fakeStreams, in subscription) {
 
 // When the delivery's context ends, a blocked write fails, and the stream ends with it.
 func TestEndOfDeliveryEndsItsBlockedWrite(t *testing.T) {
+	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) { su.streams = f })
 	in := s.subscribe(t.Context(), s.grpc())

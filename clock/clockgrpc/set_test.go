@@ -32,6 +32,7 @@ func must[T proto.Message](t *testing.T, c caller, name string, request proto.Me
 }
 
 func TestSetCancelAndGetShowTheAlarm(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		ringAt := timestamppb.New(time.UnixMilli(time.Now().Add(time.Hour).UnixMilli()))
@@ -66,6 +67,7 @@ func TestSetCancelAndGetShowTheAlarm(t *testing.T) {
 }
 
 func TestPayloadsAreKeptInTheirForm(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for want, spec := range map[string]*clockdv1.AlarmSpec{
@@ -85,6 +87,7 @@ func TestPayloadsAreKeptInTheirForm(t *testing.T) {
 
 // Each fault has the code and the field that the HTTP interface has for it.
 func TestFaultsOfSetsAreRefusedWithTheirField(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for _, fault := range []struct {
@@ -136,6 +139,7 @@ func TestFaultsOfSetsAreRefusedWithTheirField(t *testing.T) {
 }
 
 func TestConditionsRefuseWithTheAlarm(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		spec := alarm(id, time.Hour)
@@ -166,6 +170,7 @@ func TestConditionsRefuseWithTheAlarm(t *testing.T) {
 }
 
 func TestUnknownFieldsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	status, _, body := s.do(t.Context(), procedure("Get"), "application/json", `{"application":"shop","business_id":"a","colour":1}`)
 	if f := connectFailure(t, body); status != http.StatusBadRequest || f.code != codes.InvalidArgument || !strings.Contains(f.text, "colour") {
@@ -186,6 +191,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 }
 
 func TestTraceContextIsKept(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	var response clockdv1.SetResponse

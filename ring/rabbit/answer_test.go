@@ -15,6 +15,7 @@ import (
 type headers = amqp.Table
 
 func TestParseAnswerReadsEveryForm(t *testing.T) {
+	t.Parallel()
 	ring := clock.RingID{AlarmID: 4711, Generation: 3, RingNo: 2}
 	given := func(d time.Duration) clock.Delay { return clock.Delay{Given: true, Span: d} }
 	for name, test := range map[string]struct {
@@ -79,6 +80,7 @@ var malformed = map[string]amqp.Delivery{
 }
 
 func TestParseAnswerSaysWhyAMessageIsNoAnswer(t *testing.T) {
+	t.Parallel()
 	for want, d := range malformed {
 		if got, err := parseAnswer(&d); err == nil || !strings.Contains(err.Error(), want) || got != (clock.Answer{}) {
 			t.Errorf("%+v, %v; want %s", got, err, want)

@@ -156,6 +156,7 @@ func (a *Answers) counted(kind, result string) float64 {
 }
 
 func TestAnswersAreCountedByKindAndResult(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	answerer, out := newFakeAnswerer(), new(bytes.Buffer)
 	var got []clock.Answer
@@ -212,6 +213,7 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 
 // While the service is not available, answers return to the queue. Later each is applied once, also with malformed messages between them.
 func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	answerer := newFakeAnswerer()
 	down := map[int]error{
@@ -264,6 +266,7 @@ func (b *broker) answersStayAway() bool {
 
 // The end does not wait for the pause before a requeue. Answers that were not applied are in the queue again.
 func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	answerer := newFakeAnswerer()
 	answerer.judge = func(a clock.Answer) error {
@@ -289,6 +292,7 @@ func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
 
 // The end waits for taken answers, and takes no others.
 func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	cfg := b.config()
 	cfg.AnswerPrefetch = 10
@@ -320,6 +324,7 @@ func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
 
 // The end waits at most answerDrain for a hanging call. The answer stays in the queue.
 func TestHangingAnswersDoNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	answerer := newFakeAnswerer()
 	answerer.release = make(chan struct{})
@@ -334,6 +339,7 @@ func TestHangingAnswersDoNotHoldUpTheEnd(t *testing.T) {
 }
 
 func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	p, via := proxyTo(t, b.url)
 	cut := b.config()
@@ -382,6 +388,7 @@ func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 }
 
 func TestAnswersAreSubmittedInBatches(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	const n = 10_000
 	for i := range n {
@@ -400,6 +407,7 @@ func TestAnswersAreSubmittedInBatches(t *testing.T) {
 
 // A waiting answer delays no other answer. The others are settled before it, and the broker sends more.
 func TestSlowAnswerDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	cfg := b.config()
 	cfg.AnswerPrefetch = 10
@@ -469,6 +477,7 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 
 // The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted answer too large.
 func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]amqp.Table{"requeued": quorum, "copied": limited(nil)} {
 		t.Run(name, func(t *testing.T) {
 			b := openWithAnswerQueue(t, sharedURL, args)
@@ -523,6 +532,7 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 }
 
 func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, nil) // a classic queue
 	answerer := newFakeAnswerer()
 	b.ack(1)
@@ -535,6 +545,7 @@ func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 
 // If the queue is deleted, the consumer declares it again. Others can still declare it with the same arguments.
 func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	answerer := newFakeAnswerer()
 	b.ack(1)
@@ -555,6 +566,7 @@ func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 }
 
 func TestMajorReadsBrokerVersions(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[string]int{"3.10.8": 3, "4.0.0-rc.2": 4, "12.1": 12, "": 0, "x.y": 0} {
 		if got := major(amqp.Table{"version": version}); got != want {
 			t.Errorf("%q is %d, want %d", version, got, want)

@@ -35,6 +35,7 @@ func withoutContent(header frame, properties bool) frame {
 
 // For every stream, read in pieces of any size: boundedConn removes bodies and properties over their bounds, and changes no other frame.
 func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		maxBody := rapid.SampledFrom([]int{0, 50}).Draw(t, "most")
 		var stream, want []frame
@@ -75,6 +76,7 @@ func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 
 // A message over the bound is not held in memory, and later wake-ups arrive.
 func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
+	t.Parallel()
 	l, _ := listen(t, wakesOf(t, shared(t)))
 	l.follow(t, 7)
 	l.Send(7, []byte(strings.Repeat("x", maxWakeBody)))
@@ -126,6 +128,7 @@ func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
 }
 
 func TestLastingSizeSkipsValuesOfEveryType(t *testing.T) {
+	t.Parallel()
 	values := []string{"V", "t1", "b1", "B1", "s12", "u12", "I1234", "i1234", "f1234", "D12345", "l12345678", "d12345678", "T12345678"}
 	for _, letter := range "SxAF" {
 		values = append(values, string(letter)+"\x00\x00\x00\x03abc")

@@ -11,6 +11,7 @@ import (
 )
 
 func TestValidateGivesEveryReason(t *testing.T) {
+	t.Parallel()
 	if err := (Config{}).Validate(); err == nil {
 		t.Fatal("an empty configuration is valid")
 	} else if n := len(strings.Split(err.Error(), "\n")); n != 10 {
@@ -46,6 +47,7 @@ const secret = "s3cr%C3%A9t-pw"
 
 // Whatever is wrong with a URL, no error, log line or result of Usable contains the password.
 func TestPasswordIsNeverShown(t *testing.T) {
+	t.Parallel()
 	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true, "hosts refuse": true, "at in list": true}
 	for name, url := range map[string]string{
 		"bad port":       "amqp://user:" + secret + "@localhost:port/",
@@ -98,6 +100,7 @@ func TestPasswordIsNeverShown(t *testing.T) {
 
 // The same holds for the URL of the management API.
 func TestManagementPasswordIsNeverShown(t *testing.T) {
+	t.Parallel()
 	valid := map[string]bool{"nobody listens": true, "prefix": true}
 	for name, url := range map[string]string{
 		"nobody listens": "http://user:" + secret + "@127.0.0.1:1",

@@ -11,6 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true})
 }
 

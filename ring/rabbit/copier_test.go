@@ -43,6 +43,7 @@ func (a *Answers) attempts(t *testing.T, n int) {
 // A requeue counts against the delivery limit of the queue, and the broker drops an answer over the limit. A copy starts at zero. A queue
 // without a limit of its own has the default of its broker: none on RabbitMQ 3, 20 on RabbitMQ 4.
 func TestAnswersOutliveADeliveryLimit(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]amqp.Table{"default": quorum, "limit 2": limited(nil)} {
 		t.Run(name, func(t *testing.T) {
 			b := openWithAnswerQueue(t, sharedURL, args)
@@ -69,6 +70,7 @@ func TestAnswersOutliveADeliveryLimit(t *testing.T) {
 
 // A stream delivers each message to every node, so every node would copy each copy.
 func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream})
 	answerers, nodes := []*fakeAnswerer{newFakeAnswerer(), newFakeAnswerer()}, []*Answers{}
 	for _, answerer := range answerers {
@@ -127,6 +129,7 @@ func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 
 // A broker acks a returned copy, too.
 func TestReturnedCopyIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	s, err := New(shared(t).config(), Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +141,7 @@ func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 
 // A channel that nacks may know only a dead leader of the queue, and would nack every further copy.
 func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(b *broker, queue string) (repair func()){
 		"nacked": func(b *broker, queue string) func() {
 			_, err := b.ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
@@ -169,6 +173,7 @@ func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
 
 // A host that takes copies and confirms none holds them for WriteTimeout. Then the copier goes to the next host.
 func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, limited(nil))
 	p, via := proxyTo(t, b.url)
 	p.dropAcks.Store(true)
@@ -192,6 +197,7 @@ func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
 
 // Without a confirm, each answer waits on its node, and the queue gets few further copies.
 func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, limited(nil))
 	p, via := proxyTo(t, b.url)
 	p.dropAcks.Store(true)
@@ -222,6 +228,7 @@ func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 
 // The queue is full and rejects copies. The originals stay on the node, which applies them later.
 func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"}))
 	cfg := b.config()
 	cfg.AnswerPrefetch = 3
@@ -249,6 +256,7 @@ func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
 
 // Each cut ends the connection of the copies, too, with copies in doubt. Only the cuts themselves count against the delivery limit.
 func TestAnswersOutliveADeliveryLimitOverCuts(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
 	p, via := proxyTo(t, b.url)
 	cfg := b.config()
@@ -345,6 +353,7 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 
 // The end of Run does not wait for the pause of an answer, nor for its copy.
 func TestEndDoesNotWaitForCopies(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, limited(nil))
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
@@ -376,6 +385,7 @@ func fullAnswer() amqp.Publishing {
 
 // A copy keeps what the application wrote, and goes to the queue of answers only.
 func TestCopyKeepsTheAnswer(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, limited(nil))
 	other := b.queue("other", nil)
 	sent := fullAnswer()
@@ -424,6 +434,7 @@ func TestCopyKeepsTheAnswer(t *testing.T) {
 }
 
 func TestCopyIsNotLargerThanTheAnswer(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ d, want amqp.Table }{
 		"headers of the broker": {
 			headers{

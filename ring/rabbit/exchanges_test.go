@@ -55,6 +55,7 @@ var anyHeaders = amqp.Table{
 }
 
 func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("order.*")
@@ -103,6 +104,7 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 }
 
 func TestMessageWithoutAQueueIsReturned(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("bound")
@@ -118,6 +120,7 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 
 // The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other rings.
 func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -148,6 +151,7 @@ func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
 }
 
 func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -173,6 +177,7 @@ func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
 
 // A side channel that is too small for a batch is replaced.
 func TestBatchesOfMessagesMayGrow(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("key")
@@ -185,6 +190,7 @@ func TestBatchesOfMessagesMayGrow(t *testing.T) {
 
 // A message that nobody could unpack or divide is refused alone.
 func TestUnreadableMessageIsRefused(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("key")
@@ -222,6 +228,7 @@ func FuzzDivideProperties(f *testing.F) {
 }
 
 func TestHeadersWithoutEndAreRefused(t *testing.T) {
+	t.Parallel()
 	deep := any("x")
 	for range maxTableDepth + 2 {
 		deep = []any{deep}
@@ -236,6 +243,7 @@ func TestHeadersWithoutEndAreRefused(t *testing.T) {
 
 // Rings of an application go where its settings say, also while the settings change, and never to an exchange that is not allowed.
 func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	exchange, queue := b.otherExchange("due")
 	var settings atomic.Pointer[clock.AMQP]

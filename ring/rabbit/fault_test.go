@@ -10,6 +10,7 @@ import (
 )
 
 func TestMissingConfirmIsInDoubt(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	queue := b.queue("shop", quorum)
@@ -40,6 +41,7 @@ func TestMissingConfirmIsInDoubt(t *testing.T) {
 
 // The batch is larger than the socket's buffers, so the write itself stalls.
 func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	queue := b.queue("shop", nil)
@@ -77,6 +79,7 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 
 // A frame of the library, like a heartbeat, hangs in its write and holds the locks that a delivery needs.
 func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	cfg.WriteTimeout = 2 * hangGuard
 	s := startUsable(t, cfg)
@@ -109,6 +112,7 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 
 // The connection is cut repeatedly, at random places of a batch. Confirmed rings are in the queue, and unsent rings are not.
 func TestConfirmedRingsSurviveCuts(t *testing.T) {
+	t.Parallel()
 	for name, startProxy := range map[string]func(testing.TB, string) (*proxy, string){"plain": proxyTo, "tls": proxyToTLS} {
 		t.Run(name, func(t *testing.T) {
 			b := shared(t)

@@ -166,6 +166,7 @@ func TestFindingsNameDeliveryLimitsOfTheQueueOfAnswers(t *testing.T) {
 }
 
 func TestFindingsAreEmptyWithoutAManagementURL(t *testing.T) {
+	t.Parallel()
 	if found := findingsOf(t, shared(t).config()); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
@@ -173,6 +174,7 @@ func TestFindingsAreEmptyWithoutAManagementURL(t *testing.T) {
 
 // An invalid response of the API, or none, causes an error within the timeout.
 func TestFindingsReportManagementErrors(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	for want, respond := range map[string]http.HandlerFunc{
 		"responds with 500": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },

@@ -8,6 +8,7 @@ import (
 )
 
 func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
+	t.Parallel()
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 }
 
 func TestWarnReportsChangesOnly(t *testing.T) {
+	t.Parallel()
 	m, err := newMetrics(nil)
 	if err != nil {
 		t.Fatal(err)

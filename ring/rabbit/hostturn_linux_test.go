@@ -38,6 +38,7 @@ func fullHost(tb testing.TB) string {
 
 // The first host does not reply to the TCP connect. One dial reaches the next host too.
 func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	second := hostOf(t, b.url)
 	cfg := b.config()

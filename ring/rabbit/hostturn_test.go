@@ -106,6 +106,7 @@ func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
 }
 
 func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{
 		"amqp://u:p@h":                       "amqp://h:5672/",
 		"amqp://u:p@h1:1,h2:2,h3/shop":       "amqp://h1:1,h2:2,h3:5672/shop",
@@ -170,6 +171,7 @@ func FuzzURL(f *testing.F) {
 }
 
 func TestHostIsLeftOnce(t *testing.T) {
+	t.Parallel()
 	hosts, err := parseURL("amqp://h1,h2,h3")
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +199,7 @@ func TestHostIsLeftOnce(t *testing.T) {
 
 // A queue may confirm on no host. Then the deliveries to it leave a host at most once in unconfirmingInterval.
 func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hosts, err := parseURL("amqp://h1,h2,h3")
 		if err != nil {
@@ -244,6 +247,7 @@ func lossyHost(t *testing.T, target string) string {
 // The first host confirms probes and small rings, and never gets the large ones. The lane goes on over the second host, and the rings in doubt
 // arrive with their second delivery.
 func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
+	t.Parallel()
 	for _, awaited := range []bool{false, true} {
 		t.Run(fmt.Sprintf("awaited=%t", awaited), func(t *testing.T) {
 			t.Parallel()
@@ -347,6 +351,7 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 }
 
 func TestHostThatRefusesIsPassedOver(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	first, second := closedPort(t), hostOf(t, b.url)
 	cfg := b.config()
@@ -363,6 +368,7 @@ func TestHostThatRefusesIsPassedOver(t *testing.T) {
 
 // No connection of the session stays at a host that accepts connections and answers nothing.
 func TestHostThatNeverAnswersIsLeft(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	second := hostOf(t, b.url)
 	cfg := wakesOf(t, b)
@@ -377,6 +383,7 @@ func TestHostThatNeverAnswersIsLeft(t *testing.T) {
 
 // The first host opens connections, and no channel on them.
 func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
+	t.Parallel()
 	for role, connect := range map[string]func(ctx context.Context, s *Session) error{
 		"lane": func(ctx context.Context, s *Session) error {
 			l := newLane(s, 1)
@@ -417,6 +424,7 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 // A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it. Of 41 hosts the first has a share
 // of DialTimeout/41: a quarter of a second by default, less than the lag of a single read.
 func TestSlowHostIsNotLeft(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	p, via := proxyTo(t, b.url)
 	p.readLag = 400 * time.Millisecond
@@ -444,6 +452,7 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 }
 
 func TestHostThatDiesIsReplaced(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	p, via := proxyTo(t, b.url)
 	first, second := hostOf(t, via), hostOf(t, b.url)
@@ -470,6 +479,7 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 
 // The host in use falls silent, and its port still accepts connections. The probe finds it, and the log names both hosts.
 func TestHostThatFallsSilentIsLeft(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	p, via := proxyTo(t, b.url)
 	first, second := hostOf(t, via), hostOf(t, b.url)
@@ -509,6 +519,7 @@ func TestHostThatFallsSilentIsLeft(t *testing.T) {
 
 // An exchange of another type is a fault of every host, so the session stays where it is.
 func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	_, via := proxyTo(t, b.url)
 	first, second := hostOf(t, via), hostOf(t, b.url)
@@ -524,6 +535,7 @@ func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 
 // The broker refuses confirm mode for the channel of a lane. Every host refuses the same step, so the next dial begins with the same host.
 func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
+	t.Parallel()
 	b := script(t, 0, func(s *scriptedBroker) {
 		channel := s.until(channelOpen).channel
 		s.sendMethod(channel, channelOpenOk, make([]byte, 4))
@@ -551,6 +563,7 @@ func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 
 // The certificate of both hosts names the second one only, so the dial must check each host under its own name.
 func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	_, via := proxyToTLS(t, b.url)
 	u, err := url.Parse(via)
@@ -569,6 +582,7 @@ func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
 }
 
 func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
+	t.Parallel()
 	first, second := closedPort(t), closedPort(t)
 	cfg := DefaultConfig()
 	cfg.URL = "amqp://" + first + "," + second + "/shop"

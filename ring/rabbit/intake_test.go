@@ -119,6 +119,7 @@ func (in *Intake) counted(result string) int {
 }
 
 func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
 	at := clock.Instant(2_000_000_000_123)
 	i.publish(amqp.Publishing{
@@ -176,6 +177,7 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 }
 
 func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
 	refused := map[string]amqp.Publishing{
 		"two times":   {Headers: amqp.Table{"x-delay": int32(1), "x-ring-at": int64(1)}},
@@ -238,6 +240,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 
 // Nothing is acked while the database is away, and nothing is lost.
 func TestMessagesWaitForTheDatabase(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": limited(nil)} {
 		t.Run(name, func(t *testing.T) {
 			i, setter := newIntakeTest(t, args), newMemorySetter()
@@ -268,6 +271,7 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 
 // A commit whose result is unknown is submitted again, and the alarm is recognised, also of a message without an id.
 func TestUnconfirmedMessageIsOneAlarm(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
 	const n = 50
 	for range n {
@@ -296,6 +300,7 @@ func (l *lossySetter) Set(_ context.Context, sets []*clock.Set, done func(i int,
 }
 
 func TestDelayIsNeverShortened(t *testing.T) {
+	t.Parallel()
 	const ms = time.Millisecond
 	for _, c := range []struct{ delay, passed, want time.Duration }{
 		{500 * ms, 0, 501 * ms}, {500 * ms, 1, 501 * ms}, {500 * ms, ms, 500 * ms}, {500 * ms, ms + 1, 500 * ms}, {ms, ms, 0}, {0, 0, 0}, {-ms, 0, 0},
@@ -308,6 +313,7 @@ func TestDelayIsNeverShortened(t *testing.T) {
 
 // A message that is delivered again, because its ack was lost, is the same alarm.
 func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, quorum), newMemorySetter()
 	p, via := proxyTo(t, i.url)
 	i.cfg.URL = via
@@ -337,6 +343,7 @@ func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
 
 // A dead letter that no queue takes stays in the intake, and other messages pass.
 func TestDeadLetterWithoutAQueueIsKept(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
 	i.must(i.ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
 	bad := amqp.Publishing{MessageId: "bad", Headers: amqp.Table{"x-delay": "soon"}}
@@ -363,6 +370,7 @@ func TestDeadLetterWithoutAQueueIsKept(t *testing.T) {
 
 // One dead letter without a queue fails alone.
 func TestReturnedDeadLetterFailsAlone(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
 	i.must(i.ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
 	i.must(i.ch.QueueBind(i.deadQueue, "bound", i.deadLetters, false, nil))
@@ -384,6 +392,7 @@ func TestReturnedDeadLetterFailsAlone(t *testing.T) {
 }
 
 func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
+	t.Parallel()
 	i := newIntakeTest(t, nil)
 	good := i.cfg
 	for what, change := range map[string]func(){
@@ -403,6 +412,7 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 
 // A stream gives each message to every node, so the intake would double each message without an id.
 func TestIntakeTakesNothingFromAStream(t *testing.T) {
+	t.Parallel()
 	i, setter := newIntakeTest(t, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream}), newMemorySetter()
 	in, _ := i.run(setter)
 	eventually(t, time.Minute, "a warning", func() bool {

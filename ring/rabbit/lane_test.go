@@ -20,6 +20,7 @@ import (
 )
 
 func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -72,6 +73,7 @@ func compareDelivery(t *testing.T, got, want amqp.Delivery) {
 
 // A priority queue delivers messages with a higher priority first, whatever their order of arrival.
 func TestPriorityOrdersAPriorityQueue(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", amqp.Table{"x-max-priority": 9})
@@ -89,6 +91,7 @@ func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 
 // clockd takes an answer that an application sends to the reply_to of its ring.
 func TestAnswerToReplyToIsTaken(t *testing.T) {
+	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -110,6 +113,7 @@ func TestAnswerToReplyToIsTaken(t *testing.T) {
 
 // The encoder reuses its buffer, so a header of one ring must not appear in the next.
 func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	shop, bank := b.queue("shop", nil), b.queue("bank", nil)
@@ -127,6 +131,7 @@ func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
 }
 
 func TestUnroutableIsReturned(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	got := openAndDeliver(t.Context(), laneOf(t, s), rings("nobody", 1), ampleLimits())
@@ -138,6 +143,7 @@ func TestUnroutableIsReturned(t *testing.T) {
 }
 
 func TestMixedBatchHasExactOutcomes(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1000, 2 * minReturns} {
 		b := shared(t)
 		s := startUsable(t, b.config())
@@ -172,6 +178,7 @@ func TestMixedBatchHasExactOutcomes(t *testing.T) {
 }
 
 func TestFullQueueNacks(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	b.queue("shop", amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
@@ -197,6 +204,7 @@ func TestFullQueueNacks(t *testing.T) {
 
 // After a nack the next delivery uses a new channel on the same connection: the lane's own one, and a side channel.
 func TestNackedChannelIsReplaced(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	b.queue("well", nil)
@@ -230,6 +238,7 @@ func TestNackedChannelIsReplaced(t *testing.T) {
 }
 
 func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -247,6 +256,7 @@ func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
 
 // The limit passes after the rings were gathered and before they are written. That happens if the process is stopped in between.
 func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -279,6 +289,7 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 }
 
 func TestGatheringTakesFewWrites(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	for gather, most := range map[int]int{128 << 10: 3, 0: 10000} {
 		cfg := b.config()
@@ -302,6 +313,7 @@ func TestGatheringTakesFewWrites(t *testing.T) {
 
 // The bodies are larger than the gather buffer, the library's buffer and a frame.
 func TestLargePayloadsArriveWhole(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := b.config()
 	cfg.GatherBytes = 16 << 10
@@ -320,6 +332,7 @@ func TestLargePayloadsArriveWhole(t *testing.T) {
 }
 
 func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	b.queue("shop", nil)
@@ -333,6 +346,7 @@ func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
 }
 
 func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := b.config()
 	cfg.ProbeInterval = time.Hour // so that the lane notices, not a probe
@@ -359,6 +373,7 @@ func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 }
 
 func TestCancelledDeliveryIsInDoubt(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	b.queue("shop", nil)
@@ -382,6 +397,7 @@ func TestCancelledDeliveryIsInDoubt(t *testing.T) {
 }
 
 func TestDeliverOfNoRingsHasNoOutcomes(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	if got := openAndDeliver(t.Context(), laneOf(t, s), nil, ampleLimits()); len(got) != 0 {
@@ -390,6 +406,7 @@ func TestDeliverOfNoRingsHasNoOutcomes(t *testing.T) {
 }
 
 func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	b.queue("shop", nil)
@@ -427,6 +444,7 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 
 // Deliver opens no connection and no lane channel, because Open does that before the claim.
 func TestDeliveryOpensNoLane(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	b.queue("shop", nil)
@@ -445,6 +463,7 @@ func TestDeliveryOpensNoLane(t *testing.T) {
 
 // Opening a lane may take longer than the time to write a ring. With a silent broker it ends after DialTimeout.
 func TestLaneOpensWithinItsOwnTimeout(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)
@@ -459,6 +478,7 @@ func TestLaneOpensWithinItsOwnTimeout(t *testing.T) {
 }
 
 func TestUnusableSessionSendsNothing(t *testing.T) {
+	t.Parallel()
 	s, err := New(func() Config { c := DefaultConfig(); c.URL = sharedURL; return c }(), Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -471,6 +491,7 @@ func TestUnusableSessionSendsNothing(t *testing.T) {
 }
 
 func TestDeliverOverTLSNeedsAKnownCertificate(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := b.config()
 	_, cfg.URL = proxyToTLS(t, b.url)
@@ -494,6 +515,7 @@ func TestDeliverOverTLSNeedsAKnownCertificate(t *testing.T) {
 
 // The machine is suspended between the claim and the delivery. The monotonic clock does not count that time.
 func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", nil)
@@ -510,6 +532,7 @@ func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
 // A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels would take longer
 // than the time to write.
 func TestManyQuarantinedApplicationsAreDeliveredInTime(t *testing.T) {
+	t.Parallel()
 	_, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)

@@ -299,6 +299,7 @@ func TestLaneWithManyLateDeliveriesDoesNotOpen(t *testing.T) {
 
 // Frames that come after the reply limit decide the outcomes that they would decide in time.
 func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
+	t.Parallel()
 	for _, test := range confirmCases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -333,6 +334,7 @@ func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
 
 // Rings that were confirmed in time keep their outcomes, and the others are awaited.
 func TestOnlyRingsWithoutConfirmAreAwaited(t *testing.T) {
+	t.Parallel()
 	late := make(chan struct{})
 	s := script(t, 4096, func(s *scriptedBroker) {
 		s.openConfirmChannel()

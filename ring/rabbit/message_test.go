@@ -17,6 +17,7 @@ import (
 
 // Every message equals the library's encoding byte for byte, except for the order of its headers.
 func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
+	t.Parallel()
 	for _, frameMax := range []uint32{4096, 131072, 0} {
 		frames := make(chan []frame, 1)
 		s := script(t, frameMax, func(s *scriptedBroker) {

@@ -76,6 +76,7 @@ func spell(outcomes []clock.Outcome) string {
 }
 
 func TestConfirmsDecideOutcomesOfTheirOwnMessages(t *testing.T) {
+	t.Parallel()
 	for _, test := range confirmCases {
 		for _, trickle := range []bool{false, true} { // the broker writes all bytes at once, or each byte alone
 			t.Run(test.name, func(t *testing.T) {
@@ -103,6 +104,7 @@ func TestConfirmsDecideOutcomesOfTheirOwnMessages(t *testing.T) {
 
 // Delivery tags continue from batch to batch. Rings that cannot be encoded get none. A new channel starts at 1.
 func TestDeliveryTagsCountPublishedMessages(t *testing.T) {
+	t.Parallel()
 	s := script(t, 131072, func(s *scriptedBroker) {
 		s.openConfirmChannel()
 		s.messages(5)
@@ -138,6 +140,7 @@ func TestDeliveryTagsCountPublishedMessages(t *testing.T) {
 // The broker closes the channel in the middle of a batch. Rings that were not written by then are unsent. After the reply to channel.close
 // no frame follows on that channel: the broker would close the connection for it.
 func TestNothingIsWrittenOnAClosedChannel(t *testing.T) {
+	t.Parallel()
 	after := make(chan int, 1)
 	s := script(t, 4096, func(s *scriptedBroker) {
 		s.openConfirmChannel()
@@ -175,6 +178,7 @@ func TestNothingIsWrittenOnAClosedChannel(t *testing.T) {
 
 // Frames that the library writes during a delivery do not split a message.
 func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
+	t.Parallel()
 	const messages, beats = 300, 200
 	seen := make(chan int, 1)
 	s := script(t, 4096, func(s *scriptedBroker) {
@@ -229,6 +233,7 @@ var confirmSelectOkFrame = frame{frameMethod, 1, []byte{0, 85, 0, 11}}
 
 // For every stream, read in pieces of any size: the mux removes confirms, adds only heartbeats, and changes no other frame.
 func TestMuxRemovesConfirmsOnly(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		stream := []frame{confirmSelectOkFrame}
 		others := slices.Clone(stream)
@@ -341,6 +346,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 
 // While a broker sends confirms, it sends no heartbeats. The mux adds them, so that the library does not take the broker for dead.
 func TestMuxReplacesConfirmsByHeartbeats(t *testing.T) {
+	t.Parallel()
 	m := newMux(&recorder{})
 	m.reader.Reset(bytes.NewReader(encode(join([]frame{confirmSelectOkFrame}, each(basicAck, 1), upTo(basicAck, 5))...)))
 	got, err := io.ReadAll(m)

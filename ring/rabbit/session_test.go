@@ -14,6 +14,7 @@ import (
 )
 
 func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	reg := prometheus.NewRegistry()
 	s, err := New(b.config(), Deps{Registerer: reg})
@@ -63,6 +64,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 }
 
 func TestExchangeOfAnotherTypeIsReported(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	b.must(b.ch.ExchangeDeclare(b.exchange, "fanout", true, false, false, false, nil))
 	s := run(t, b.config())
@@ -76,12 +78,14 @@ func TestExchangeOfAnotherTypeIsReported(t *testing.T) {
 }
 
 func TestExchangeCanBeDeclaredByOthersToo(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	startUsable(t, b.config())
 	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
 }
 
 func TestQueuesAreDeclaredOnRequest(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := b.config()
 	cfg.DeclareQueues = []string{"shop", "bank"}
@@ -103,6 +107,7 @@ func TestQueuesAreDeclaredOnRequest(t *testing.T) {
 
 // A queue bound with an empty key takes the probe, like an alternate exchange.
 func TestSwallowedProbeCausesAWarning(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
 	b.queue("", nil)
@@ -113,6 +118,7 @@ func TestSwallowedProbeCausesAWarning(t *testing.T) {
 }
 
 func TestSessionComesBackAfterCuts(t *testing.T) {
+	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	b.queue("shop", nil)
@@ -131,6 +137,7 @@ func TestSessionComesBackAfterCuts(t *testing.T) {
 }
 
 func TestSilentBrokerIsNoticedByTheProbe(t *testing.T) {
+	t.Parallel()
 	_, p, cfg := proxied(t)
 	cfg.ProbeTimeout = time.Second
 	s := startUsable(t, cfg)
@@ -144,6 +151,7 @@ func TestSilentBrokerIsNoticedByTheProbe(t *testing.T) {
 
 // Each step of a set-up has its own DialTimeout, so a set-up of many steps succeeds over a slow network.
 func TestSetUpOverASlowBrokerTakesManySteps(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	p, via := proxyTo(t, b.url)
 	p.readLag = 30 * time.Millisecond

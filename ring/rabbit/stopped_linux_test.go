@@ -36,6 +36,7 @@ const childLimit = 2 * time.Second
 // A process is stopped in a write, and continues after the limit, when there is space. It writes at most one piece more, and only if it was stopped
 // between its look at the clock and the system call.
 func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
+	t.Parallel()
 	if addr := os.Getenv("TEST_WRITE_TO"); addr != "" {
 		writeWithLimit(t, addr, os.Getenv("TEST_STOP"))
 		return

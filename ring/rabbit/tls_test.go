@@ -22,6 +22,7 @@ func overTLS(tb testing.TB, parameters url.Values) string {
 }
 
 func TestBrokerDemandsAClientCertificate(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("CLOCKD_TEST_TLS_DIR")
 	files := url.Values{"cacertfile": {filepath.Join(dir, "ca.pem")}}
 	b := shared(t)
@@ -41,6 +42,7 @@ func TestBrokerDemandsAClientCertificate(t *testing.T) {
 }
 
 func TestInvalidTLSParametersAreRefused(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)

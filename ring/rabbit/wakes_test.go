@@ -103,6 +103,7 @@ func wakesOf(tb testing.TB, b *broker) Config {
 }
 
 func TestWakeUpsReachEveryFollowerOfTheShard(t *testing.T) {
+	t.Parallel()
 	cfg := wakesOf(t, shared(t))
 	one, _ := listen(t, cfg)
 	two, _ := listen(t, cfg)
@@ -140,6 +141,7 @@ func TestWakeUpsReachEveryFollowerOfTheShard(t *testing.T) {
 }
 
 func TestWakeUpsArriveOneByOne(t *testing.T) {
+	t.Parallel()
 	cfg := wakesOf(t, shared(t))
 	one, _ := listen(t, cfg)
 	two, _ := listen(t, cfg)
@@ -157,6 +159,7 @@ func TestWakeUpsArriveOneByOne(t *testing.T) {
 
 // A burst that is larger than the queue drops the oldest wake-ups, and never blocks.
 func TestOldestWakeUpsAreDroppedFirst(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := wakesOf(t, b)
 	one, stop := listen(t, cfg)
@@ -179,6 +182,7 @@ func TestOldestWakeUpsAreDroppedFirst(t *testing.T) {
 }
 
 func TestWakeUpsComeBackAfterCuts(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := wakesOf(t, b)
 	one, _ := listen(t, cfg)
@@ -206,6 +210,7 @@ func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 
 // The broker stalls. Send does not block, and wake-ups work again when the broker continues.
 func TestWakeUpsDoNotBlockOnASilentBroker(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := wakesOf(t, b)
 	p, via := proxyTo(t, b.url)
@@ -228,6 +233,7 @@ func TestWakeUpsDoNotBlockOnASilentBroker(t *testing.T) {
 
 // After a deletion of the exchange, Run declares it again and wake-ups work again.
 func TestWakeUpsSurviveADeletedExchange(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := wakesOf(t, b)
 	one, _ := listen(t, cfg)
@@ -241,6 +247,7 @@ func TestWakeUpsSurviveADeletedExchange(t *testing.T) {
 
 // Wake-ups sent before the end arrive.
 func TestQueuedWakeUpsAreSentBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	cfg := wakesOf(t, shared(t))
 	one, stop := listen(t, cfg)
 	two, _ := listen(t, cfg)
@@ -254,6 +261,7 @@ func TestQueuedWakeUpsAreSentBeforeTheEnd(t *testing.T) {
 }
 
 func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
+	t.Parallel()
 	b := shared(t)
 	cfg := wakesOf(t, b)
 	b.must(b.ch.ExchangeDeclare(b.exchange+".wake", amqp.ExchangeFanout, true, false, false, false, nil))

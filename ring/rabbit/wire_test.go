@@ -61,6 +61,7 @@ func mustBeSilent(t *testing.T, c net.Conn) {
 }
 
 func TestWireGathersOnlyInADelivery(t *testing.T) {
+	t.Parallel()
 	w, far := pair(t, 10)
 	mustWrite(t, w, "hello")
 	mustRead(t, far, "hello") // without a flush
@@ -88,6 +89,7 @@ func TestWireGathersOnlyInADelivery(t *testing.T) {
 }
 
 func TestWireRefusesLateWrites(t *testing.T) {
+	t.Parallel()
 	for _, flushed := range []bool{false, true} {
 		w, far := pair(t, 100)
 		limit := time.Now().Add(20 * time.Millisecond)
@@ -118,6 +120,7 @@ func TestWireRefusesLateWrites(t *testing.T) {
 
 // A write that waits for buffer space ends at its limit. The count of written bytes is exact.
 func TestWireBoundsABlockedWrite(t *testing.T) {
+	t.Parallel()
 	w, far := pair(t, 0)
 	frames := make([]byte, 64<<20)
 	limit := time.Now().Add(time.Second) // the first write needs a part of it on a machine that others use
@@ -138,6 +141,7 @@ func TestWireBoundsABlockedWrite(t *testing.T) {
 }
 
 func TestWireWritesOutsideADeliveryAreBounded(t *testing.T) {
+	t.Parallel()
 	w, _ := pair(t, 0)
 	if _, err := w.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errTooLate) {
 		t.Fatalf("error %v", err)
@@ -145,6 +149,7 @@ func TestWireWritesOutsideADeliveryAreBounded(t *testing.T) {
 }
 
 func TestKillEndsABlockedWrite(t *testing.T) {
+	t.Parallel()
 	w, _ := pair(t, 0)
 	w.timeout = time.Minute
 	failed := make(chan error)
@@ -170,6 +175,7 @@ func TestKillEndsABlockedWrite(t *testing.T) {
 
 // Frames written during a delivery, like heartbeats, stay whole, and none is lost or left in the buffer.
 func TestWireKeepsFramesWhole(t *testing.T) {
+	t.Parallel()
 	w, far := pair(t, 1000)
 	w.timeout = hangGuard // a write may wait for a core
 	var wait sync.WaitGroup

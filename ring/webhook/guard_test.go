@@ -12,6 +12,7 @@ import (
 
 // The guard sees the address of the connection, also of names and of other forms of an address, and no byte reaches a refused server.
 func TestNoConnectionGoesToThisHost(t *testing.T) {
+	t.Parallel()
 	hits := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits <- struct{}{} }))
 	defer server.Close()
@@ -38,6 +39,7 @@ func TestNoConnectionGoesToThisHost(t *testing.T) {
 
 // The environment names a proxy only for a target that asks for it.
 func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
+	t.Parallel()
 	if b := openTarget(t); b.transport.Proxy != nil {
 		t.Error("the client uses the proxy of the environment")
 	}

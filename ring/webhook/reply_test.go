@@ -12,6 +12,7 @@ import (
 )
 
 func TestStatusDecidesTheOutcome(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	var status int
 	header := map[string]string{}

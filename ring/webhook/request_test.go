@@ -65,6 +65,7 @@ func fullRing() clock.Ring {
 }
 
 func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
+	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) {
 		e.URL += "/rings?token=a%20b"
@@ -103,6 +104,7 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 
 // The library of Standard Webhooks accepts each request, with the old secret and with the new one, and no other.
 func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
+	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Secrets = []clock.WebhookSecret{newSecret, oldSecret} })
 	check := func(secret clock.WebhookSecret, r received) error {
@@ -144,6 +146,7 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 
 // The vector of the specification.
 func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
+	t.Parallel()
 	key, err := clock.WebhookSecret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").Key()
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +167,7 @@ func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 }
 
 func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
+	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Body = clock.EnvelopeBody })
 	for _, c := range []struct {

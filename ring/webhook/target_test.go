@@ -45,6 +45,7 @@ func (b *bench) deliverShared(all ...clock.Ring) (outcomes []clock.Outcome, late
 
 // A reply that is slow is awaited, and the ring is not sent again. A shared batch does not wait for it, and the next one not at all.
 func TestSlowReplyIsAwaited(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	b.SetPatience(2*time.Second, time.Minute)
 	handle, begun, release := hanging(t, 200)
@@ -71,6 +72,7 @@ func TestSlowReplyIsAwaited(t *testing.T) {
 
 // A ring without a reply within the timeout is in doubt, and counts as a failed try.
 func TestMissingReplyIsInDoubtAndCounts(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
 	b.serve("shop", handle, func(e *clock.Webhook) { e.Timeout = time.Second })
@@ -120,6 +122,7 @@ func readRequest(conn net.Conn) {
 
 // A connection that ends in the middle leaves the ring in doubt if a byte of it was sent. An answer that breaks off after its head counts.
 func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
 	ok := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
 	for _, c := range []struct {
 		name, answer string
@@ -152,6 +155,7 @@ func TestBrokenConnections(t *testing.T) {
 
 // A connection that the server closes before it has read anything looks like a connection that the server closes in the middle.
 func TestRefusedConnectionsCount(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -171,6 +175,7 @@ func TestRefusedConnectionsCount(t *testing.T) {
 
 // A redirect is a failed try, and the place that it names gets no request.
 func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	var hits atomic.Int32
 	other := b.serve("other", func(http.ResponseWriter, *http.Request) { hits.Add(1) })
@@ -190,6 +195,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 
 // The body of a response is read up to a bound in bytes and in time. The outcome of a success does not wait for it.
 func TestResponseBodyIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{200, 500} {
 		for _, pause := range []time.Duration{0, time.Millisecond} {
 			t.Run(fmt.Sprintf("%d, a pause of %s", status, pause), func(t *testing.T) {
@@ -237,6 +243,7 @@ func secureServer(t *testing.T, handle http.HandlerFunc, http2 bool) (*httptest.
 }
 
 func TestHTTP2IsUsedWhereTheReceiverHasIt(t *testing.T) {
+	t.Parallel()
 	for _, version := range []int{1, 2} {
 		versions := make(chan int, 1000)
 		server, trust := secureServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -259,6 +266,7 @@ func TestHTTP2IsUsedWhereTheReceiverHasIt(t *testing.T) {
 
 // A certificate of another authority, or for another name, is refused before any byte of the ring is sent.
 func TestWrongCertificateIsRefused(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	server, trust := secureServer(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) }, true)
 	for _, c := range []struct {
@@ -283,6 +291,7 @@ func TestWrongCertificateIsRefused(t *testing.T) {
 
 // At most Concurrency requests of an application are under way, and at most half of a host's limit.
 func TestConcurrencyIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ concurrency, host, want int32 }{{3, 64, 3}, {100, 10, 5}} {
 		b := openTarget(t, func(cfg *Config, _ *Deps) { cfg.HostConcurrency = int(c.host) })
 		var now, most, all atomic.Int32
@@ -306,6 +315,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 
 // Rings without a slot are untaken when the patience ends. They never left this process.
 func TestRingsWithoutASlotAreUntaken(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	b.SetPatience(time.Second, time.Minute)
 	handle, begun, release := hanging(t, 202)
@@ -329,6 +339,7 @@ func TestRingsWithoutASlotAreUntaken(t *testing.T) {
 
 // After the write limit no request begins.
 func TestNoRequestBeginsAfterTheWriteLimit(t *testing.T) {
+	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP)
 	past := ring.Limits{WriteBy: time.Now().Add(-time.Millisecond), ReplyBy: time.Now().Add(time.Second)}
@@ -343,6 +354,7 @@ func TestNoRequestBeginsAfterTheWriteLimit(t *testing.T) {
 
 // A process that was stopped after the begin of a request writes no byte of it later.
 func TestStoppedProcessWritesNothingLate(t *testing.T) {
+	t.Parallel()
 	for _, secure := range []bool{false, true} {
 		var hits atomic.Int32
 		handle := func(http.ResponseWriter, *http.Request) { hits.Add(1) }
@@ -380,6 +392,7 @@ func TestStoppedProcessWritesNothingLate(t *testing.T) {
 
 // A receiver that does not read a large request leaves the ring in doubt at the write limit. Later requests of its connection do not fail.
 func TestUnreadRequestEndsAtTheWriteLimit(t *testing.T) {
+	t.Parallel()
 	large := rings("shop", 1)[0]
 	large.Payload = make([]byte, 30<<20)
 	limits := func() ring.Limits {
@@ -417,6 +430,7 @@ func TestUnreadRequestEndsAtTheWriteLimit(t *testing.T) {
 // A receiver that stops to read the connection of HTTP/2, and reads again after the write limit, does not get the rest of the ring. Later rings go
 // over another connection.
 func TestBlockedWriteEndsAtTheWriteLimit(t *testing.T) {
+	t.Parallel()
 	whole := make(chan struct{}, 10)
 	server, trust := secureServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		if n, err := io.Copy(io.Discard, r.Body); err == nil && n > 1000 {
@@ -500,15 +514,16 @@ func tcpPair(t *testing.T) (client, server net.Conn) {
 
 // A host that does not finish the handshake makes the first tries untaken: they had no time. Once its connections have failed, each try counts.
 func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
-	b := openTarget(t, func(c *Config, _ *Deps) { c.ConnectTimeout = 600 * time.Millisecond })
+	t.Parallel()
+	b := openTarget(t, func(c *Config, _ *Deps) { c.ConnectTimeout = 4 * time.Second })
 	b.raw("shop", func(_ int, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	e, _ := b.endpoints.get("shop")
 	b.point("shop", strings.Replace(e.URL, "http:", "https:", 1))
 	limits := func() ring.Limits {
-		return ring.Limits{WriteBy: time.Now().Add(300 * time.Millisecond), ReplyBy: time.Now().Add(10 * time.Second)}
+		return ring.Limits{WriteBy: time.Now().Add(100 * time.Millisecond), ReplyBy: time.Now().Add(10 * time.Second)}
 	}
 	wantKinds(t, b.deliverWith(limits(), rings("shop", 1)...), clock.Untaken)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		got := b.deliverWith(limits(), rings("shop", 1)...)[0]
 		if got.Kind == clock.Returned {
@@ -526,6 +541,7 @@ func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
 
 // The end of the wait ends the requests, and leaves their rings in doubt, uncounted. Replies that have come until then count.
 func TestEndOfTheWaitEndsTheRequests(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	b.serve("shop", func(_ http.ResponseWriter, r *http.Request) { // the server ends only when the client has left
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -547,6 +563,7 @@ func TestEndOfTheWaitEndsTheRequests(t *testing.T) {
 
 // Without Await the delivery waits until the reply limit. When its context ends, it returns at once.
 func TestDeliveryThatMayNotAwaitEnds(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -570,6 +587,7 @@ func TestDeliveryThatMayNotAwaitEnds(t *testing.T) {
 
 // Connections are kept, after successes and failures.
 func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	var opened atomic.Int32
 	status := 200
@@ -604,6 +622,7 @@ func (b *bench) waitForSlots() {
 }
 
 func TestApplicationWithoutAnEndpointIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	if b.Accepts("shop") {
 		t.Error("an application without an endpoint is accepted")
@@ -630,6 +649,7 @@ func TestApplicationWithoutAnEndpointIsNotAccepted(t *testing.T) {
 
 // A changed endpoint takes effect with the next ring.
 func TestChangedEndpointIsUsed(t *testing.T) {
+	t.Parallel()
 	b, first, second := openTarget(t), &recorder{}, &recorder{}
 	b.serve("shop", first.ServeHTTP)
 	wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
@@ -641,6 +661,7 @@ func TestChangedEndpointIsUsed(t *testing.T) {
 
 // A receiver that asks to wait gets no further request. The application is accepted again, with a signal, when the wait is over.
 func TestRetryAfterHoldsTheApplication(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	var hits atomic.Int32
 	b.serve("shop", func(w http.ResponseWriter, _ *http.Request) {
@@ -668,6 +689,7 @@ func TestRetryAfterHoldsTheApplication(t *testing.T) {
 
 // Close ends the requests under way.
 func TestCloseEndsTheRequests(t *testing.T) {
+	t.Parallel()
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
 	b.serve("shop", handle)
@@ -687,6 +709,7 @@ func TestCloseEndsTheRequests(t *testing.T) {
 
 // A request whose content is forgotten is not repeated.
 func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	s, err := newSender(clock.NewWebhook("https://shop.example", newSecret), "test")
 	if err != nil {
 		t.Fatal(err)
@@ -702,6 +725,7 @@ func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
 }
 
 func TestWrongConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
