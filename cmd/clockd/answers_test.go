@@ -50,6 +50,7 @@ func lockAlarm(t *testing.T, databaseURL, application, id string) (unlock func()
 // An answer over AMQP to an alarm whose row is locked delays no other answer. The others are settled before clockd gives that answer
 // back to its queue for the first time.
 func TestAnswerOnLockedRowDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

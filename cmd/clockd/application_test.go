@@ -11,6 +11,7 @@ import (
 
 // The command works on the database without a running node. Versions rise, conditions hold, and the history stays.
 func TestApplicationCommandChangesSettings(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +110,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 
 // A node without a broker says that it cannot ring applications of the broker. Their alarms wait. The alarms of other applications ring.
 func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
+	t.Parallel()
 	databaseURL := sqliteFile(t)
 	p := startOn(t, databaseURL, nil)
 	setTargetOnly := func(target string) { application(t, databaseURL, "set", "shop", "--target="+target) }
@@ -131,6 +133,7 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 
 // Settings that this build cannot read may hold secrets under names that it does not know. No list shows them.
 func TestSettingsThatCannotBeReadAreNotShown(t *testing.T) {
+	t.Parallel()
 	v := &clock.SettingsVersion{Application: "shop", Version: 3, ChangedBy: "ops", Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
 	described, err := describeSettings(v)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 
 // The audit has what people did, by whom and from where, and neither sets nor refused acts.
 func TestAuditRecordsWhoDidWhat(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

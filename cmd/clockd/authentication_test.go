@@ -15,6 +15,7 @@ import (
 )
 
 func TestLoopbackIsToldFromOtherAddresses(t *testing.T) {
+	t.Parallel()
 	for listen, want := range map[string]bool{
 		"127.0.0.1:8080": true, "127.9.9.9:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:8080": true, "localhost:0": true,
 		"": false, ":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.2:8080": false, "[2001:db8::1]:8080": false, "clockd.example:80": false,
@@ -78,6 +79,7 @@ func (p *process) tryEmpty(t *testing.T, path, token string) (int, string) {
 
 // Loopback needs no token until the first one is made. Then a revocation holds within 2 s at every node.
 func TestFirstTokenClosesLoopback(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

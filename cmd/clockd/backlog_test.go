@@ -107,6 +107,7 @@ func restartBesideBacklog(t *testing.T, databaseURL string, b *testBroker, backl
 }
 
 func TestOtherAlarmsRingBeforeABacklogIsReadAfterARestart(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		restartBesideBacklog(t, databaseURL, b, smallBacklog)
 	})
@@ -133,6 +134,7 @@ func (p *process) subscribe(application string) (stop func()) {
 
 // No node reads a backlog again because subscribers of other applications come and go.
 func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

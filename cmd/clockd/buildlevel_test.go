@@ -14,11 +14,18 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
+// goBuild returns a command that builds as `make build` does, so that both share what is built.
+func goBuild(args ...string) *exec.Cmd {
+	cmd := exec.Command("go", append([]string{"build", "-trimpath"}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
+}
+
 // builtAt builds clockd with a build level and returns the path of the program.
 func builtAt(t *testing.T, level int) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), fmt.Sprintf("clockd-%d", level))
-	cmd := exec.Command("go", "build", "-ldflags", fmt.Sprintf("-X github.com/clockd/clockd/store.buildLevel=%d", level), "-o", program, ".")
+	cmd := goBuild("-ldflags", fmt.Sprintf("-X github.com/clockd/clockd/store.buildLevel=%d", level), "-o", program, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

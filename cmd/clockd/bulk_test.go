@@ -33,6 +33,7 @@ func ended(t *testing.T, c *client.Client, id string) *client.BulkJob {
 
 // TestBulkJobsChangeWhatTheirFilterSelects runs each action from the command line.
 func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{"sqlite": sqliteFile, "mariadb": mariadb, "postgresql": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +93,7 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 
 // TestBulkJobGoesOnAfterTheDeathOfItsNode kills the node that works on a job. Another node takes the job over, and no alarm is shifted twice.
 func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
+	t.Parallel()
 	databaseURL := mariadb(t)
 	first := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 	const number = 30_000
@@ -150,6 +152,7 @@ func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
 
 // TestBulkJobIsStopped stops a job. Some alarms are changed, the others are not.
 func TestBulkJobIsStopped(t *testing.T) {
+	t.Parallel()
 	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
 	const number = 30_000
 	p.fill("crowded", number)

@@ -69,6 +69,7 @@ const (
 )
 
 func TestClientCommandsAdviseWhenNoServerListens(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +86,7 @@ func TestClientCommandsAdviseWhenNoServerListens(t *testing.T) {
 }
 
 func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args, responses []string
 		code            int

@@ -94,6 +94,7 @@ func (p *process) awaitShares(what string, want ...int) {
 
 // Soon after a node joins, leaves or dies, all nodes own about the same number of shards.
 func TestNodesShareTheShards(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		first := startNamed(t, "one", databaseURL, b)
 		first.awaitShares("one node", 64)
@@ -244,6 +245,7 @@ const (
 
 // After a node is killed, the other nodes ring its alarms.
 func TestKilledNodeIsReplaced(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two, three := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b), startNamed(t, "three", databaseURL, b)
 		one.awaitShares("three nodes", 22, 21, 21)
@@ -258,6 +260,7 @@ func TestKilledNodeIsReplaced(t *testing.T) {
 
 // A node that stops gracefully hands its shards to the other node, and no alarm rings twice.
 func TestLeavingNodeHandsOver(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
@@ -280,6 +283,7 @@ func TestLeavingNodeHandsOver(t *testing.T) {
 // A node is suspended until its leases have expired, and then continues. No alarm is lost or rings twice, and the node gets its share
 // of the shards again. The row locks of its claims end within 10 s, so that other nodes ring those alarms.
 func TestStoppedNodeComesBack(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
@@ -304,6 +308,7 @@ func TestStoppedNodeComesBack(t *testing.T) {
 // An alarm is set on one node shortly before it is due, and the owner of its shard rings it. The owner gets a wake-up, over RabbitMQ
 // or, with streams, over PostgreSQL, so it does not need the sweep.
 func TestAlarmSetOnOneNodeRingsOnTheShardsOwner(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		r := wakeRounds{t: t, setter: one, owner: two, got: b.receive("shop"), owned: func(v nodesView, shard int) bool {
@@ -415,6 +420,7 @@ func (w *wakeRounds) setAndAwait(v nodesView, count int) {
 
 // The broker and the database of two nodes go away and come back. No alarm is lost, and both nodes own half of the shards again.
 func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
+	t.Parallel()
 	for _, d := range []struct{ service, variable string }{
 		{"mariadb", "CLOCKD_TEST_MYSQL_URL"}, {"postgresql", "CLOCKD_TEST_POSTGRES_URL"},
 	} {
@@ -445,6 +451,7 @@ func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 
 // A subscriber of the stream gets its application's rings from the shards of all nodes. Subscribers on several nodes share them.
 func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -475,6 +482,7 @@ func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
 
 // Rings with ack_timeout are answered over HTTP and over RabbitMQ. An alarm without an answer rings again, up to max_rings.
 func TestAnswersOverHTTPAndAMQPEndOrRepeatRings(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		p := startNamed(t, "one", databaseURL, b)
 		got := b.receive("shop")
@@ -542,6 +550,7 @@ func TestAnswersOverHTTPAndAMQPEndOrRepeatRings(t *testing.T) {
 
 // Rings that are due at one instant are published in the order of their priorities, the highest first.
 func TestHigherPriorityRingsFirstAtOneInstant(t *testing.T) {
+	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		p := start(t, append(b.env(), "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_RING_WORKERS=1")...)
 		got := b.receive("shop")

@@ -6,6 +6,7 @@ import (
 )
 
 func TestCollectorKeepsTheOperatorsSettings(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, env string
 		paced     bool

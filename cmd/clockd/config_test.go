@@ -11,6 +11,7 @@ import (
 
 // TestRingBatchIsLargerOnSQLiteUnlessConfigured also checks that the workers' batches must fit into the heap.
 func TestRingBatchIsLargerOnSQLiteUnlessConfigured(t *testing.T) {
+	t.Parallel()
 	file := "sqlite:" + filepath.Join(t.TempDir(), "clockd.db")
 	const mariadb, postgresql = "mysql://u:p@127.0.0.1:3306/clockd", "postgres://u:p@127.0.0.1:5432/clockd"
 	for _, c := range []struct {
@@ -43,6 +44,7 @@ func TestRingBatchIsLargerOnSQLiteUnlessConfigured(t *testing.T) {
 
 // TestShownURLHasNoPassword shows database URLs of every form. No part of the password may appear.
 func TestShownURLHasNoPassword(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{
 		"mysql://user:hidden@db:3306/clockd?x=hidden": "mysql://user@db:3306/clockd",
 		"postgres://user:hidden@db/clockd":            "postgres://user@db/clockd",
@@ -64,6 +66,7 @@ func TestShownURLHasNoPassword(t *testing.T) {
 
 // TestRefusedSettingsArePrintedWithoutSecrets starts clockd with invalid settings and reads its output.
 func TestRefusedSettingsArePrintedWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, setting, reason string }{
 		{"keyword form", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1 password=hidden", "must be of the form postgres://"},
 		{"keyword form, encoded", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1%20password=hidden", "must be of the form postgres://"},

@@ -10,6 +10,7 @@ import (
 // The settings of an application name an exchange and a routing key. Its rings go there, unless the node does not allow the exchange: then they wait,
 // untried, until the settings name another one.
 func TestRingsGoToTheExchangeOfTheirApplication(t *testing.T) {
+	t.Parallel()
 	d, databaseURL := delayedMessages(t), sqliteFile(t)
 	p := start(t, append(d.env(), "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_EXCHANGES="+d.target)...)
 	own, other := d.receive("shop"), d.take(d.target)

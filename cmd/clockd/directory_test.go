@@ -12,6 +12,7 @@ import (
 
 // TestPeopleFindApplicationsAndAlarms lists the applications and searches, with the client and from the command line.
 func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{"sqlite": sqliteFile, "mariadb": mariadb, "postgresql": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,10 @@ func (p *process) cancelMost(application, prefix string, count int) map[string]b
 }
 
 // This is the common case. Most alarms are cancelled before they ring, and some while they ring. The others ring once and not early.
-func TestCancelledAlarmsDoNotRingAndOthersRingOnce(t *testing.T) { mostAreCancelled(t, 2000) }
+func TestCancelledAlarmsDoNotRingAndOthersRingOnce(t *testing.T) {
+	t.Parallel()
+	mostAreCancelled(t, 2000)
+}
 
 func mostAreCancelled(t *testing.T, count int) {
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
@@ -151,6 +154,7 @@ func mostAreCancelled(t *testing.T, count int) {
 // A process is killed in the middle of a herd. No alarm is lost. An alarm that it rang but did not settle rings again with the same
 // message id.
 func TestKillInMidHerdLosesNoRing(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		const count = 3000
 		p := startOn(t, databaseURL, b)
@@ -179,6 +183,7 @@ func TestKillInMidHerdLosesNoRing(t *testing.T) {
 
 // A graceful stop in the middle of a herd makes no duplicate, and ends within stopTimeout.
 func TestGracefulStopInMidHerdMakesNoDuplicate(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		const count = 3000
 		p := startOn(t, databaseURL, b)
@@ -203,6 +208,7 @@ func TestGracefulStopInMidHerdMakesNoDuplicate(t *testing.T) {
 // The alarms of an application without a queue are tried, parked and explained, while other applications ring. Once the queue
 // exists, all of them ring.
 func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -233,6 +239,7 @@ func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 
 // An alarm that cannot ring by its latest_ring_at expires, even while its application has no target. A cancel shows that.
 func TestAlarmExpiresWhenLatestRingAtHasPassed(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		p := startOn(t, databaseURL, b)
 		now := time.Now()
@@ -306,6 +313,7 @@ func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 // An alarm with delivery at_most_once never rings twice, even if the process dies in the middle of a herd. An alarm whose ring did not
 // arrive is in doubt.
 func TestAtMostOnceNeverRingsTwice(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		const count = 1000
 		env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_RING_BATCH=50"} // small batches, so that some alarms have not rung when it is killed

@@ -89,6 +89,7 @@ func queryOne(t *testing.T, db *sql.DB, query string) (s string) {
 // The account loses INSERT on alarm. The log and /readyz report that with the cause. When the account has the privilege again, the node
 // becomes ready without any request.
 func TestFailingWritesAreReported(t *testing.T) {
+	t.Parallel()
 	forRestricted(t, func(t *testing.T, r restricted, p *process) {
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "before"), map[string]any{"delay": "1h"})
 		r.revoke(t, "INSERT")
@@ -137,6 +138,7 @@ func forRestricted(t *testing.T, test func(t *testing.T, r restricted, p *proces
 // The account loses UPDATE on alarm, so that every claim fails while sets go on. /readyz names the cause. All alarms ring once the
 // account has the privilege again.
 func TestFailingClaimsAreReported(t *testing.T) {
+	t.Parallel()
 	forRestricted(t, func(t *testing.T, r restricted, p *process) {
 		got := p.listen("shop")
 		r.revoke(t, "UPDATE")

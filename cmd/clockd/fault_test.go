@@ -156,6 +156,7 @@ func TestClaimsHoldNoConnectionWhileTheBrokerBlocks(t *testing.T) {
 
 // The database is killed and comes back. Meanwhile requests get 503 with Retry-After. Afterwards clockd works again by itself.
 func TestRequestsAreUnavailableWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
 	for _, d := range []struct{ service, variable string }{
 		{"mariadb", "CLOCKD_TEST_MYSQL_URL"}, {"postgresql", "CLOCKD_TEST_POSTGRES_URL"},
 	} {

@@ -88,6 +88,7 @@ func (p *process) listenOverGRPC(conn *grpc.ClientConn, application string) *rec
 // A process is killed in the middle of a herd that it streams over gRPC. No alarm is lost. An alarm that it rang but did not settle rings again
 // with the same message id.
 func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +122,7 @@ func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 
 // A graceful stop in the middle of a herd makes no duplicate, because the stream ends after the rings that it has begun.
 func TestGracefulStopInMidHerdOverGRPCMakesNoDuplicate(t *testing.T) {
+	t.Parallel()
 	const count = 3000
 	databaseURL := sqliteFile(t)
 	p := startOn(t, databaseURL, nil)
@@ -140,6 +142,7 @@ func TestGracefulStopInMidHerdOverGRPCMakesNoDuplicate(t *testing.T) {
 
 // Subscribers share an application's rings on whatever node they are, over gRPC and as server-sent events.
 func TestSubscribersOverGRPCShareRingsWithOtherNodes(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

@@ -75,6 +75,7 @@ func startCalled(t *testing.T) (c *called, address string) {
 // A method of gRPC refuses some rings and is slow for some. A node is killed in the middle. Every alarm arrives, none early, and all copies of a ring have
 // one message id. The message is the payload, byte for byte: here an encoded message of protobuf.
 func TestMethodsAreCalledAlsoAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

@@ -106,6 +106,7 @@ func (a *arrivals) count() int {
 
 // A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies have one id of clockd's.
 func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +163,7 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 
 // A message with ids is an alarm like any other: it is read, cancelled, and set once.
 func TestDelayedMessageIsCancelledByItsIDs(t *testing.T) {
+	t.Parallel()
 	d := delayedMessages(t)
 	p := start(t, append(d.env(), "CLOCKD_DATABASE_URL="+sqliteFile(t))...)
 	got, letters := d.take(d.target), d.take(d.letter)

@@ -66,6 +66,7 @@ func ringOfRecord(r *kgo.Record) receivedRing {
 // Brokers change, and refuse some requests. A node is killed in the middle. Every alarm arrives, none early, and all copies of a ring have one
 // message id and one key.
 func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -143,6 +144,7 @@ func refuseProduce(r *kmsg.ProduceRequest) kmsg.Response {
 
 // A node without brokers says that it cannot ring applications of Kafka. A missing topic holds up only its own application.
 func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
+	t.Parallel()
 	databaseURL := sqliteFile(t)
 	cluster, brokers := startKafka(t, "rings")
 	without := start(t, "CLOCKD_DATABASE_URL="+databaseURL)

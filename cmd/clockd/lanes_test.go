@@ -232,6 +232,7 @@ func TestAlarmsRingOverSlowConnectionsToTheBroker(t *testing.T) {
 
 // Lanes are cut again and again. That costs few claims, and readiness shows it. Alarms ring when the cuts end.
 func TestCutLanesCostFewClaims(t *testing.T) {
+	t.Parallel()
 	for name, when := range map[string]laneCut{"opening": cutOpening, "at open": cutAtOpen, "at publish": cutAtPublish} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

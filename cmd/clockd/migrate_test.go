@@ -47,6 +47,7 @@ func mustExec(t *testing.T, db *sql.DB, statement string) {
 // A failed migration ends the start at once, with an error that names the migration. clockd does not repeat it as if the database
 // were unavailable.
 func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 // at its own target, none early, under one message id. After the settings allow the endpoint no longer, its alarms ring to the target of the
 // application.
 func TestAlarmsRingAtTheTargetsTheyName(t *testing.T) {
+	t.Parallel()
 	databaseURL, b := postgres(t), dialBroker(t, amqpURL())
 	h, address := startHooks(t)
 	env := append([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1"}, b.env()...)

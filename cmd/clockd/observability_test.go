@@ -136,6 +136,7 @@ func exprMembers(v any) (exprs []string) {
 }
 
 func TestAlertsAndDashboardsNameOnlyRegisteredMetrics(t *testing.T) {
+	t.Parallel()
 	registered, files := registeredMetrics(t), expressions(t)
 	for file, least := range map[string]int{"alerts.yaml": 12, "clockd.json": 35} {
 		if len(files[file]) < least {
@@ -155,6 +156,7 @@ func TestAlertsAndDashboardsNameOnlyRegisteredMetrics(t *testing.T) {
 }
 
 func TestMetricNamesOfExpressions(t *testing.T) {
+	t.Parallel()
 	for expr, want := range map[string]string{
 		`up{job="clockd"} == 0`: "up",
 		`histogram_quantile(0.99, sum by (le, route) (rate(a_seconds_bucket{route=~"set.*"}[5m]))) > 5`:                            "a_seconds_bucket",

@@ -7,6 +7,7 @@ import (
 
 // A person sets a repeating alarm, sees its occurrences, and is told what is wrong with an expression.
 func TestRepeatingAlarmsAreSetAndShownFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
 	run := func(fails bool, args ...string) string {
 		t.Helper()

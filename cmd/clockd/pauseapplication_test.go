@@ -10,6 +10,7 @@ import (
 // An application is paused under load of two nodes. After the command has answered, no ring of it starts, also not when one node is killed. After
 // the resume each alarm rings.
 func TestPausedApplicationDoesNotRing(t *testing.T) {
+	t.Parallel()
 	const whilePaused = 50
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
@@ -43,6 +44,7 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 
 // A build that does not know pauses of applications writes a row without the number of settings. The command names the node.
 func TestPauseNamesNodesThatCannotConfirm(t *testing.T) {
+	t.Parallel()
 	databaseURL := postgres(t)
 	p := startOn(t, databaseURL, nil)
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": 0})

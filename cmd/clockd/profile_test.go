@@ -8,6 +8,7 @@ import (
 
 // TestProfileIsCompleteAfterTheStop also checks that a missing directory is an error.
 func TestProfileIsCompleteAfterTheStop(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	stop, err := startProfile(dir)
 	if err != nil {

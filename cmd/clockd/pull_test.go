@@ -24,6 +24,7 @@ func (p *process) worker() *client.Client {
 // Workers reserve rings at two nodes, and a node is killed in the middle. Every alarm is finished once, none is early, and no two workers have the same
 // ring at a time.
 func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +117,7 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 
 // A worker at one node gets the rings of all shards, whichever node owns them, and on time.
 func TestReserveWorksOnAnyNode(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,6 +158,7 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 // An application rings to its stream, and some of its alarms name pull. Its subscriber is at one node, and its worker at another one. Each gets its
 // alarms of all shards, whichever node owns them.
 func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +188,7 @@ func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 // An application leaves the stream for pull while a subscriber stays connected to one node. A worker at the other node gets all alarms, long before
 // the subscriber counts no more.
 func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
+	t.Parallel()
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

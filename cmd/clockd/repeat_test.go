@@ -31,7 +31,7 @@ func (p *process) occurrences(application, id string) occurrenceCounts {
 }
 
 // TestEachOccurrenceRingsOrIsCounted sets alarms that repeat every second, and kills the node in the middle. With missed "all" each occurrence
-// rings; by default each one rings or is counted as missed. Copies carry the message id, and the time, of their ring, and no two occurrences
+// rings, or is skipped because the ring before it is in doubt; by default each one rings or is counted as missed. Copies carry the message id, and the time, of their ring, and no two occurrences
 // have one message id.
 func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 	t.Parallel()
@@ -54,16 +54,19 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 			receivers = append(receivers, p.listen("shop"))
 		}
 		eventually(t, "all alarms are over", func() bool { return p.inState("shop", "rung")+p.inState("shop", "expired") == 2*definitions })
+		rung := int64(0)
 		for i := range definitions {
-			if c := p.occurrences("shop", fmt.Sprintf("all-%d", i)); c.Occurrence.Rung != times {
+			c := p.occurrences("shop", fmt.Sprintf("all-%d", i)).Occurrence
+			if c.Rung+c.Skipped != times || c.Missed+c.Failed != 0 || c.Rung == 0 {
 				t.Errorf("all-%d: %+v", i, c)
 			}
-			c := p.occurrences("shop", fmt.Sprintf("once-%d", i)).Occurrence
+			rung += c.Rung
+			c = p.occurrences("shop", fmt.Sprintf("once-%d", i)).Occurrence
 			if c.Rung+c.Missed+c.Skipped != times || c.Failed != 0 || c.Rung == 0 {
 				t.Errorf("once-%d: %+v", i, c)
 			}
 		}
-		eventually(t, "all rings arrive", func() bool { return len(occurrencesOf(t, receivers)) >= definitions*times })
+		eventually(t, "all rings arrive", func() bool { return int64(len(occurrencesOf(t, receivers))) >= rung })
 	})
 }
 

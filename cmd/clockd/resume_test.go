@@ -95,6 +95,7 @@ func (p *lossyProxy) closeAll() {
 // A client loses its connection again and again in the middle of a flow of rings, each time with rings that clockd has written. It resumes: each
 // alarm rings, and its copies have one message id. An alarm that was cancelled in the meantime never rings.
 func TestResumedStreamLosesNoRing(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

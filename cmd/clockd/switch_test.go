@@ -67,6 +67,7 @@ func (r *receiver) readStream(ctx context.Context, url string) {
 // An application is switched between the broker and the stream again and again under load, and a node is killed in the middle. Every alarm rings,
 // at the broker or at the stream. Nothing rings early, and copies carry the same message id.
 func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

@@ -62,6 +62,7 @@ func (p *process) details(name, status string) (details []string) {
 // One process rings some applications over RabbitMQ and others over the stream. An outage of RabbitMQ holds up only its own applications,
 // and readiness names the target. A subscriber that does not read holds up only its own application.
 func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,13 +122,16 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 }
 
 // A subscriber that does not read is cut while a flush of rings is blocked. Each flush has one ring here. Only that ring is in doubt, and does not
-// ring again, because it rings at most once. The rings of the delivery that were not begun ring to the next subscriber.
+// ring again, because it rings at most once. If no byte of it was written, it is not in doubt, but that is rare. The rings of the delivery that
+// were not begun ring to the next subscriber.
 func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			p := startOn(t, e.open(t), nil)
 			const count = 80
+			begun := 0
 			// A delivery has four rings of 64 KiB. The receive buffers differ by half a ring, so in some rounds the blocked ring is not the
 			// last of its delivery.
 			for _, readBuffer := range []int{4 << 10, 36 << 10, 68 << 10, 100 << 10} {
@@ -163,9 +167,13 @@ func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 						t.Errorf("alarm %s rang %d times", id, copies[id])
 					}
 				}
-				if doubtful != 1 || len(distinct) == 0 {
+				if doubtful > 1 || len(distinct) == 0 {
 					t.Errorf("%d rings are in doubt, want the one that was begun; %d rang after the reconnect", doubtful, len(distinct))
 				}
+				begun += doubtful
+			}
+			if begun == 0 {
+				t.Error("no cut left a ring in doubt")
 			}
 		})
 	}

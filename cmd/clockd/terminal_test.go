@@ -8,6 +8,7 @@ import (
 )
 
 func TestTerminalEscapesControlCharacters(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"order-1 é 日本 🔔\n\tx": "order-1 é 日本 🔔\n\tx",
 		"\x1b]0;title\x07":    `\u001b]0;title\u0007`,
@@ -28,6 +29,7 @@ func TestTerminalEscapesControlCharacters(t *testing.T) {
 }
 
 func TestEscapedJSONHasTheSameMeaning(t *testing.T) {
+	t.Parallel()
 	const id = "a\u009b\u202e\U000e0001\x7fb"
 	document, err := json.Marshal(id)
 	if err != nil {
@@ -45,6 +47,7 @@ func TestEscapedJSONHasTheSameMeaning(t *testing.T) {
 
 // TestCommandsPrintNoTerminalEscapes: a server returns control characters in every field that users may fill.
 func TestCommandsPrintNoTerminalEscapes(t *testing.T) {
+	t.Parallel()
 	const evil = "x\u009b2J\u202e"
 	alarm := `{"application":"shop","business_id":"` + evil + `","state":"dead","ring_at":"2030-01-01T00:00:00.000Z","last_error":"` + evil + `","answered_by":"` + evil + `","answer":"bury","attempts":[{"error":"` + evil + `"}]}`
 	for name, c := range map[string]struct{ args, responses []string }{

@@ -9,6 +9,7 @@ import (
 
 // The command works on the database without a running node. A secret is printed when it is made, and never again.
 func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()

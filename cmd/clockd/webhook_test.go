@@ -71,6 +71,7 @@ func startHooks(t *testing.T) (h *hooks, address string) {
 // Receivers refuse some rings, reset some connections and are slow. A node is killed in the middle. Every alarm arrives, none early, and all copies
 // of a ring have one message id and a valid signature.
 func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -132,6 +133,7 @@ func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
 
 // A node that is not allowed to reach its own network does not. The alarm waits, and says why.
 func TestWebhooksReachOnlyPublicAddresses(t *testing.T) {
+	t.Parallel()
 	databaseURL := sqliteFile(t)
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 	h, address := startHooks(t)
@@ -154,6 +156,7 @@ func TestWebhooksReachOnlyPublicAddresses(t *testing.T) {
 
 // A receiver decides by its status: 410 ends the alarm, and 202 waits for an acknowledgement.
 func TestWebhookStatusDecides(t *testing.T) {
+	t.Parallel()
 	databaseURL := sqliteFile(t)
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.0/8")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
