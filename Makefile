@@ -25,7 +25,9 @@ BASE      ?=
 TESTTIME  ?= 60m
 # how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
 PACKAGES  ?= 3
-PARALLEL  ?= 4
+PARALLEL  ?= 6
+# the packages that take the longest begin first
+FIRST     := ./cmd/clockd ./store/mysql ./store/postgresql
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
@@ -33,6 +35,8 @@ SOAKTIME  ?= 60m
 # finds no race of clockd's code, and made the tests nine times slower. A module that
 # uses sync.Map must be watched: the linker may take its copy of the generic map.
 RACE      := -race -gcflags='modernc.org/...=-race=false'
+# Without this option a program with the race detector sleeps for a second at its end.
+export GORACE ?= atexit_sleep_ms=0
 
 # The generators and linters are pinned in a module of their own, so that their
 # dependencies do not become the service's.
@@ -74,7 +78,7 @@ test-package: package ## install the deb into a clean Debian and start the servi
 
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
-	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(PKGS)' \
+	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(if $(filter ./...,$(PKGS)),$(FIRST) )$(PKGS)' \
 	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS)
 
 .PHONY: stress
