@@ -25,7 +25,7 @@ BASE      ?=
 TESTTIME  ?= 60m
 # how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
 PACKAGES  ?= 3
-PARALLEL  ?= 6
+PARALLEL  ?= 4
 # the packages that take the longest begin first
 FIRST     := ./cmd/clockd ./store/mysql ./store/postgresql
 # how long a soak test may take

@@ -102,10 +102,7 @@ func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 			if victim == survivor {
 				survivor = start(t, env...)
 			}
-			deadline := time.Now().Add(2 * time.Minute)
-			for time.Now().Before(deadline) && survivor.inState("shop", "rung") < alarms {
-				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
-			}
+			eventually(t, "all alarms have rung", func() bool { return survivor.inState("shop", "rung") == alarms })
 			eventually(t, "the rings are consumed", func() bool { _, copies := got.byID(); return len(copies) == alarms })
 			distinct, copies := got.byID()
 			for i := range alarms {

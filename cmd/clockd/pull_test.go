@@ -92,13 +92,7 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 			}
 			nodes[1] = again
 			mu.Unlock()
-			deadline := time.Now().Add(time.Minute)
-			for time.Now().Before(deadline) && node(0).inState("shop", "rung") < alarms {
-				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
-			}
-			if rung := node(0).inState("shop", "rung"); rung != alarms {
-				t.Errorf("%d of %d alarms are finished", rung, alarms)
-			}
+			eventually(t, "all alarms are finished", func() bool { return node(0).inState("shop", "rung") == alarms })
 			stop()
 			workers.Wait()
 			copies := 0

@@ -141,13 +141,14 @@ func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 				}
 				return rings
 			}
-			deadline := time.Now().Add(2 * time.Minute)
+			deadline := time.Now().Add(giveUpAfter)
 			for len(arrived()) < len(set) && time.Now().Before(deadline) {
 				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
 			}
 			messageIDs, lost := map[string]string{}, 0
+			all := arrived()
 			for id := range set {
-				if !arrived()[id] {
+				if !all[id] {
 					if lost++; lost < 5 {
 						t.Errorf("alarm %s did not arrive: %+v", id, node(0).must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil))
 					}

@@ -103,10 +103,7 @@ func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
 			if victim == survivor {
 				survivor = start(t, env...)
 			}
-			deadline := time.Now().Add(2 * time.Minute)
-			for time.Now().Before(deadline) && survivor.inState("shop", "rung") < alarms {
-				time.Sleep(200 * time.Millisecond) //nolint:forbidigo // a killed node's rings are repeated after up to 10 s
-			}
+			eventually(t, "all alarms have rung", func() bool { return survivor.inState("shop", "rung") == alarms })
 			distinct, copies := h.byID()
 			for i := range alarms {
 				if id := fmt.Sprintf("order/%d", i); distinct[id] != 1 {

@@ -293,10 +293,9 @@ func expectTexts(t *testing.T, report *Report) {
 func TestInterruptEndsTheRunAndCleansUp(t *testing.T) {
 	directory := t.TempDir()
 	cfg := quickConfig("sqlite:"+filepath.Join(directory, "some.db"), "")
-	cfg.Only, cfg.For = []string{stageLateness}, time.Minute
+	cfg.Only, cfg.For = []string{stageLateness}, time.Hour
 	stopped := errors.New("interrupt")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	begun := time.Now()
 	cfg.Progress = writerFunc(func(p []byte) (int, error) {
 		if bytes.Contains(p, []byte("alarms a second for")) {
 			cancel(stopped)
@@ -306,9 +305,6 @@ func TestInterruptEndsTheRunAndCleansUp(t *testing.T) {
 	_, err := Run(ctx, cfg)
 	if !errors.Is(err, stopped) {
 		t.Errorf("error %v, want the interrupt", err)
-	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
