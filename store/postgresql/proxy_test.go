@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 )
 
 // proxy forwards connections between a store and its server. It counts round trips, cuts connections, keeps back cancel requests and changes
@@ -84,10 +83,13 @@ func (p *proxy) serve(client net.Conn, address string) {
 		cut = p.cutAt != nil && bytes.Contains(said, p.cutAt)
 		return cut, !cut || p.passOn
 	})
-	_ = client.Close()
-	if p.passOn {
-		time.Sleep(50 * time.Millisecond) // the server must read the bytes before it sees the end of the connection
+	p.mu.Lock()
+	awaitsReply := cut && p.passOn
+	p.mu.Unlock()
+	if awaitsReply {
+		both.Wait() // when the server replies, it has done what the bytes demand
 	}
+	_ = client.Close()
 	_ = server.Close()
 	both.Wait()
 }
