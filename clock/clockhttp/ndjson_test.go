@@ -205,9 +205,7 @@ func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 
 // TestStreamOfManyLinesKeepsItsMemory expects a result for every line, in order, also for the over-long line in the middle. The
 // memory must not grow with the number of lines.
-func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) {
-	streamLines(t, 100_000)
-}
+func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) { streamLines(t, 100_000) }
 
 func streamLines(t *testing.T, n int) {
 	const heapLimit = uint64(48 << 20)

@@ -143,10 +143,11 @@ const raceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
 // command returns a command that runs clockd. Its environment is env alone, without the test's variables. On PostgreSQL clockd is the program
 // that people install, otherwise it is the test's own program, with the race detector if the test has it.
 func command(env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+	program := os.Args[0]
 	if slices.ContainsFunc(env, func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=postgres") }) {
-		cmd = exec.Command(release(), args...)
+		program = release()
 	}
+	cmd := exec.Command(program, args...)
 	cmd.Env = append([]string{asClockd + "=1", "PATH=" + os.Getenv("PATH"), raceOptions}, env...)
 	if slices.ContainsFunc(env, func(setting string) bool { return strings.Contains(setting, "/"+distributedName) }) {
 		cmd.Env = append(cmd.Env, "CLOCKD_DATABASE_MODE="+modeDistributed)

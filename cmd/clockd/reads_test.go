@@ -22,8 +22,8 @@ import (
 // readBound is how many reads of requests one node runs on the database at the same time, at most.
 const readBound = 6
 
-// TestDroppedListsDoNotDelaySets drops 300 lists that read as many rows as a list may, and sets an alarm after each. All sets succeed. An alarm rings
-// while lists are still being dropped. The server never runs more than readBound lists, and in the end it runs none.
+// TestDroppedListsDoNotDelaySets drops 300 lists that read as many rows as a list may, and sets an alarm after each. All sets succeed. An
+// alarm rings while lists are still being dropped. The server never runs more than readBound lists, and in the end it runs none.
 func TestDroppedListsDoNotDelaySets(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {

@@ -171,10 +171,8 @@ func TestNewerTimeZoneDataMovesAlarms(t *testing.T) {
 		}
 		eventually(t, "the moved alarms ring", func() bool { return len(rings()) >= 2*soon })
 		for _, ring := range rings() {
-			late := ring.arrived.Sub(due)
-			t.Logf("%s rang %s after its new time", ring.businessID, late)
-			if strings.HasPrefix(ring.businessID, "other") || late < 0 {
-				t.Errorf("%s must not ring", ring.businessID)
+			if late := ring.arrived.Sub(due); strings.HasPrefix(ring.businessID, "other") || late < 0 {
+				t.Errorf("%s rang %s after its new time", ring.businessID, late)
 			}
 		}
 		for i := range soon {

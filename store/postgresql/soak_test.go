@@ -11,6 +11,7 @@ import (
 func TestSoakDistributedStoreApart(t *testing.T) {
 	storetest.RunApart(t, distributedEngine(likeCitusURL))
 }
+
 func TestSoakDistributedStoreAlone(t *testing.T) {
 	storetest.RunAlone(t, distributedEngine(likeCitusURL))
 }

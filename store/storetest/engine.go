@@ -64,7 +64,8 @@ func Run(t *testing.T, e Engine) {
 // RunApart runs the tests that make databases of their own, side by side.
 func RunApart(t *testing.T, e Engine) {
 	t.Parallel()
-	newSuite(t, e).runCases(t, func(c testCase) bool { return c.engine != nil })
+	s := &suite{engine: e}
+	s.runCases(t, func(c testCase) bool { return c.engine != nil })
 }
 
 // RunAlone runs the tests that measure the process. The other tests of the package wait meanwhile, because t is not parallel.
@@ -87,7 +88,7 @@ type testCase struct {
 
 type suite struct {
 	engine      Engine
-	db          *Database // shared by the tests, which run one after the other
+	db          *Database // shared by the tests, which run one after the other; nil in RunApart
 	holdsClaims bool
 }
 
