@@ -25,9 +25,7 @@ BASE      ?=
 TESTTIME  ?= 60m
 # how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
 PACKAGES  ?= 3
-PARALLEL  ?= 4
-# the packages that take the longest begin first
-FIRST     := ./cmd/clockd ./store/mysql ./store/postgresql
+PARALLEL  ?= 3
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
@@ -78,7 +76,7 @@ test-package: package ## install the deb into a clean Debian and start the servi
 
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
-	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(if $(filter ./...,$(PKGS)),$(FIRST) )$(PKGS)' \
+	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(PKGS)' \
 	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS)
 
 .PHONY: stress

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests. Four tests run at a time on any
+// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests. Three tests run at a time on any
 // machine, because they mostly wait.
 func Main(m *testing.M) {
 	oslo, err := time.LoadLocation("Europe/Oslo")
@@ -18,7 +18,7 @@ func Main(m *testing.M) {
 	}
 	time.Local = oslo
 	_ = os.Setenv("TZ", "Europe/Oslo")
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "3"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
