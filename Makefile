@@ -99,6 +99,11 @@ test-client-amqp: build ## the consumer for RabbitMQ, a module of its own, with 
 	cd client/amqp && ../../$(WITH) go tool -modfile=../../tools/go.mod gotestsum --format pkgname $(RERUN) \
 	  $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./... -- -race -count=1
 
+.PHONY: test-flows
+test-flows: ## the tests of cmd/clockd on all databases and with all targets, every process with the race detector
+	CLOCKD_TEST_FLOWS=all $(WITH) $(GOTESTSUM) --format testname --packages=./cmd/clockd \
+	  -- $(RACE) -count=1 -timeout=$(TESTTIME) -parallel=$(PARALLEL) $(TESTFLAGS)
+
 .PHONY: soak
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \

@@ -17,7 +17,9 @@ import (
 
 const (
 	// smallBacklog is the size of a backlog for tests of every change. Soak tests have a larger one.
-	smallBacklog = 200_000
+	smallBacklog = 60_000
+	// restartBacklog is larger than what a node reads within the seconds after its start.
+	restartBacklog = 200_000
 	// silent is the application of the backlog. It has neither a subscriber nor a queue.
 	silent = "silent"
 )
@@ -109,7 +111,7 @@ func restartBesideBacklog(t *testing.T, databaseURL string, b *testBroker, backl
 func TestOtherAlarmsRingBeforeABacklogIsReadAfterARestart(t *testing.T) {
 	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
-		restartBesideBacklog(t, databaseURL, b, smallBacklog)
+		restartBesideBacklog(t, databaseURL, b, restartBacklog)
 	})
 }
 
@@ -172,7 +174,7 @@ func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 				two.set(guest, "held", 3, func(int) time.Time { return time.Now() })
 				stop := two.subscribe(guest)
 				known(guest)
-				eventually(t, "the guest's alarms ring", func() bool { return two.inState(guest, clock.Rung.String()) == 3 })
+				eventually(t, "the guest's alarms ring", func() bool { return two.inState(guest, clock.Rung) == 3 })
 				stop()
 			}
 			eventually(t, "the others ring", func() bool { d, _ := got.byID(); return len(d) == count })

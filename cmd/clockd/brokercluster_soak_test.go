@@ -13,6 +13,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // brokerServices are the services of deploy/services that are the hosts of one RabbitMQ cluster.
@@ -235,7 +237,7 @@ func (l *clusterLoad) requireRung(t *testing.T, p *process, got *receiver) {
 		}
 		return missing == 0
 	})
-	eventually(t, "no alarm is left", func() bool { return p.inState("shop", "scheduled")+p.inState("shop", "ringing") == 0 })
+	eventually(t, "no alarm is left", func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "last"), map[string]any{"delay": 0})
 	eventually(t, "the last ring", func() bool { d, _ := got.byID(); return d["last"] == 1 })
 	distinct, copies := got.byID()

@@ -14,7 +14,7 @@ import (
 
 // With the build tag citus, every flow runs on Citus instead of the other databases. CLOCKD_TEST_CITUS_URL is the URL of a coordinator on
 // which the tests may create databases.
-func init() { engines = []databaseEngine{{"citus", citus}} }
+func init() { engines, allFlows = []databaseEngine{{"citus", citus}}, true }
 
 // citus creates an empty database on the coordinator and its workers, and returns its URL.
 func citus(t *testing.T) string {

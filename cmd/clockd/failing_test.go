@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // restricted is a database account for one test. Its functions revoke a privilege on the table alarm and grant it again.
@@ -110,7 +112,7 @@ func TestFailingWritesAreReported(t *testing.T) {
 			t.Errorf("the log does not report that writes work again:\n%s", p.log)
 		}
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1h"})
-		if n := p.inState("shop", "scheduled"); n != 2 {
+		if n := p.inState("shop", clock.Scheduled); n != 2 {
 			t.Errorf("the table has %d alarms, want 2: a probe left a row", n)
 		}
 	})

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // PostgreSQL with a synchronous standby is killed under load, and the standby is promoted. The URL of the nodes names both servers.
@@ -277,7 +279,7 @@ func failOverUnderLoad(t *testing.T, databaseURL string, failOver func()) {
 // judgeFailover waits until no alarm can ring any more, and compares the rings with the responses.
 func judgeFailover(t *testing.T, p *process, alarms []*loadedAlarm, got *receiver) {
 	t.Helper()
-	eventually(t, "no alarm is scheduled or ringing", func() bool { return p.inState("shop", "scheduled")+p.inState("shop", "ringing") == 0 })
+	eventually(t, "no alarm is scheduled or ringing", func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
 	eventually(t, "the broker has delivered every ring", func() bool {
 		_, copies := got.byID()
 		return !slices.ContainsFunc(alarms, func(a *loadedAlarm) bool {

@@ -89,7 +89,7 @@ func (p *process) listenOverGRPC(conn *grpc.ClientConn, application string) *rec
 // with the same message id.
 func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 	t.Parallel()
-	for _, e := range engines {
+	for _, e := range chosen("mariadb", "sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			const count = 3000
@@ -143,7 +143,7 @@ func TestGracefulStopInMidHerdOverGRPCMakesNoDuplicate(t *testing.T) {
 // Subscribers share an application's rings on whatever node they are, over gRPC and as server-sent events.
 func TestSubscribersOverGRPCShareRingsWithOtherNodes(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			const count = 1000

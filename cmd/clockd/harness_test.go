@@ -27,6 +27,8 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // The tests of this package use clockd as its users do: as separate processes, over HTTP and RabbitMQ.
@@ -65,8 +67,28 @@ func amqpURL() string {
 // randomName returns a short name that no other test has.
 func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
-// engines are the databases on which every flow is tested. The first two are servers that several nodes can share.
+// engines are the databases. The first two are servers that several nodes can share.
 var engines = []databaseEngine{{"mariadb", mariadb}, {"postgresql", postgres}, {"sqlite", sqliteFile}}
+
+// allFlows makes every flow run on every engine with every target, and every process with the race detector. `make test-flows` sets its
+// environment variable. Otherwise a flow runs on the engines that it chooses, and only on SQLite with the race detector.
+var allFlows = os.Getenv("CLOCKD_TEST_FLOWS") == "all"
+
+// chosen returns the engines with these names, for a flow that does not depend on the engine: storetest tests all engines alike.
+func chosen(names ...string) []databaseEngine {
+	if allFlows {
+		return engines
+	}
+	return slices.DeleteFunc(slices.Clone(engines), func(e databaseEngine) bool { return !slices.Contains(names, e.name) })
+}
+
+// chosenShared is chosen for a flow of several nodes.
+func chosenShared(name string) []databaseEngine {
+	if allFlows {
+		return sharedEngines()
+	}
+	return chosen(name)
+}
 
 // databaseEngine is a kind of database.
 type databaseEngine struct {
@@ -135,16 +157,24 @@ type process struct {
 	err    error // error of the exit, valid once exited is closed
 
 	listening chan string // receives its URL when it listens
+
+	database struct { // for inState
+		once sync.Once
+		*sql.DB
+	}
 }
 
 // raceOptions let a process with the race detector end at its first data race, and without the second of sleep that is usual at its end.
 const raceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
 
-// command returns a command that runs clockd. Its environment is env alone, without the test's variables. On PostgreSQL clockd is the program
-// that people install, otherwise it is the test's own program, with the race detector if the test has it.
+// command returns a command that runs clockd. Its environment is env alone, without the test's variables. A service on SQLite is the test's
+// own program, with the race detector if the test has it, and so is every command if allFlows. All others are the program that people install.
 func command(env []string, args ...string) *exec.Cmd {
 	program := os.Args[0]
-	if slices.ContainsFunc(env, func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=postgres") }) {
+	onServer := slices.ContainsFunc(env, func(setting string) bool {
+		return strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=postgres") || strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=mysql")
+	})
+	if !allFlows && (onServer || len(args) > 0 && args[0] != "serve") {
 		program = release()
 	}
 	cmd := exec.Command(program, args...)
@@ -166,7 +196,7 @@ var release = sync.OnceValue(func() string {
 	}
 	releaseDirectory = directory
 	program := filepath.Join(directory, "clockd")
-	if out, err := goBuild("-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := goBuild("-ldflags="+smaller, "-o", program, ".").CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("build: %v\n%s", err, out))
 	}
 	return program
@@ -373,30 +403,19 @@ func (p *process) must(status int, method, path string, body any) (a response) {
 	return a
 }
 
-// inState returns how many alarms of the application are in the state.
-func (p *process) inState(application, state string) int {
+// inState returns how many alarms of the application are in the state. It asks the database: a list of many alarms would keep the machine busy.
+func (p *process) inState(application string, state clock.State) (count int) {
 	p.t.Helper()
-	type listed struct {
-		Alarms []any   `json:"alarms"`
-		Cursor *string `json:"next_cursor"`
-	}
-	count, more := 0, ""
-	for {
-		var page listed
-		path := "/v1/applications/" + application + "/alarms?limit=100&state=" + state + more
-		eventually(p.t, "a page is listed", func() bool { // 503 while the database is busy
-			page = listed{}
-			status, _, err := p.decode(http.MethodGet, path, nil, &page)
-			if err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
-				p.t.Fatalf("list: %d, %v", status, err)
+	p.database.once.Do(func() {
+		for _, setting := range p.cmd.Env {
+			if databaseURL, ok := strings.CutPrefix(setting, "CLOCKD_DATABASE_URL="); ok {
+				p.database.DB = openForPerson(p.t, databaseURL)
 			}
-			return status == http.StatusOK
-		})
-		if count += len(page.Alarms); page.Cursor == nil {
-			return count
 		}
-		more = "&cursor=" + url.QueryEscape(*page.Cursor)
-	}
+	})
+	query := fmt.Sprintf("SELECT COUNT(*) FROM alarm WHERE application = '%s' AND state = %d", application, state)
+	eventually(p.t, "the database counts", func() bool { return p.database.QueryRow(query).Scan(&count) == nil })
+	return count
 }
 
 func alarmPath(application, id string) string {

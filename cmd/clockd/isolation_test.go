@@ -30,7 +30,10 @@ func (p *process) metric(prefix string) float64 {
 	sum := 0.0
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), " ")
-		if v, err := strconv.ParseFloat(value, 64); err == nil && strings.HasPrefix(name, prefix) {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
 			sum += v
 		}
 	}

@@ -51,7 +51,15 @@ func TestAlarmsRingAtTheTargetsTheyName(t *testing.T) {
 	})
 	victim.kill()
 	victim = survivor
-	eventually(t, "all alarms are over", func() bool { return survivor.inState("shop", "rung") == alarms })
+	eventually(t, "all alarms are over", func() bool { return survivor.inState("shop", clock.Rung) == alarms })
+	eventually(t, "all rings are consumed", func() bool {
+		places := 0
+		for _, r := range got {
+			distinct, _ := r.byID()
+			places += len(distinct)
+		}
+		return places >= alarms
+	})
 	arrived := map[string]string{} // message ids by business id and target
 	for target, r := range got {
 		for _, ring := range r.all() {

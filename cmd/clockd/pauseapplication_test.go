@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // An application is paused under load of two nodes. After the command has answered, no ring of it starts, also not when one node is killed. After
@@ -24,7 +26,7 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 		for i := range whilePaused { // on a busy machine all others may have rung before the command answered
 			one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("while paused ", i)), map[string]any{"delay": 0})
 		}
-		waiting := one.inState("shop", "scheduled")
+		waiting := one.inState("shop", clock.Scheduled)
 		two.kill()
 		one.awaitShares("after the kill", 64)
 		if details := one.details("paused", statusWarning); len(details) != 1 || !strings.Contains(details[0], "shop") {
@@ -33,7 +35,7 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 		one.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "1"), map[string]any{"delay": 0})
 		awaitRung(t, b.receive("bank"), 1)
 		eventually(t, "all alarms are due", func() bool { return one.metric("clockd_preload_overdue_alarms") >= float64(waiting) })
-		if now := one.inState("shop", "scheduled"); waiting < whilePaused || now != waiting {
+		if now := one.inState("shop", clock.Scheduled); waiting < whilePaused || now != waiting {
 			t.Errorf("%d alarms waited after the command, %d wait now", waiting, now)
 		}
 		application(t, databaseURL, "resume", "shop")

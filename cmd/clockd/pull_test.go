@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/clock"
 )
 
 // worker returns a client of a node that gives up after the first failure.
@@ -25,7 +26,7 @@ func (p *process) worker() *client.Client {
 // ring at a time.
 func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range engines {
+	for _, e := range chosen("mariadb", "sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)
@@ -92,7 +93,7 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 			}
 			nodes[1] = again
 			mu.Unlock()
-			eventually(t, "all alarms are finished", func() bool { return node(0).inState("shop", "rung") == alarms })
+			eventually(t, "all alarms are finished", func() bool { return node(0).inState("shop", clock.Rung) == alarms })
 			stop()
 			workers.Wait()
 			copies := 0
@@ -112,7 +113,7 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 // A worker at one node gets the rings of all shards, whichever node owns them, and on time.
 func TestReserveWorksOnAnyNode(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)
@@ -153,7 +154,7 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 // alarms of all shards, whichever node owns them.
 func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)
@@ -183,7 +184,7 @@ func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 // the subscriber counts no more.
 func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

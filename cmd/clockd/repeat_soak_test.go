@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 const (
@@ -34,7 +36,7 @@ func TestSoakEachOfAThousandAlarmsRingsEverySecond(t *testing.T) {
 				}, 1)
 				end := begin.Add((occurrences + 1) * time.Second)
 				eventually(t, "the minute is over", func() bool { return time.Now().After(end) }) // reads would disturb the measurement
-				eventually(t, "all definitions are over", func() bool { return p.inState(missed, "rung")+p.inState(missed, "expired") == definitions })
+				eventually(t, "all definitions are over", func() bool { return p.inState(missed, clock.Rung)+p.inState(missed, clock.Expired) == definitions })
 				logLateness(t, "missed "+missed, repeated.all())
 				distinct, _ := repeated.byID()
 				lost := 0

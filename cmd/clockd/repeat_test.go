@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // occurrenceCounts are the counts of a repeating alarm, as a response shows them.
@@ -53,7 +55,7 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 		if b == nil {
 			receivers = append(receivers, p.listen("shop"))
 		}
-		eventually(t, "all alarms are over", func() bool { return p.inState("shop", "rung")+p.inState("shop", "expired") == 2*definitions })
+		eventually(t, "all alarms are over", func() bool { return p.inState("shop", clock.Rung)+p.inState("shop", clock.Expired) == 2*definitions })
 		rung := int64(0)
 		for i := range definitions {
 			c := p.occurrences("shop", fmt.Sprintf("all-%d", i)).Occurrence

@@ -43,7 +43,7 @@ func builtWithNewerData(t *testing.T) string {
 		}
 	}
 	program := filepath.Join(dir, "clockd")
-	if out, err := goBuild("-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := goBuild("-ldflags="+smaller, "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return program

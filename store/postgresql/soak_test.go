@@ -8,6 +8,12 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
+func TestSoakStoreApart(t *testing.T) { storetest.RunApart(t, testedEngine()) }
+
+func TestSoakDistributedStore(t *testing.T) {
+	storetest.Run(t, distributedEngine(likeCitusURL))
+}
+
 func TestSoakDistributedStoreApart(t *testing.T) {
 	storetest.RunApart(t, distributedEngine(likeCitusURL))
 }

@@ -36,6 +36,9 @@ type Engine struct {
 	// LocksOnly leaves out the tests that do not depend on how the server locks rows. An engine that differs from another one only in that
 	// has such a suite in every run, and the whole suite under the build tag soak.
 	LocksOnly bool
+	// NoCuts leaves out the tests in which connections are cut or stopped. They have the same results on an engine that differs from another one only
+	// in its statements.
+	NoCuts bool
 }
 
 // Database is one database of the engine.
@@ -79,6 +82,7 @@ type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
 	locks  bool                // the test depends on how the server locks rows
+	cuts   bool                // connections are cut or stopped, whatever statements they run
 	alone  bool                // no other test runs meanwhile: the test measures the process
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
@@ -106,7 +110,7 @@ func newSuite(t *testing.T, e Engine) *suite {
 // runCases runs the selected tests that this engine can pass.
 func (s *suite) runCases(t *testing.T, selects func(testCase) bool) {
 	for _, c := range cases() {
-		if selects(c) && (c.needs == nil || c.needs(s)) && (c.locks || !s.engine.LocksOnly) {
+		if selects(c) && (c.needs == nil || c.needs(s)) && (c.locks || !s.engine.LocksOnly) && (!c.cuts || !s.engine.NoCuts) {
 			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
 		}
 	}
