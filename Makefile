@@ -25,7 +25,7 @@ BASE      ?=
 TESTTIME  ?= 60m
 # how many packages are tested at once, and how many tests of each: more than there are cores, because most tests wait
 PACKAGES  ?= 3
-PARALLEL  ?= 4
+PARALLEL  ?= 3
 # how long a soak test may take
 SOAKTIME  ?= 60m
 
