@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/http"
 	"testing"
@@ -10,22 +9,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
-
-// openDatabase opens the database of a URL in clockd's form.
-func openDatabase(t *testing.T, databaseURL string) *sql.DB {
-	t.Helper()
-	driver, dsn := "pgx", databaseURL
-	if u := parse(t, databaseURL); u.Scheme == "mysql" {
-		password, _ := u.User.Password()
-		driver, dsn = "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path)
-	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
 
 // lockAlarm locks the row of an alarm, as a transaction of another service does. unlock ends the transaction.
 func lockAlarm(t *testing.T, databaseURL, application, id string) (unlock func()) {

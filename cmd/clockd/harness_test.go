@@ -409,10 +409,13 @@ func (p *process) inState(application string, state clock.State) (count int) {
 	p.database.once.Do(func() {
 		for _, setting := range p.cmd.Env {
 			if databaseURL, ok := strings.CutPrefix(setting, "CLOCKD_DATABASE_URL="); ok {
-				p.database.DB = openForPerson(p.t, databaseURL)
+				p.database.DB = openDatabase(p.t, databaseURL)
 			}
 		}
 	})
+	if p.database.DB == nil {
+		p.t.Fatal("the process was started without CLOCKD_DATABASE_URL")
+	}
 	query := fmt.Sprintf("SELECT COUNT(*) FROM alarm WHERE application = '%s' AND state = %d", application, state)
 	eventually(p.t, "the database counts", func() bool { return p.database.QueryRow(query).Scan(&count) == nil })
 	return count

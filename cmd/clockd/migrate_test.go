@@ -18,8 +18,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// openForPerson opens a database without clockd, as a person does.
-func openForPerson(t *testing.T, databaseURL string) *sql.DB {
+// openDatabase opens a database without clockd, as a person does.
+func openDatabase(t *testing.T, databaseURL string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", databaseURL
 	switch u := parse(t, databaseURL); u.Scheme {
@@ -52,7 +52,7 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)
-			mustExec(t, openForPerson(t, databaseURL), "CREATE TABLE node (id INTEGER)")
+			mustExec(t, openDatabase(t, databaseURL), "CREATE TABLE node (id INTEGER)")
 			for _, c := range []string{"serve", "migrate"} {
 				out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LISTEN=127.0.0.1:0"}, c).CombinedOutput()
 				var exit *exec.ExitError
@@ -72,7 +72,7 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	t.Parallel()
 	databaseURL := mariadb(t)
-	db := openForPerson(t, databaseURL)
+	db := openDatabase(t, databaseURL)
 	migrateDownTo(t, databaseURL, db, 3)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	t.Parallel()
 	s := startPrivateServers(t, "mariadb")
 	databaseURL := s.env["CLOCKD_TEST_MYSQL_URL"]
-	db := openForPerson(t, databaseURL)
+	db := openDatabase(t, databaseURL)
 	migrateDownTo(t, databaseURL, db, 3)
 	const digits = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
 	mustExec(t, db, `INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type,
@@ -152,7 +152,7 @@ func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	clean.Path = "/clockd_clean"
 	mustExec(t, db, "CREATE DATABASE clockd_clean")
 	start(t, "CLOCKD_DATABASE_URL="+clean.String()).kill()
-	if got, want := definition(t, db), definition(t, openForPerson(t, clean.String())); got != want {
+	if got, want := definition(t, db), definition(t, openDatabase(t, clean.String())); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
 }

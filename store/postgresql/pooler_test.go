@@ -119,12 +119,9 @@ func TestPoolersThatShareSessionsAreRefused(t *testing.T) {
 	}
 }
 
-// refusedStores is the number of stores that requireRefusals opens: the pooler gives each of them other sessions.
-const refusedStores = 6
-
-// requireRefusals opens some stores on a database. Each of them must find the shared sessions.
+// requireRefusals opens 20 stores on a database. Each of them must find the shared sessions.
 func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
-	for range refusedStores {
+	for range 20 {
 		s := openStore(t, b.database(t, database))
 		for what, err := range map[string]error{"check": s.Check(t.Context()), "migrate": s.Migrate(t.Context())} {
 			if !errors.Is(err, errSharedSessions) || errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), "use session pooling") {
