@@ -53,7 +53,7 @@ func newSender(m *clock.GRPC, t *Target) (*sender, error) {
 	}
 	s := &sender{transport: t.transport, method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
 	for name, value := range m.Metadata {
-		s.header.Set(name, value)
+		httpcall.SetHeader(s.header, name, value)
 	}
 	s.header.Set("User-Agent", t.cfg.UserAgent)
 	s.header.Set("Content-Type", "application/grpc")

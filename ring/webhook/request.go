@@ -59,7 +59,7 @@ func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
 	s := &sender{endpoint: e, url: u, address: httpcall.AddressOf(u), keys: keys, header: http.Header{}}
 	s.header.Set("User-Agent", userAgent)
 	for name, value := range e.Headers {
-		s.header.Set(name, value)
+		httpcall.SetHeader(s.header, name, value)
 	}
 	return s, nil
 }
