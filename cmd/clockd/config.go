@@ -68,8 +68,8 @@ type serveFlags struct {
 	AMQPManagementURL string   `name:"amqp-management-url" env:"CLOCKD_AMQP_MANAGEMENT_URL" placeholder:"URL" help:"http://user:pass@host:15672 of the broker's management API. clockd asks it whether the bound queues are durable."`
 
 	WebhookAllow           []string      `env:"CLOCKD_WEBHOOK_ALLOW" placeholder:"HOST,..." help:"Hosts and addresses that webhooks and calls of gRPC may reach although they are not public: hooks.internal, *.svc.internal, 10.0.0.0/8."`
-	WebhookInFlight        int           `env:"CLOCKD_WEBHOOK_IN_FLIGHT" default:"512" help:"Requests to webhooks under way at once, at most."`
-	WebhookHostConcurrency int           `env:"CLOCKD_WEBHOOK_HOST_CONCURRENCY" default:"64" help:"Requests to one host at once, at most."`
+	WebhookInFlight        int           `env:"CLOCKD_WEBHOOK_IN_FLIGHT" default:"1024" help:"Requests to webhooks under way at once, at most. Half of them are for requests whose reply is overdue."`
+	WebhookHostConcurrency int           `env:"CLOCKD_WEBHOOK_HOST_CONCURRENCY" default:"128" help:"Requests to one host at once, at most. Half of them are for requests whose reply is overdue."`
 	WebhookConnectTimeout  time.Duration `env:"CLOCKD_WEBHOOK_CONNECT_TIMEOUT" default:"5s" help:"Longest wait for a connection to a webhook, with its name and its handshake."`
 	WebhookProxy           bool          `env:"CLOCKD_WEBHOOK_PROXY" help:"Send requests through the proxy that HTTPS_PROXY and NO_PROXY name. Then the proxy must refuse addresses that are not public."`
 

@@ -30,7 +30,7 @@ func TestRingBatchIsLargerOnSQLiteUnlessConfigured(t *testing.T) {
 			cfg, err := newConfig(serveFlags{
 				databaseFlags: databaseFlags{DatabaseURL: c.url}, Listen: "127.0.0.1:0", Connections: 10, Retention: time.Hour, MaxPayload: 1024,
 				WriteLanes: 2, RingWorkers: 3, RingBatch: c.batch, HeapEntries: c.memory, PreloadAhead: 30 * time.Second,
-				WebhookInFlight: 512, WebhookHostConcurrency: 64, WebhookConnectTimeout: 5 * time.Second,
+				WebhookInFlight: 1024, WebhookHostConcurrency: 128, WebhookConnectTimeout: 5 * time.Second,
 			})
 			if refused := err != nil; refused != (c.want == 0) {
 				t.Fatalf("error %v, want %d", err, c.want)

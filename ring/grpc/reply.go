@@ -93,14 +93,13 @@ func (s status) outcome(head http.Header) clock.Outcome {
 
 // exchange is the call of one ring.
 type exchange struct {
-	transport *http.Transport
-	request   *http.Request
-	body      *httpcall.Body
+	request *http.Request
+	body    *httpcall.Body
 }
 
 // Do sends the call and reads its status; see httpcall.Exchange.
 func (x *exchange) Do(c *httpcall.Call) error {
-	res, err := x.transport.RoundTrip(x.request.WithContext(c.Context()))
+	res, err := c.Transport().RoundTrip(x.request.WithContext(c.Context()))
 	if err != nil {
 		return err
 	}
@@ -141,6 +140,9 @@ func notGRPC(res *http.Response) string {
 	}
 	return ""
 }
+
+// Size returns the bytes of the body.
+func (x *exchange) Size() int { return x.body.Size() }
 
 // Drop forgets a large body.
 func (x *exchange) Drop() { x.body.Drop() }

@@ -33,11 +33,10 @@ const prefixBytes = 5
 
 // sender is what all calls of one method have in common.
 type sender struct {
-	transport *http.Transport
-	method    *clock.GRPC
-	url       *url.URL
-	address   string // host and port
-	header    http.Header
+	method  *clock.GRPC
+	url     *url.URL
+	address string // host and port
+	header  http.Header
 }
 
 var _ httpcall.Sender = (*sender)(nil)
@@ -51,7 +50,7 @@ func newSender(m *clock.GRPC, t *Target) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{transport: t.transport, method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
+	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
 	for name, value := range m.Metadata {
 		httpcall.SetHeader(s.header, name, value)
 	}
@@ -74,7 +73,7 @@ func (s *sender) Timeout() time.Duration { return s.method.Timeout }
 // NewExchange returns the call of a ring.
 func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 	req, body := s.request(r)
-	return &exchange{transport: s.transport, request: req, body: body}, nil
+	return &exchange{request: req, body: body}, nil
 }
 
 // request returns the request of a ring, and its body.

@@ -20,9 +20,8 @@ var _ ring.Target = (*Target)(nil)
 type Target struct {
 	*httpcall.Target
 
-	cfg       Config
-	rootCAs   *x509.CertPool
-	transport *http.Transport
+	cfg     Config
+	rootCAs *x509.CertPool
 }
 
 // New returns a Target. It calls nothing by itself.
@@ -37,23 +36,16 @@ func New(cfg Config, deps Deps) (*Target, error) {
 			m, ok := deps.Methods(application)
 			return endpoint{GRPC: m, target: t}, ok
 		},
-		Registerer: deps.Registerer, Dial: deps.Dial,
+		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,
 		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames, Help: "their status"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.transport = t.newTransport()
 	return t, nil
 }
 
-// Close ends all calls and connections, and waits for them. Call it after the loop has ended.
-func (t *Target) Close() {
-	t.Target.Close()
-	t.transport.CloseIdleConnections()
-}
-
-// newTransport returns the one HTTP/2 client of a target. It unpacks no compressed bodies.
+// newTransport returns a HTTP/2 client. It unpacks no compressed bodies.
 func (t *Target) newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)

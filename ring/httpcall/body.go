@@ -11,13 +11,18 @@ const smallContent = 16 << 10
 
 // Body holds the content of a request. Large content is forgotten when no further byte of it may be written.
 type Body struct {
+	size int
+
 	mu      sync.Mutex
 	content []byte
 	dropped bool
 }
 
 // NewBody returns a body with the content.
-func NewBody(content []byte) *Body { return &Body{content: content} }
+func NewBody(content []byte) *Body { return &Body{size: len(content), content: content} }
+
+// Size returns the bytes of the whole content.
+func (b *Body) Size() int { return b.size }
 
 // Drop forgets the content, which many late replies would otherwise keep in memory.
 func (b *Body) Drop() {

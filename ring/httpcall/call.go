@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptrace"
 	"os"
 	"time"
@@ -20,6 +21,7 @@ var (
 	errNotWritten = errors.New("the request was not written in time")
 	errNoReply    = errors.New("no reply in time")
 	errEnded      = errors.New("the wait for the reply was ended")
+	errCrowded    = errors.New("too many replies are late")
 	errRead       = errors.New("the response was read")
 )
 
@@ -28,6 +30,8 @@ type Exchange interface {
 	// Do sends the request, and returns when nothing more is to be read. It calls Call.Replied and then Call.Report once, or it returns the reason
 	// why there is no reply. When the context of the call ends, it returns soon.
 	Do(c *Call) error
+	// Size returns the bytes of the request's body.
+	Size() int
 	// Drop forgets what needs much memory. It is called when no further byte of the request may be written.
 	Drop()
 }
@@ -37,11 +41,13 @@ type Call struct {
 	target   *Target
 	sender   Sender
 	exchange Exchange
+	passage  passage
 	write    Write
 	ctx      context.Context //nolint:containedctx // of this request alone
 	cancel   context.CancelCauseFunc
 	began    time.Time
 	timeout  *time.Timer
+	replied  bool // the reply has come; used by the goroutine of run
 	report   func(clock.Outcome)
 }
 
@@ -60,6 +66,9 @@ func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, 
 // Context returns the context of the request. It ends when the call ends. It follows the write of a request by net/http.
 func (c *Call) Context() context.Context { return c.ctx }
 
+// Transport returns the HTTP client of the request.
+func (c *Call) Transport() *http.Transport { return c.passage.transport }
+
 // Write returns the write of the request.
 func (c *Call) Write() *Write { return &c.write }
 
@@ -69,6 +78,7 @@ func (c *Call) TimeLeft() time.Duration { return max(0, c.sender.Timeout()-time.
 // Replied says that the reply has come. Its timeout is over. class is a value of the metric's label.
 func (c *Call) Replied(class string) {
 	c.timeout.Stop()
+	c.replied = true
 	c.target.metrics.replied(class, time.Since(c.began))
 }
 
@@ -81,6 +91,8 @@ func (c *Call) StopReading() { c.cancel(errRead) }
 // run sends the request and reports its outcome. It returns when nothing more is to be read.
 func (c *Call) run(report func(clock.Outcome)) {
 	c.began, c.report = time.Now(), report
+	c.passage = c.target.clients.take(c.sender.Address(), c.exchange.Size())
+	defer c.target.clients.free(c.passage)
 	defer c.cancel(errRead)
 	c.timeout = time.AfterFunc(c.sender.Timeout(), func() { c.cancel(errNoReply) })
 	defer c.timeout.Stop()
@@ -121,6 +133,8 @@ func (c *Call) inDoubt(err, cause error) clock.Outcome {
 		o.Reason = fmt.Sprintf("the request was sent, and there was no reply within %s", c.sender.Timeout())
 	case errors.Is(cause, errNotWritten), errors.Is(err, ErrTooLate), errors.Is(err, os.ErrDeadlineExceeded):
 		o.Reason = "the receiver did not take the whole request in time"
+	case errors.Is(cause, errCrowded):
+		o.Reason, o.Counted = "the request was sent, and clockd ended its wait early: "+errCrowded.Error(), false
 	case cause != nil:
 		o.Reason, o.Counted = errEnded.Error(), false
 	}

@@ -2,6 +2,7 @@ package httpcall
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type hangingSender struct {
 
 func (s *hangingSender) NewSender() (Sender, error)                   { return s, nil }
 func (s *hangingSender) NewExchange(*clock.Ring) (Exchange, error)    { return s, nil }
+func (s *hangingSender) Size() int                                    { return 0 }
 func (s *hangingSender) Drop()                                        { close(s.dropped) }
 func (s *hangingSender) endpoint(string) (endpoint Endpoint, ok bool) { return s, true }
 
@@ -33,7 +35,10 @@ func (s *hangingSender) Do(c *Call) error {
 // A request that waits for its reply forgets its content at the write limit.
 func TestWaitingRequestDropsItsContent(t *testing.T) {
 	s := &hangingSender{fakeSender: fakeSender{address: "shop.example:443", concurrency: 1}, dropped: make(chan struct{})}
-	target, err := New(DefaultConfig(), Deps{Endpoint: s.endpoint, Registerer: prometheus.NewRegistry(), Metrics: MetricNames{Prefix: "test_", Noun: "requests", Label: "class"}})
+	target, err := New(DefaultConfig(), Deps{
+		Endpoint: s.endpoint, Registerer: prometheus.NewRegistry(), Metrics: MetricNames{Prefix: "test_", Noun: "requests", Label: "class"},
+		NewTransport: func() *http.Transport { return &http.Transport{} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,8 +14,8 @@ import (
 
 // Config bounds the requests of a target.
 type Config struct {
-	InFlight        int           // most requests under way at once, also requests whose reply is late; default 512
-	HostConcurrency int           // most requests to one host at once; default 64
+	InFlight        int           // most requests under way at once; half of them are for requests whose reply is overdue; default 1024
+	HostConcurrency int           // most requests to one host at once; half of them are for requests whose reply is overdue; default 128
 	ConnectTimeout  time.Duration // time to resolve a name, connect and shake hands; default 5s
 	Allow           []string      // addresses and hosts that are allowed although they are not public; see NewGuard; default none
 	UserAgent       string        // default clockd
@@ -22,7 +23,7 @@ type Config struct {
 
 // DefaultConfig returns the defaults that the fields' comments name.
 func DefaultConfig() Config {
-	return Config{InFlight: 512, HostConcurrency: 64, ConnectTimeout: 5 * time.Second, UserAgent: "clockd"}
+	return Config{InFlight: 1024, HostConcurrency: 128, ConnectTimeout: 5 * time.Second, UserAgent: "clockd"}
 }
 
 // Validate returns nil for a valid configuration, else all broken rules, joined. kind names the target in them.
@@ -33,8 +34,8 @@ func (c Config) Validate(kind string) error {
 			errs = append(errs, errors.New(kind+" "+reason))
 		}
 	}
-	check(c.InFlight >= 4 && c.InFlight <= 1<<16, "requests in flight must be from 4 to 65536: slow applications have half of them")
-	check(c.HostConcurrency >= 2 && c.HostConcurrency <= c.InFlight, "requests to one host must be from 2 to the number in flight: one application has at most half of them")
+	check(c.InFlight >= 4 && c.InFlight <= 1<<16, "requests in flight must be from 4 to 65536: requests whose reply is overdue have half of them")
+	check(c.HostConcurrency >= 4 && c.HostConcurrency <= c.InFlight, "requests to one host must be from 4 to the number in flight: one application has at most a quarter of them")
 	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute, "connect timeout must be from 100ms to 1m")
 	check(clock.IsHeaderValue(c.UserAgent), "user agent must be printable ASCII")
 	_, err := NewGuard(c.Allow...)
@@ -48,6 +49,8 @@ type Deps struct {
 	Endpoint   func(application string) (Endpoint, bool)
 	Registerer prometheus.Registerer
 	Metrics    MetricNames
+	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls it, or a later one.
+	NewTransport func() *http.Transport
 	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

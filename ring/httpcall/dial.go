@@ -28,7 +28,7 @@ func (t *Target) DialTLS(ctx context.Context, network, address string, encrypt *
 	return conn, err
 }
 
-// connect connects within ConnectTimeout. encrypt is nil for a connection in plain text; http2 says what that will speak.
+// connect connects within ConnectTimeout. encrypt is nil for a connection in plain text; with http2 it will speak HTTP/2.
 func (t *Target) connect(ctx context.Context, network, address string, encrypt *tls.Config, http2 bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
 	defer cancel()

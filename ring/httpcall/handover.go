@@ -41,28 +41,36 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 		return
 	}
 	for n, i := range indexes {
-		if refused := h.takeSlot(ctx, s); refused != nil {
+		sl, refused := h.takeSlot(ctx, s)
+		if refused != nil {
 			h.set(indexes[n:], *refused)
 			return
 		}
-		h.send(s, rings, i)
+		h.send(sl, s, rings, i)
 	}
 }
 
-// takeSlot waits for a slot. The result is nil, or the outcome of this and all further rings.
-func (h *handover) takeSlot(ctx context.Context, s Sender) *clock.Outcome {
+// takeSlot waits for a slot. refused is nil, or the outcome of this and all further rings.
+func (h *handover) takeSlot(ctx context.Context, s Sender) (sl *slot, refused *clock.Outcome) {
 	if o := h.refused(); o != nil {
-		return o
+		return nil, o
 	}
-	w := h.target.slots.take(h.receiver, s)
+	sl, w := h.target.slots.take(h.receiver, s)
 	if w == nil {
-		return nil
+		return sl, nil
 	}
 	o := h.awaitSlot(ctx, w)
-	if o != nil && h.target.slots.abandon(w) {
-		h.target.slots.free(h.receiver, s)
+	if o == nil {
+		return w.slot, nil
 	}
-	return o
+	sl, atLimit := h.target.slots.abandon(w)
+	if sl != nil {
+		h.target.slots.free(sl)
+	}
+	if atLimit && o.Kind == clock.Untaken {
+		h.target.slots.setSlow(h.receiver) // else others have the slots, and nothing is known of this receiver
+	}
+	return nil, o
 }
 
 // refused returns the outcome of rings that may not be sent now, nil if they may.
@@ -84,7 +92,6 @@ func (h *handover) awaitSlot(ctx context.Context, w *slotWait) *clock.Outcome {
 	for {
 		wait := time.Until(h.patientUntil(h.limits.WriteBy.Add(-writeMargin)))
 		if wait <= 0 {
-			h.target.slots.setSlow(h.receiver, true)
 			return untaken()
 		}
 		timer := time.NewTimer(wait)
@@ -111,13 +118,12 @@ func (h *handover) refusedAfterWait() *clock.Outcome {
 
 // patientUntil returns the end of the patience with the receiver, but no time after limit.
 func (h *handover) patientUntil(limit time.Time) time.Time {
-	until := h.began.Add(h.target.patience)
-	switch slow := h.target.slots.isSlow(h.receiver); {
-	case h.limits.Shared && slow:
-		until = h.began
-	case !h.limits.Shared:
+	until := h.began.Add(h.target.slots.patience)
+	if h.limits.Shared {
+		until = h.began.Add(h.target.slots.sharedPatience(h.receiver))
+	} else {
 		if replied := h.receiver.lastReply(); replied.After(h.began) {
-			until = replied.Add(h.target.patience)
+			until = replied.Add(h.target.slots.patience)
 		}
 		if end := h.began.Add(h.target.maxPatience); until.After(end) {
 			until = end
@@ -130,11 +136,11 @@ func (h *handover) patientUntil(limit time.Time) time.Time {
 }
 
 // send sends a ring in the slot that the caller has taken.
-func (h *handover) send(s Sender, rings []clock.Ring, i int) {
+func (h *handover) send(sl *slot, s Sender, rings []clock.Ring, i int) {
 	t, r := h.target, h.receiver
 	c, err := newCall(t, s, &rings[i], h.limits)
 	if err != nil || !t.begin() {
-		t.slots.free(r, s)
+		t.slots.free(sl)
 		if err == nil {
 			c.cancel(errEnded)
 			h.set([]int{i}, clock.Outcome{Kind: clock.Unsent, Reason: errClosed.Error()})
@@ -147,15 +153,16 @@ func (h *handover) send(s Sender, rings []clock.Ring, i int) {
 	h.calls[i] = c
 	began := time.Now()
 	r.use(1)
+	t.slots.watch(sl, func() { c.cancel(errCrowded) })
 	reports := h.reports // the goroutine keeps no ring of the delivery
 	go func() {
 		defer t.calls.Done()
 		defer r.use(-1)
-		defer t.slots.free(r, s)
+		defer t.slots.free(sl)
 		c.run(func(o clock.Outcome) {
 			now := time.Now()
 			r.noteReply(now)
-			t.slots.setSlow(r, now.Sub(began) > t.patience)
+			t.slots.noteEnd(r, now.Sub(began), c.replied)
 			t.pause(r, o.RetryAfter)
 			reports <- report{ring: i, outcome: o}
 		})
@@ -175,7 +182,7 @@ func (h *handover) await(ctx context.Context) {
 			return
 		}
 		if wait <= 0 {
-			h.target.slots.setSlow(h.receiver, true)
+			h.target.slots.setSlow(h.receiver)
 			return
 		}
 		timer := time.NewTimer(wait)

@@ -12,7 +12,7 @@ type MetricNames struct {
 	Noun    string   // name of the counted things, in the plural: "requests"
 	Label   string   // label that has the class of the reply: "status"
 	Classes []string // values of the label, beside none
-	Help    string   // description of a class, for the help text
+	Help    string   // text about a class, in the help
 }
 
 type metrics struct {
@@ -44,8 +44,8 @@ func newMetrics(reg prometheus.Registerer, names MetricNames, s *slots) *metrics
 		})
 	}
 	reg.MustRegister(m.replies, m.replySeconds,
-		count(names.Noun+"_in_flight", "Requests under way.", func() int { return s.taken }),
-		count("doubted_"+names.Noun+"_in_flight", "Requests under way of applications whose receivers are slow, or not known yet.", func() int { return s.doubted }))
+		count(names.Noun+"_in_flight", "Requests under way.", func() int { return s.all.requests }),
+		count("overdue_"+names.Noun+"_in_flight", "Requests under way whose reply is overdue.", func() int { return s.all.overdue }))
 	return m
 }
 

@@ -6,11 +6,14 @@ import (
 )
 
 const (
-	// patience is the time for which a shared batch waits for an application's replies. After it the receiver is slow, and shared batches do not
-	// wait for it at all, until a reply comes within patience again.
+	// patience is the longest time for which a shared batch waits for an application's replies. It ends earlier for a receiver that is usually quick, at
+	// twice the time after which a reply is overdue. After it the receiver is slow, and shared batches do not wait for it at all, until a reply comes
+	// within patience again.
 	patience = 250 * time.Millisecond
 	// maxPatience is the longest time for which a round of the quarantine waits for replies. It ends earlier after patience without a reply.
 	maxPatience = 500 * time.Millisecond
+	// overdueFactor says when a reply is overdue: after this many times the usual time of the receiver's replies, and after a tenth of patience at least.
+	overdueFactor = 4
 	// maxPause bounds the time for which a Retry-After holds all rings of the application. The ring that got it waits as long as it demands.
 	maxPause = time.Minute
 	// forgetAfter is the time after which a receiver without requests is forgotten.
@@ -19,9 +22,10 @@ const (
 
 // receiver is the state of one application's receiver.
 type receiver struct {
-	underWay int  // requests under way; guarded by slots.mu
-	slow     bool // the last wait ended without a reply, or the last reply came later than patience; guarded by slots.mu
-	prompt   bool // there was a reply, and the receiver is not slow; guarded by slots.mu
+	slots map[*slot]struct{} // requests under way; guarded by slots.mu
+	class class              // guarded by slots.mu
+	slow  bool               // the last wait ended without a reply, or the last reply came later than patience; guarded by slots.mu
+	usual time.Duration      // about the time of its replies within patience, 0: none yet; guarded by slots.mu
 
 	mu          sync.Mutex
 	sender      Sender    // of the endpoint that was used last; nil: none
@@ -32,6 +36,19 @@ type receiver struct {
 	users       int       // deliveries that use the receiver
 	used        time.Time // end of the last use
 }
+
+// overdueAfter returns the age at which a request's reply is overdue. The usual time of a receiver that has not replied is taken to be a tenth of
+// patience. The caller holds slots.mu.
+func (r *receiver) overdueAfter(patience time.Duration) time.Duration {
+	usual := r.usual
+	if usual == 0 {
+		usual = patience / 10
+	}
+	return min(max(patience/10, overdueFactor*usual), patience)
+}
+
+// lateAfter returns the age at which an overdue reply is late.
+func lateAfter(overdue, patience time.Duration) time.Duration { return min(2*overdue, patience) }
 
 // senderOf returns the sender of the endpoint, or why the endpoint cannot be used.
 func (r *receiver) senderOf(e Endpoint) (Sender, error) {

@@ -3,110 +3,269 @@ package httpcall
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
-// slots bounds the requests under way: of all applications, to each host, and of each application. Applications whose receivers are not prompt
-// have at most half of all requests together, so they never hold up the others. Of that half, at most half is for more than one request of an
-// application, so a few receivers that hang do not hold up others that are not known yet. Waiting parts get free slots in the order of their
-// arrival.
+// slots bounds the requests under way: of all applications, to each host, and of each application. Waiting parts get free slots in the order of
+// their arrival.
+//
+// Two bounds keep the slots of a receiver that hangs from everybody else. Requests with a reply that is overdue do not count to the half of a limit
+// that is for new requests. So a receiver that was prompt, and hangs while it holds slots, keeps them from others only until its replies are overdue.
+// And a request of a receiver that is not prompt finds a slot only within the shares of its class.
 type slots struct {
 	limit, hostLimit int
+	patience         time.Duration // when a reply is late
 
 	mu      sync.Mutex
-	taken   int            // requests under way
-	doubted int            // requests under way of receivers that are not prompt
-	extra   int            // these requests without the first of each receiver
-	hosts   map[string]int // requests under way by host and port
-	waiting []*slotWait    // in the order of arrival
+	all     load
+	hosts   map[string]*load // by host and port
+	waiting []*slotWait      // in the order of arrival
+}
+
+// class is the knowledge about a receiver.
+type class int
+
+const (
+	unknown class = iota // it has not replied yet
+	prompt               // its last reply came in time
+	slow                 // a reply is overdue, or its last reply came late
+	classes
+)
+
+// load is the requests under way, of all hosts or to one host.
+type load struct {
+	requests int // all of them
+	overdue  int // requests whose reply is overdue
+	classes  [classes]share
+}
+
+// share is the requests under way of all receivers of a class.
+type share struct {
+	requests int
+	extra    int // requests beside others of their receiver
+}
+
+// slot is a request under way. Its fields are guarded by slots.mu.
+type slot struct {
+	receiver *receiver
+	address  string
+	host     *load
+	extra    bool // the receiver had other requests under way
+	overdue  bool // the reply is overdue
+	freed    bool
+	timer    *time.Timer // see watch
 }
 
 // slotWait is a part of a delivery that waits for a slot.
 type slotWait struct {
 	receiver *receiver
 	sender   Sender
+	slot     *slot         // set before granted is closed
 	granted  chan struct{} // closed when the waiter has its slot
 }
 
 func newSlots(limit, hostLimit int) *slots {
-	return &slots{limit: limit, hostLimit: hostLimit, hosts: map[string]int{}}
+	return &slots{limit: limit, hostLimit: hostLimit, patience: patience, hosts: map[string]*load{}}
 }
 
 // take takes a slot, or returns a wait for one. The caller ends the wait with abandon.
-func (s *slots) take(r *receiver, to Sender) *slotWait {
+func (s *slots) take(r *receiver, to Sender) (*slot, *slotWait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fits(r, to) {
-		s.add(r, to, 1)
-		return nil
+		return s.add(r, to), nil
 	}
 	w := &slotWait{receiver: r, sender: to, granted: make(chan struct{})}
 	s.waiting = append(s.waiting, w)
-	return w
+	return nil, w
 }
 
-// abandon ends a wait. It reports whether the waiter has got its slot, which it then keeps.
-func (s *slots) abandon(w *slotWait) (granted bool) {
+// abandon ends a wait. It returns the slot that the waiter has got meanwhile, which it then keeps; nil: none. atLimit reports whether the receiver
+// has as many requests under way as it may have.
+func (s *slots) abandon(w *slotWait) (got *slot, atLimit bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.waiting, w); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
-		return false
 	}
-	return true
+	return w.slot, s.atLimit(w.receiver, w.sender)
+}
+
+// watch notes when the reply of the slot's request is overdue. When it is late, and more replies are overdue than may be, watch calls giveUp.
+func (s *slots) watch(sl *slot, giveUp func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sl.freed {
+		return
+	}
+	overdue := sl.receiver.overdueAfter(s.patience)
+	sl.timer = time.AfterFunc(overdue, func() {
+		s.setOverdue(sl)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if sl.freed {
+			return
+		}
+		sl.timer = time.AfterFunc(lateAfter(overdue, s.patience)-overdue, func() {
+			if s.isCrowded(sl) {
+				giveUp()
+			}
+		})
+	})
+}
+
+// setOverdue notes that the reply of a request is overdue.
+func (s *slots) setOverdue(sl *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sl.freed || sl.overdue {
+		return
+	}
+	sl.overdue = true
+	s.all.overdue++
+	sl.host.overdue++
+	s.setClass(sl.receiver, slow)
+	s.grant()
+}
+
+// isCrowded reports whether more replies are overdue than may be, of all requests or of those to the slot's host.
+func (s *slots) isCrowded(sl *slot) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !sl.freed && (s.all.overdue > s.limit/2 || sl.host.overdue > s.hostLimit/2)
 }
 
 // free gives a slot back, and hands free slots on.
-func (s *slots) free(r *receiver, to Sender) {
+func (s *slots) free(sl *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(r, to, -1)
+	sl.freed = true
+	if sl.timer != nil {
+		sl.timer.Stop()
+	}
+	s.count(sl, -1)
+	if sl.overdue {
+		s.all.overdue--
+		sl.host.overdue--
+	}
+	delete(sl.receiver.slots, sl)
+	if sl.host.requests == 0 {
+		delete(s.hosts, sl.address)
+	}
 	s.grant()
 }
 
-// setSlow notes whether a receiver is slow, or has replied promptly.
-func (s *slots) setSlow(r *receiver, slow bool) {
+// setSlow notes that a receiver was waited for in vain.
+func (s *slots) setSlow(r *receiver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.change(r, func() { r.slow, r.prompt = slow, !slow })
+	r.slow = true
+	s.setClass(r, slow)
+}
+
+// noteEnd notes how long a request took, and whether it ended with a reply. The end of a request without a reply does not make its receiver prompt.
+func (s *slots) noteEnd(r *receiver, took time.Duration, replied bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case took > s.patience:
+		r.slow = true
+		s.setClass(r, slow)
+	case replied && r.usual == 0:
+		r.usual = max(1, took)
+		s.setPrompt(r)
+	case replied:
+		r.usual = max(1, r.usual+(took-r.usual)/8)
+		s.setPrompt(r)
+	}
 	s.grant()
 }
 
-// isSlow reports whether a receiver is slow.
-func (s *slots) isSlow(r *receiver) bool {
+// setPrompt notes a reply within patience. The caller holds mu.
+func (s *slots) setPrompt(r *receiver) {
+	r.slow = false
+	s.setClass(r, prompt)
+}
+
+// sharedPatience returns the time for which a shared batch waits for a receiver.
+func (s *slots) sharedPatience(r *receiver) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return r.slow
+	if r.slow {
+		return 0
+	}
+	return lateAfter(r.overdueAfter(s.patience), s.patience)
 }
 
 // fits reports whether there is a slot for a request. The caller holds mu.
 func (s *slots) fits(r *receiver, to Sender) bool {
-	ownLimit := min(to.Concurrency(), s.hostLimit/2)
-	if s.taken >= s.limit || s.hosts[to.Address()] >= s.hostLimit || r.underWay >= ownLimit {
+	host := s.hosts[to.Address()]
+	return !s.atLimit(r, to) && s.all.hasRoom(r, s.limit) && (host == nil || host.hasRoom(r, s.hostLimit))
+}
+
+// atLimit reports whether a receiver has as many requests under way as it may have. The caller holds mu.
+func (s *slots) atLimit(r *receiver, to Sender) bool {
+	return len(r.slots) >= min(to.Concurrency(), s.hostLimit/4)
+}
+
+// hasRoom reports whether the requests under way leave room for one more of a receiver. At most half of the limit is for requests without an overdue
+// reply. Receivers that are not known yet have at most a quarter of the limit, and slow ones at most half. An eighth is for more than one request of
+// such receivers, so a few of them do not hold up the others; and another eighth is for prompt receivers alone.
+func (l *load) hasRoom(r *receiver, limit int) bool {
+	if l.requests >= limit || l.requests-l.overdue >= limit/2 {
 		return false
 	}
-	return r.prompt || s.doubted < s.limit/2 && (r.underWay == 0 || s.extra < s.limit/4)
-}
-
-// add takes or gives back n slots. The caller holds mu.
-func (s *slots) add(r *receiver, to Sender, n int) {
-	s.taken += n
-	s.change(r, func() { r.underWay += n })
-	if s.hosts[to.Address()] += n; s.hosts[to.Address()] == 0 {
-		delete(s.hosts, to.Address())
+	if r.class == prompt {
+		return true
 	}
+	share := limit / 2
+	if r.class == unknown {
+		share = limit / 4
+	}
+	extra := l.classes[unknown].extra + l.classes[slow].extra
+	return l.classes[r.class].requests < share && l.requests < limit-limit/8 && (len(r.slots) == 0 || extra < max(1, limit/8))
 }
 
-// change changes a receiver, and keeps the sums that depend on it. The caller holds mu.
-func (s *slots) change(r *receiver, change func()) {
-	count := func(sign int) {
-		if !r.prompt {
-			s.doubted += sign * r.underWay
-			s.extra += sign * max(0, r.underWay-1)
+// add takes a slot. The caller holds mu.
+func (s *slots) add(r *receiver, to Sender) *slot {
+	host := s.hosts[to.Address()]
+	if host == nil {
+		host = &load{}
+		s.hosts[to.Address()] = host
+	}
+	sl := &slot{receiver: r, address: to.Address(), host: host, extra: len(r.slots) > 0}
+	if r.slots == nil {
+		r.slots = map[*slot]struct{}{}
+	}
+	r.slots[sl] = struct{}{}
+	s.count(sl, 1)
+	return sl
+}
+
+// count adds n requests to the sums of a slot. The caller holds mu.
+func (s *slots) count(sl *slot, n int) {
+	for _, l := range []*load{&s.all, sl.host} {
+		l.requests += n
+		own := &l.classes[sl.receiver.class]
+		own.requests += n
+		if sl.extra {
+			own.extra += n
 		}
 	}
-	count(-1)
-	change()
-	count(1)
+}
+
+// setClass changes the class of a receiver, and keeps the sums. The caller holds mu.
+func (s *slots) setClass(r *receiver, to class) {
+	if r.class == to {
+		return
+	}
+	for sl := range r.slots {
+		s.count(sl, -1)
+	}
+	r.class = to
+	for sl := range r.slots {
+		s.count(sl, 1)
+	}
 }
 
 // grant hands free slots to waiters. The caller holds mu.
@@ -115,7 +274,7 @@ func (s *slots) grant() {
 		if !s.fits(w.receiver, w.sender) {
 			return false
 		}
-		s.add(w.receiver, w.sender, 1)
+		w.slot = s.add(w.receiver, w.sender)
 		close(w.granted)
 		return true
 	})

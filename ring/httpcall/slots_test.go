@@ -4,48 +4,51 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-// Random requests of many receivers come and go. No bound is ever passed, the sums are right, and no waiter is left while there is a slot for it.
+// Random requests of many receivers come, become overdue and go. No bound is ever passed, the sums are right, and no waiter is left while there is a
+// slot for it.
 func TestSlotsKeepTheirBounds(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	const limit, hostLimit = 40, 8
+	const limit, hostLimit = 40, 16
 	s := newSlots(limit, hostLimit)
-	type taken struct {
-		r  *receiver
-		to *fakeSender
-	}
 	var all []*receiver
 	var targets []*fakeSender
-	var held []taken
+	var held []*slot
 	waits := map[*slotWait]bool{}
 	for i := range 30 {
 		all = append(all, &receiver{})
-		targets = append(targets, &fakeSender{address: fmt.Sprint("host", i%12), concurrency: 1 + i%7})
+		targets = append(targets, &fakeSender{address: fmt.Sprint("host", i%6), concurrency: 1 + i%7})
 	}
 	for step := range 20_000 {
 		i := random.IntN(len(all))
-		switch random.IntN(5) {
+		switch random.IntN(6) {
 		case 0, 1:
-			if w := s.take(all[i], targets[i]); w == nil {
-				held = append(held, taken{all[i], targets[i]})
+			if sl, w := s.take(all[i], targets[i]); w == nil {
+				held = append(held, sl)
 			} else {
 				waits[w] = true
 			}
 		case 2:
-			s.setSlow(all[i], random.IntN(2) == 0)
+			s.noteEnd(all[i], time.Duration(random.IntN(2))*time.Minute, random.IntN(2) == 0)
+		case 3:
+			if len(held) > 0 {
+				s.setOverdue(held[random.IntN(len(held))])
+			}
 		default:
 			if len(held) > 0 {
 				n := random.IntN(len(held))
-				s.free(held[n].r, held[n].to)
+				s.free(held[n])
 				held = append(held[:n], held[n+1:]...)
 			}
 		}
 		for w := range waits {
 			if random.IntN(50) == 0 {
-				if s.abandon(w) {
-					s.free(w.receiver, w.sender)
+				if sl, _ := s.abandon(w); sl != nil {
+					s.free(sl)
 				}
 				delete(waits, w)
 			}
@@ -53,7 +56,7 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 		for w := range waits {
 			select {
 			case <-w.granted:
-				held = append(held, taken{w.receiver, w.sender.(*fakeSender)})
+				held = append(held, w.slot)
 				delete(waits, w)
 			default:
 				if s.fits(w.receiver, w.sender) {
@@ -61,55 +64,187 @@ func TestSlotsKeepTheirBounds(t *testing.T) {
 				}
 			}
 		}
-		doubted, extra, hosts, receivers := 0, 0, map[string]int{}, map[*receiver]int{}
-		for _, h := range held {
-			hosts[h.to.address]++
-			if receivers[h.r]++; !h.r.prompt {
-				doubted++
-				if receivers[h.r] > 1 {
-					extra++
-				}
+		wantLoads(t, s, held)
+		for i, r := range all {
+			if len(r.slots) > min(targets[i].concurrency, hostLimit/4) {
+				t.Fatalf("seed %d, step %d: a receiver has %d requests", seed, step, len(r.slots))
 			}
 		}
-		for n := range held {
-			if hosts[held[n].to.address] > hostLimit || receivers[held[n].r] > min(held[n].to.concurrency, hostLimit/2) {
-				t.Fatalf("seed %d, step %d: a host or a receiver has too many requests", seed, step)
-			}
-		}
-		if s.taken != len(held) || s.doubted != doubted || s.extra != extra || s.taken > limit || len(s.hosts) != len(hosts) {
-			t.Fatalf("seed %d, step %d: %d taken, %d doubted, %d extra; want %d, %d, %d", seed, step, s.taken, s.doubted, s.extra, len(held), doubted, extra)
+		if t.Failed() {
+			t.Fatalf("seed %d, step %d", seed, step)
 		}
 	}
 }
 
-// Receivers that hang take at most half of the slots, and leave room for the first request of others that are not known.
+// wantLoads checks the sums and the bounds of the slots in use.
+func wantLoads(t *testing.T, s *slots, held []*slot) {
+	t.Helper()
+	var all load
+	hosts := map[string]*load{}
+	for _, sl := range held {
+		if hosts[sl.address] == nil {
+			hosts[sl.address] = &load{}
+		}
+		for _, l := range []*load{&all, hosts[sl.address]} {
+			l.requests++
+			l.classes[sl.receiver.class].requests++
+			if sl.extra {
+				l.classes[sl.receiver.class].extra++
+			}
+			if sl.overdue {
+				l.overdue++
+			}
+		}
+	}
+	if s.all != all || all.requests > s.limit || len(s.hosts) != len(hosts) {
+		t.Errorf("the sums are %+v, want %+v; %d hosts, want %d", s.all, all, len(s.hosts), len(hosts))
+	}
+	for address, l := range hosts {
+		if s.hosts[address] == nil || *s.hosts[address] != *l || l.requests > s.hostLimit {
+			t.Errorf("the sums of %s are %+v, want %+v", address, s.hosts[address], *l)
+		}
+	}
+}
+
+// fill takes slots for up to n requests of a receiver. It returns those that it got.
+func fill(s *slots, r *receiver, to Sender, n int) (got []*slot) {
+	for range n {
+		sl, w := s.take(r, to)
+		if w != nil {
+			s.abandon(w)
+			return got
+		}
+		got = append(got, sl)
+	}
+	return got
+}
+
+// passPatience lets requests grow so old that their replies are late.
+func passPatience(s *slots, requests []*slot) {
+	for _, sl := range requests {
+		s.setOverdue(sl)
+	}
+	for _, sl := range requests {
+		if s.isCrowded(sl) {
+			s.free(sl)
+		}
+	}
+}
+
+func promptReceiver(s *slots) *receiver {
+	r := &receiver{}
+	s.noteEnd(r, time.Millisecond, true)
+	return r
+}
+
+// Receivers that were prompt and hang take all slots for new requests, of the process or of a host. Others find slots when the replies are overdue,
+// which is before they are late, and those that hang get no more than their share.
 func TestHangingReceiversLeaveSlots(t *testing.T) {
-	s := newSlots(40, 20)
-	to := func(i int) *fakeSender {
-		return &fakeSender{address: fmt.Sprint("host", i), concurrency: 10}
+	for _, c := range []struct {
+		name string
+		host func(i int) string
+	}{
+		{"hosts of their own", func(i int) string { return fmt.Sprint("host", i) }},
+		{"one host", func(int) string { return "gateway" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSlots(64, 64)
+			to := func(i int) *fakeSender { return &fakeSender{address: c.host(i), concurrency: 16} }
+			var hanging []*receiver
+			var held []*slot
+			for i := range 40 {
+				r := promptReceiver(s)
+				hanging, held = append(hanging, r), append(held, fill(s, r, to(i), 16)...)
+			}
+			if len(held) != 32 {
+				t.Fatalf("%d new requests, want half of the limit", len(held))
+			}
+			healthy := promptReceiver(s)
+			_, w := s.take(healthy, to(100))
+			if w == nil {
+				t.Fatal("more than half of the limit are new requests")
+			}
+			for more := held; len(more) > 0; {
+				passPatience(s, more)
+				more = nil
+				for i, r := range hanging {
+					more = append(more, fill(s, r, to(i), 16)...)
+				}
+			}
+			<-w.granted
+			if got := len(fill(s, healthy, to(100), 15)); got != 15 {
+				t.Errorf("a prompt receiver got %d slots beside receivers that hang, want 15", got)
+			}
+			if got := len(fill(s, &receiver{}, to(101), 1)); got != 1 {
+				t.Error("an unknown receiver has no slot beside receivers that hang")
+			}
+			if s.all.overdue > 32 {
+				t.Errorf("receivers that hang have %d slots", s.all.overdue)
+			}
+		})
 	}
-	for i := range 5 { // 5 times 10 requests want a slot
-		r := &receiver{}
-		for range 10 {
-			s.take(r, to(i))
+}
+
+// Each of many receivers that hang from the first request on keeps one slot, and leaves room for those that are not known.
+func TestUnknownReceiversDoNotWaitForThoseThatHang(t *testing.T) {
+	s := newSlots(64, 64)
+	to := func(i int) *fakeSender { return &fakeSender{address: fmt.Sprint("host", i), concurrency: 16} }
+	for i := range 40 {
+		for _, sl := range fill(s, &receiver{}, to(i), 16) {
+			s.setOverdue(sl)
 		}
 	}
-	if s.doubted != 15 || s.extra != 10 {
-		t.Errorf("hanging receivers have %d slots, %d beyond their first ones", s.doubted, s.extra)
-	}
-	for i := range 5 {
-		if s.take(&receiver{}, to(10+i)) != nil {
-			t.Errorf("unknown receiver %d has no slot", i)
+	for i := range 8 {
+		if len(fill(s, &receiver{}, to(100+i), 1)) != 1 {
+			t.Fatalf("unknown receiver %d has no slot", i)
 		}
 	}
-	if s.take(&receiver{}, to(30)) == nil {
-		t.Error("receivers that are not prompt have more than half of the slots")
+	if got := len(fill(s, promptReceiver(s), to(200), 8)); got != 8 {
+		t.Errorf("a prompt receiver got %d slots, want 8", got)
 	}
-	prompt := &receiver{}
-	s.setSlow(prompt, false)
-	for range 10 {
-		if s.take(prompt, to(40)) != nil {
-			t.Error("a prompt receiver has no slot")
+}
+
+// A reply is overdue after four times the usual time. A request whose reply is late is given up only if more replies are overdue than may be.
+func TestLateRequestsAreGivenUpWhenThereAreTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(8, 8)
+		to := &fakeSender{address: "gateway", concurrency: 16}
+		begun := time.Now()
+		gaveUp := make(chan time.Duration, 8)
+		begin := func(usual time.Duration) *slot {
+			r := &receiver{}
+			s.noteEnd(r, usual, true)
+			sl, w := s.take(r, to)
+			if w != nil {
+				t.Fatal("no slot")
+			}
+			s.watch(sl, func() { gaveUp <- time.Since(begun) })
+			return sl
 		}
-	}
+		const usual = 10 * time.Millisecond
+		first := []*slot{begin(usual), begin(usual), begin(usual), begin(usual)}
+		time.Sleep(4*usual + time.Millisecond)
+		synctest.Wait()
+		if s.all.overdue != 4 {
+			t.Fatalf("%d replies are overdue, want 4", s.all.overdue)
+		}
+		fifth := begin(time.Millisecond)
+		time.Sleep(8*usual - time.Since(begun) + time.Millisecond) // with the fifth one more replies are overdue than may be
+		synctest.Wait()
+		if len(gaveUp) != 4 {
+			t.Fatalf("%d requests were given up, want those that were late with 5 overdue", len(gaveUp))
+		}
+		for _, sl := range first {
+			s.free(sl)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(gaveUp) != 4 {
+			t.Error("a late request was given up although there was room")
+		}
+		s.free(fifth)
+		if s.all != (load{}) {
+			t.Errorf("the sums are %+v", s.all)
+		}
+	})
 }

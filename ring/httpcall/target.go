@@ -17,6 +17,7 @@ type Target struct {
 	cfg       Config
 	deps      Deps
 	slots     *slots
+	clients   transports
 	receivers receivers
 	dials     failedDials
 	metrics   *metrics
@@ -24,7 +25,7 @@ type Target struct {
 	ctx       context.Context //nolint:containedctx // ends with Close, and all requests with it
 	cancel    func()          // ends ctx
 
-	patience, maxPatience time.Duration // patience and maxPatience; see SetPatience
+	maxPatience time.Duration // see SetPatience
 
 	mu     sync.Mutex // guards closed, and the additions to calls
 	closed bool
@@ -44,8 +45,9 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	}
 	t := &Target{
 		cfg: cfg, deps: deps, slots: newSlots(cfg.InFlight, cfg.HostConcurrency), receivers: receivers{all: map[string]*receiver{}},
-		dials: failedDials{errors: map[string]failedDial{}}, changed: make(chan struct{}, 1),
-		patience: patience, maxPatience: maxPatience,
+		clients: transports{create: deps.NewTransport, bodies: map[string][]int{}},
+		dials:   failedDials{errors: map[string]failedDial{}}, changed: make(chan struct{}, 1),
+		maxPatience: maxPatience,
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.metrics = newMetrics(deps.Registerer, deps.Metrics, t.slots)
@@ -54,14 +56,14 @@ func New(cfg Config, deps Deps) (*Target, error) {
 
 // SetPatience replaces the time for which a batch waits for replies. Tests call it before the first delivery.
 func (t *Target) SetPatience(patience, longest time.Duration) {
-	t.patience, t.maxPatience = patience, longest
+	t.slots.patience, t.maxPatience = patience, longest
 }
 
 // UnderWay returns the number of requests under way.
 func (t *Target) UnderWay() int {
 	t.slots.mu.Lock()
 	defer t.slots.mu.Unlock()
-	return t.slots.taken
+	return t.slots.all.requests
 }
 
 // Usable returns nil until Close: there is no connection that all applications share.
@@ -89,13 +91,14 @@ func (t *Target) EndpointsChanged() { clock.Signal(t.changed) }
 // Lane returns a lane. Lanes share the HTTP client. The number of requests under way bounds the late deliveries.
 func (t *Target) Lane(int) ring.Lane { return lane{t} }
 
-// Close ends all requests, and waits for them. Call it after the loop has ended.
+// Close ends all requests and connections, and waits for them. Call it after the loop has ended.
 func (t *Target) Close() {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
 	t.cancel()
 	t.calls.Wait()
+	t.clients.close()
 }
 
 // begin counts a request under way, unless the target is closed. The caller calls t.calls.Done at its end.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// newTransport returns the one HTTP client of a target. It follows no redirects, keeps no cookies, and unpacks no compressed bodies.
+// newTransport returns a HTTP client. It follows no redirects, keeps no cookies, and unpacks no compressed bodies.
 func (t *Target) newTransport() *http.Transport {
 	transport := &http.Transport{
 		DialContext:            t.Dial,

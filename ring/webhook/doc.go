@@ -31,8 +31,8 @@
 //  3. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved.
 //  4. Of a response at most maxHeadBytes and maxResponse bytes are read, for the timeout of the endpoint and bodyTime. Text from it is
 //     cleaned before it becomes a reason.
-//  5. At most Config.InFlight requests are under way, HostConcurrency to one host, and Endpoint.Concurrency of one application, but at most half of the
-//     host's. Applications whose receivers are slow or not known yet have at most half of InFlight together. So the others always find slots.
+//  5. Requests under way are bounded: all of them, to one host, and of one application. Receivers that hang or are not known yet have shares of these
+//     bounds, so the others always find slots (package httpcall).
 //  6. A request keeps content of more than smallContent (16 KiB) in memory only until the write limit. This bounds the memory of awaited rings.
 //  7. There is no circuit breaker beside the quarantine of package ring: returned, doubtful and untaken rings put their application into
 //     quarantine, and an application whose rings never arrive is held, with one probe a second. A final 410 counts as a working receiver.

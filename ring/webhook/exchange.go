@@ -10,14 +10,13 @@ import (
 
 // exchange is the request of one ring.
 type exchange struct {
-	transport *http.Transport
-	request   *http.Request
-	body      *httpcall.Body
+	request *http.Request
+	body    *httpcall.Body
 }
 
 // Do sends the request and reads the response; see httpcall.Exchange.
 func (x *exchange) Do(c *httpcall.Call) error {
-	res, err := x.transport.RoundTrip(x.request.WithContext(c.Context()))
+	res, err := c.Transport().RoundTrip(x.request.WithContext(c.Context()))
 	if err != nil {
 		return err
 	}
@@ -30,6 +29,9 @@ func (x *exchange) Do(c *httpcall.Call) error {
 	c.Report(outcomeOf(res, readBody(res, c.StopReading), time.Now()))
 	return nil
 }
+
+// Size returns the bytes of the body.
+func (x *exchange) Size() int { return x.body.Size() }
 
 // Drop forgets a large body.
 func (x *exchange) Drop() { x.body.Drop() }

@@ -40,10 +40,10 @@ func TestNoConnectionGoesToThisHost(t *testing.T) {
 // The environment names a proxy only for a target that asks for it.
 func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
 	t.Parallel()
-	if b := openTarget(t); b.transport.Proxy != nil {
+	if b := openTarget(t); b.newTransport().Proxy != nil {
 		t.Error("the client uses the proxy of the environment")
 	}
-	if b := openTarget(t, func(c *Config, _ *Deps) { c.EnvironmentProxy = true }); b.transport.Proxy == nil {
+	if b := openTarget(t, func(c *Config, _ *Deps) { c.EnvironmentProxy = true }); b.newTransport().Proxy == nil {
 		t.Error("the client uses no proxy")
 	}
 }

@@ -33,12 +33,11 @@ const (
 
 // sender is what all requests of one endpoint have in common.
 type sender struct {
-	transport *http.Transport
-	endpoint  *clock.Webhook
-	url       *url.URL
-	address   string // host and port
-	keys      [][]byte
-	header    http.Header
+	endpoint *clock.Webhook
+	url      *url.URL
+	address  string // host and port
+	keys     [][]byte
+	header   http.Header
 }
 
 var _ httpcall.Sender = (*sender)(nil)
@@ -76,7 +75,7 @@ func (s *sender) Timeout() time.Duration { return s.endpoint.Timeout }
 // NewExchange returns the request of a ring.
 func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 	req, body, err := s.request(r)
-	return &exchange{transport: s.transport, request: req, body: body}, err
+	return &exchange{request: req, body: body}, err
 }
 
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"crypto/x509"
-	"net/http"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
@@ -15,9 +14,8 @@ var _ ring.Target = (*Target)(nil)
 type Target struct {
 	*httpcall.Target
 
-	cfg       Config
-	rootCAs   *x509.CertPool
-	transport *http.Transport
+	cfg     Config
+	rootCAs *x509.CertPool
 }
 
 // New returns a Target. It sends nothing by itself.
@@ -32,20 +30,13 @@ func New(cfg Config, deps Deps) (*Target, error) {
 			e, ok := deps.Endpoints(application)
 			return endpoint{Webhook: e, target: t}, ok
 		},
-		Registerer: deps.Registerer, Dial: deps.Dial,
+		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,
 		Metrics: httpcall.MetricNames{Prefix: "clockd_webhook_", Noun: "requests", Label: "status", Classes: statusClasses, Help: "the class of their response's status (2xx)"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.transport = t.newTransport()
 	return t, nil
-}
-
-// Close ends all requests and connections, and waits for them. Call it after the loop has ended.
-func (t *Target) Close() {
-	t.Target.Close()
-	t.transport.CloseIdleConnections()
 }
 
 // endpoint is the endpoint of an application, as its settings name it.
@@ -57,10 +48,5 @@ type endpoint struct {
 
 // NewSender returns the sender of the endpoint.
 func (e endpoint) NewSender() (httpcall.Sender, error) {
-	s, err := newSender(e.Webhook, e.target.cfg.UserAgent)
-	if err != nil {
-		return nil, err
-	}
-	s.transport = e.target.transport
-	return s, nil
+	return newSender(e.Webhook, e.target.cfg.UserAgent)
 }

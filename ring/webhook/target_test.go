@@ -229,11 +229,14 @@ func TestResponseBodyIsBounded(t *testing.T) {
 }
 
 // secureServer starts a TLS server, and returns the change of a target that trusts it.
-func secureServer(t *testing.T, handle http.HandlerFunc, http2 bool) (*httptest.Server, func(*Config, *Deps)) {
+func secureServer(t *testing.T, handle http.HandlerFunc, http2 bool, change ...func(*http.Server)) (*httptest.Server, func(*Config, *Deps)) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handle)
 	server.EnableHTTP2 = http2
 	server.Config.ErrorLog = nil
+	for _, c := range change {
+		c(server.Config)
+	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server, func(_ *Config, d *Deps) {
@@ -289,10 +292,10 @@ func TestWrongCertificateIsRefused(t *testing.T) {
 	}
 }
 
-// At most Concurrency requests of an application are under way, and at most half of a host's limit.
+// At most Concurrency requests of an application are under way, and at most a quarter of a host's limit.
 func TestConcurrencyIsBounded(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ concurrency, host, want int32 }{{3, 64, 3}, {100, 10, 5}} {
+	for _, c := range []struct{ concurrency, host, want int32 }{{3, 64, 3}, {100, 20, 5}} {
 		b := openTarget(t, func(cfg *Config, _ *Deps) { cfg.HostConcurrency = int(c.host) })
 		var now, most, all atomic.Int32
 		b.serve("shop", func(http.ResponseWriter, *http.Request) {
