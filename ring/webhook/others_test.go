@@ -94,7 +94,7 @@ func (b *bench) begin(hanging ...clock.Ring) func() ring.LateRings {
 		}
 	}()
 	b.t.Cleanup(func() {
-		for range ended { //nolint:revive // waits for the end of the goroutine
+		for range ended { // until the goroutine ends
 		}
 	})
 	return func() ring.LateRings { return <-ended }
