@@ -121,9 +121,9 @@ func (s *slots) setOverdue(sl *slot) {
 	if sl.freed || sl.overdue {
 		return
 	}
+	s.count(sl, -1)
 	sl.overdue = true
-	s.all.overdue++
-	sl.host.overdue++
+	s.count(sl, 1)
 	s.setClass(sl.receiver, slow)
 	s.grant()
 }
@@ -144,10 +144,6 @@ func (s *slots) free(sl *slot) {
 		sl.timer.Stop()
 	}
 	s.count(sl, -1)
-	if sl.overdue {
-		s.all.overdue--
-		sl.host.overdue--
-	}
 	delete(sl.receiver.slots, sl)
 	if sl.host.requests == 0 {
 		delete(s.hosts, sl.address)
@@ -171,20 +167,15 @@ func (s *slots) noteEnd(r *receiver, took time.Duration, replied bool) {
 	case took > s.patience:
 		r.slow = true
 		s.setClass(r, slow)
-	case replied && r.usual == 0:
-		r.usual = max(1, took)
-		s.setPrompt(r)
 	case replied:
+		if r.usual == 0 {
+			r.usual = took
+		}
 		r.usual = max(1, r.usual+(took-r.usual)/8)
-		s.setPrompt(r)
+		r.slow = false
+		s.setClass(r, prompt)
 	}
 	s.grant()
-}
-
-// setPrompt notes a reply within patience. The caller holds mu.
-func (s *slots) setPrompt(r *receiver) {
-	r.slow = false
-	s.setClass(r, prompt)
 }
 
 // sharedPatience returns the time for which a shared batch waits for a receiver.
@@ -246,6 +237,9 @@ func (s *slots) add(r *receiver, to Sender) *slot {
 func (s *slots) count(sl *slot, n int) {
 	for _, l := range []*load{&s.all, sl.host} {
 		l.requests += n
+		if sl.overdue {
+			l.overdue += n
+		}
 		own := &l.classes[sl.receiver.class]
 		own.requests += n
 		if sl.extra {

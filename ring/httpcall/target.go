@@ -88,7 +88,7 @@ func (t *Target) Changed() <-chan struct{} { return t.changed }
 // EndpointsChanged must be called when the results of Deps.Endpoint have changed.
 func (t *Target) EndpointsChanged() { clock.Signal(t.changed) }
 
-// Lane returns a lane. Lanes share the HTTP client. The number of requests under way bounds the late deliveries.
+// Lane returns a lane. Lanes share the HTTP clients. The number of requests under way bounds the late deliveries.
 func (t *Target) Lane(int) ring.Lane { return lane{t} }
 
 // Close ends all requests and connections, and waits for them. Call it after the loop has ended.
