@@ -475,6 +475,24 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 	}
 }
 
+// A message whose headers the library would not read stops no answer: it is no answer, and is acked.
+func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
+	t.Parallel()
+	b := openWithAnswerQueue(t, sharedURL, quorum)
+	for _, headers := range unreadable() {
+		b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1", Headers: headers})
+	}
+	b.ack(1)
+	answerer := newFakeAnswerer()
+	a, stop := runAnswers(t, b.config(), answerer, nil)
+	eventually(t, 30*time.Second, "the answer is applied", func() bool { return answerer.count() == 1 })
+	eventually(t, 30*time.Second, "the others are refused", func() bool { return a.counted("unknown", "malformed") == 3 })
+	stop()
+	if n := b.queuedAnswers(); n != 0 {
+		t.Errorf("%d messages are left in the queue", n)
+	}
+}
+
 // The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted answer too large.
 func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 	t.Parallel()

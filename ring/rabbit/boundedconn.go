@@ -2,7 +2,9 @@ package rabbit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
+	"io"
 	"net"
 )
 
@@ -31,10 +33,14 @@ const (
 // delivery (lastingSize).
 //
 // With marks, a message that loses its body or its properties has the header headerOversized instead of its own properties, and no body.
+//
+// A message whose headers the library would not read (table.go) loses its properties. With marks it keeps all but the headers, and has the header
+// headerUnreadable.
 type boundedConn struct {
 	net.Conn
 	maxBody uint64
 	marks   bool
+	whole   bool // no message is too large
 
 	reader      *bufio.Reader
 	passThrough uint64          // bytes of the current frame still to hand out unchanged
@@ -52,6 +58,13 @@ func newBoundedConn(conn net.Conn, maxBody int) *boundedConn {
 func newMarkingConn(conn net.Conn, maxBody int) *boundedConn {
 	c := newBoundedConn(conn, maxBody)
 	c.marks = true
+	return c
+}
+
+// newWholeConn returns a boundedConn that changes unreadable headers only.
+func newWholeConn(conn net.Conn) *boundedConn {
+	c := newMarkingConn(conn, 0)
+	c.whole = true
 	return c
 }
 
@@ -94,44 +107,72 @@ func (c *boundedConn) nextFrame() error {
 	}
 }
 
-// header replaces a content header frame whose body or properties are too large.
+// wholeHeader reads a content header frame of any size, and replaces unreadable headers.
+func (c *boundedConn) wholeHeader(size uint32) error {
+	frame := make([]byte, frameOverhead+int(size))
+	if _, err := io.ReadFull(c.reader, frame); err != nil {
+		return err
+	}
+	c.pending, _ = withReadableHeaders(frame)
+	return nil
+}
+
+// header replaces a content header frame whose body or properties are too large, or whose headers are unreadable.
 func (c *boundedConn) header(channel uint16, size uint32) error {
+	if c.whole {
+		return c.wholeHeader(size)
+	}
 	fits, err := c.headerFits(int(size))
 	if err != nil {
 		return err
 	}
-	front, err := c.reader.Peek(frameHeadSize + contentHeaderSize) // valid until the next Peek
+	looked := frameHeadSize + contentHeaderSize
+	if fits {
+		looked = frameOverhead + int(size)
+	}
+	frame, err := c.reader.Peek(looked) // valid until the next Peek
 	if err != nil {
 		return err
 	}
-	body := binary.BigEndian.Uint64(front[frameHeadSize+bodySizeAt:])
+	readable, changed := frame, false
+	if fits {
+		readable, changed = withReadableHeaders(frame)
+	}
+	body := binary.BigEndian.Uint64(frame[frameHeadSize+bodySizeAt:])
 	c.dropping[channel] = body > c.maxBody
-	if body <= c.maxBody && fits {
+	switch {
+	case fits && !changed && !c.dropping[channel]:
 		c.passThrough = frameOverhead + uint64(size)
 		return nil
-	}
-	if c.marks {
+	case fits && c.marks && !c.dropping[channel]:
+		c.pending = readable
+	case c.marks:
 		c.dropping[channel] = body > 0
 		c.pending = oversizedHeader(channel)
-		_, err = c.reader.Discard(frameOverhead + int(size))
-		return err
-	}
-	if fits {
-		frame, err := c.reader.Peek(frameOverhead + int(size))
-		if err != nil {
-			return err
-		}
-		c.pending = append([]byte(nil), frame...)
-	} else {
-		c.pending = appendFrameHead(nil, frameHeader, channel, contentHeaderSize)
-		c.pending = append(c.pending, front[frameHeadSize:frameHeadSize+contentHeaderSize-2]...)
-		c.pending = append(c.pending, 0, 0, frameEnd) // no flags: no properties
-	}
-	if c.dropping[channel] {
-		binary.BigEndian.PutUint64(c.pending[frameHeadSize+bodySizeAt:], 0)
+	case fits && !changed:
+		c.pending = withoutBody(frame)
+	default:
+		c.pending = withoutProperties(frame, c.dropping[channel])
 	}
 	_, err = c.reader.Discard(frameOverhead + int(size))
 	return err
+}
+
+// withoutBody returns a whole content header frame of a message without a body.
+func withoutBody(frame []byte) []byte {
+	b := bytes.Clone(frame)
+	binary.BigEndian.PutUint64(b[frameHeadSize+bodySizeAt:], 0)
+	return b
+}
+
+// withoutProperties returns the content header frame of a message without properties. front is the begin of its frame.
+func withoutProperties(front []byte, dropped bool) []byte {
+	b := bytes.Clone(front[:frameHeadSize+contentHeaderSize-2])
+	b = endFrame(append(b, 0, 0), 0) // no flags: no properties
+	if dropped {
+		return withoutBody(b)
+	}
+	return b
 }
 
 // headerOversized marks a message that was too large for the connection.

@@ -93,6 +93,9 @@
 //     bytes that the broker adds at a redelivery do not count, and the bytes that a copy adds count from the first delivery. So no answer
 //     is accepted once and refused at its next delivery. Wake-ups lose bodies over 64 KiB. So the memory of a node does not depend on the
 //     size of messages in these queues.
+//     A consuming connection also looks at each table of headers, because the library ends its connection for a table that it does not read
+//     (table.go), and the broker would deliver such a message for ever. Answers and wake-ups lose their properties for it, delayed messages
+//     their headers.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
 //  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
 //     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, when it does not confirm copies in
@@ -196,7 +199,8 @@
 //	answers: a policy sets a         requeues and ends of connections count: the    Findings reports it; a person removes the
 //	delivery limit                   broker drops an answer over the limit          limit
 //	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
-//	                                 too large headers is no answer: counted, acked
+//	                                 headers that are too large, too deep or too
+//	                                 many is no answer: counted, acked
 //	message to a missing exchange    returned, without a try                        a person declares the exchange; the next
 //	                                                                                probe that passes allows a try
 //	exchange of a message deleted,   in doubt, only the rings to this exchange      as above
@@ -207,6 +211,8 @@
 //	                                 take its places; the broker keeps the rest     most 3 s
 //	intake: message without a valid  a dead letter, with code and detail            a person reads it
 //	time, id or size
+//	intake: headers that the library a dead letter with their first bytes           a person reads it
+//	does not read
 //	intake: the exchange for dead    the message stays unacked, and takes a place;  a person binds a queue; the node tries
 //	letters returns, nacks, blocks   a warning. A large message stops this node's   again after each second
 //	                                 intake

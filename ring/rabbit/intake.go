@@ -154,6 +154,9 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 		t.count(resultOversized)
 		return nil, settlement{delivery: d, action: actionLeave, endTurn: true}
 	}
+	if _, unreadable := d.Headers[headerUnreadable]; unreadable {
+		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, errUnreadable.Error()))
+	}
 	set, refused := t.s.cfg.Intake.setOf(d, t.maxProperties)
 	if refused != nil {
 		return nil, t.refuse(d, refused)

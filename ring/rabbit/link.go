@@ -113,6 +113,8 @@ func (s *Session) open(ctx context.Context, role string, l *link, connectTime ti
 				return newBoundedConn(conn, maxWakeBody), nil
 			case roleIntake:
 				return newMarkingConn(conn, s.cfg.Intake.MaxBody), nil
+			case roleIntakeWhole:
+				return newWholeConn(conn), nil
 			default:
 				return conn, nil
 			}

@@ -12,9 +12,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// maxTableDepth is the deepest table or array in the headers of a message. The library reads no deeper ones.
-const maxTableDepth = 64
-
 var (
 	errCutProperties = errors.New("the properties of the message are not complete")
 	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", maxTableDepth)

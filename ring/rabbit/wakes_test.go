@@ -276,3 +276,20 @@ func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
 		t.Errorf("warnings %q", w)
 	}
 }
+
+// A message whose headers the library would not read ends no connection of wake-ups: the next wake-up arrives over the same one.
+func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	l, _ := listen(t, wakesOf(t, b))
+	l.follow(t, 1)
+	b.channel()
+	for _, headers := range unreadable() {
+		b.must(b.ch.Publish(b.exchange+".wake", "1", false, false, amqp.Publishing{Headers: headers, Body: []byte("unreadable")}))
+	}
+	b.must(b.ch.Publish(b.exchange+".wake", "1", false, false, amqp.Publishing{Body: []byte("readable")}))
+	l.hears(t, "unreadable", "unreadable", "unreadable", "readable")
+	if len(l.missed) > 0 {
+		t.Error("the connection was lost")
+	}
+}

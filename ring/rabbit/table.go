@@ -1,0 +1,70 @@
+package rabbit
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The library ends the connection when it reads a table of headers that it refuses: more than 32 tables or arrays in each other, more than 8,192 elements
+// in one of them, a type that it does not know, or a value that is cut. RabbitMQ takes such a message, and delivers it again for ever. So clockd looks at
+// each table before the library does. These bounds are below the library's, because a dead letter and a returned message have further headers.
+const (
+	maxTableDepth    = 30    // tables and arrays in each other
+	maxTableElements = 8_000 // elements of one table or array
+)
+
+var errUnreadable = fmt.Errorf("the headers cannot be read: they have more than %d tables in each other, more than %d elements in one, or a value of an unknown type",
+	maxTableDepth, maxTableElements)
+
+// isReadable reports whether the library reads the fields of a table, given without their size.
+func isReadable(fields []byte) bool { return areReadable(fields, true, 0) }
+
+// areReadable reports whether the library reads the fields of a table, or the values of an array.
+func areReadable(b []byte, named bool, depth int) bool {
+	if depth > maxTableDepth {
+		return false
+	}
+	for elements := 0; len(b) > 0; elements++ {
+		if elements == maxTableElements {
+			return false
+		}
+		if named {
+			if _, b = cutShort(b); b == nil {
+				return false
+			}
+		}
+		size := valueSize(b)
+		if size == 0 || size > len(b) {
+			return false
+		}
+		value := b[:size]
+		b = b[size:]
+		if kind := value[0]; (kind == 'A' || kind == 'F') && !areReadable(value[1+4:], kind == 'F', depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// headerUnreadable marks a message whose headers the library does not read. Its value has their first bytes.
+const headerUnreadable = "x-clockd-unreadable"
+
+// withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or one with headerUnreadable in place of all
+// headers. changed reports which.
+func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
+	payload := frame[frameHeadSize : len(frame)-1]
+	const flagsAt = contentHeaderSize - 2
+	p, err := divideProperties(payload[flagsAt:])
+	if err != nil || isReadable(p.fields) {
+		return frame, false // the library ends the connection for properties that are cut: the broker never sends them
+	}
+	raw := p.fields[:min(len(p.fields), maxHeader)]
+	b := append([]byte(nil), frame[:frameHeadSize+contentHeaderSize]...)
+	b = append(b, p.before...)
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(appendShort(b, headerUnreadable), 'x')
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(raw))), raw...)
+	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return endFrame(append(b, p.after...), 0), true
+}
