@@ -84,8 +84,9 @@
 //  4. ring_no counts the confirmed rings of the generation. A resend takes the confirmation of the last one back. A message carries
 //     ring_no+1, so all copies of one ring have the same message id.
 //  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the database's
-//     clock while both clocks keep time. A claim compares its rows with the database's clock itself. Expiry uses Floor, a bound
-//     that also holds while chrony slews the database's clock, this machine's clock or both by up to a twelfth.
+//     clock while both clocks keep time. A delay counts from an upper bound, so it is never shortened. A claim compares its rows with the
+//     database's clock itself. Expiry uses Floor, a bound that also holds while chrony slews the database's clock, this machine's clock or
+//     both by up to a twelfth.
 //  6. Requests on one key take effect one by one, in the order of their arrival at this node (Writer). A dropped request changes
 //     nothing. The request behind it takes effect as if the dropped request had not been made.
 //  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer changes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // ServiceConfig has the limits of the Service.
@@ -80,6 +81,9 @@ func (s *Service) Undecided() (ops, bytes int) {
 // Writable returns an error if all writes of the last seconds have failed, so that sets cannot be served; else nil.
 func (s *Service) Writable() error { return s.writer.watch.failing() }
 
+// In returns an instant by which d has passed for certain, by the database's clock. It returns ErrUnavailable if that clock is not known.
+func (s *Service) In(d time.Duration) (Instant, error) { return s.time.In(d) }
+
 // Submit validates the op and queues it. It never blocks. Ops on one key take effect in the order of their submission. ctx must last
 // as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
 // must not change them afterwards.
@@ -91,10 +95,9 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 		return refused(op, err)
 	}
 	if op.Set != nil && op.Set.Delay.Given {
-		s.time.FollowClosely(nearby)
-		now, err := s.time.Now()
+		at, err := s.In(op.Set.Delay.Span)
 		if err == nil {
-			op.Set, err = op.Set.resolved(now)
+			op.Set, err = op.Set.resolved(at)
 		}
 		if err != nil {
 			return refused(op, err)

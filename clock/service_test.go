@@ -33,9 +33,9 @@ func TestSubmitResolvesADelay(t *testing.T) {
 		set := testSet("a")
 		setDelay(30 * time.Minute)(set)
 		given := *set
-		arrived, _ := s.time.Now()
+		want, _ := s.time.In(30 * time.Minute)
 		first := must(t, s.Submit(Op{Set: set}))
-		if want := arrived.Add(30 * time.Minute); first.Alarm.RingAt != want || first.Alarm.NextTryTime != want {
+		if first.Alarm.RingAt != want || first.Alarm.NextTryTime != want {
 			t.Errorf("rings at %s, want %s", first.Alarm.RingAt, want)
 		}
 		if set.RingAt != given.RingAt || set.Delay != given.Delay {
@@ -51,11 +51,11 @@ func TestSubmitResolvesADelay(t *testing.T) {
 
 func TestSubmitChecksTheLatestRingAgainstADelay(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
-		now, _ := s.time.Now()
+		ring, _ := s.time.In(time.Minute)
 		for _, c := range []struct {
 			latest Instant
 			want   string
-		}{{now.Add(time.Minute), ""}, {now.Add(time.Minute) - 1, CodeOutOfRange}} {
+		}{{ring, ""}, {ring - 1, CodeOutOfRange}} {
 			set := testSet("a")
 			setDelay(time.Minute)(set)
 			set.LatestRingAt = c.latest

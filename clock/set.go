@@ -142,7 +142,7 @@ func (s *Set) validateTimes() error {
 		return s.validateRepeat()
 	case s.Delay.Given && s.RingAt != NoInstant:
 		return invalid(CodeAmbiguous, "delay", "give ring_at or delay, not both")
-	case s.Delay.Given && (s.Delay.Span < 0 || s.Delay.Span > maxDelay):
+	case s.Delay.Given && (s.Delay.Span < 0 || s.Delay.Span > MaxDelay):
 		return invalid(CodeOutOfRange, "delay", "delay must be from 0 to 100 years")
 	case !s.Delay.Given && s.RingAt == NoInstant:
 		return invalid(CodeRequired, "ring_at", "give ring_at or delay")
@@ -173,7 +173,8 @@ func (s *Set) validateRepeat() error {
 	return nil
 }
 
-const maxDelay = 100 * 365 * 24 * time.Hour
+// MaxDelay is the longest delay of a set: 100 years of 365 days.
+const MaxDelay = 100 * 365 * 24 * time.Hour
 
 // validateLatest checks LatestRingAt against RingAt. A set with a delay must be resolved first.
 func (s *Set) validateLatest() error {
@@ -221,10 +222,10 @@ func validateMaxRings(n int) error {
 
 func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
-// resolved returns a copy of s with RingAt set to now plus the delay. It does not change s. It also checks LatestRingAt, which
+// resolved returns a copy of s with at, the end of its delay, as RingAt. It does not change s. It also checks LatestRingAt, which
 // Validate could not check without RingAt.
-func (s *Set) resolved(now Instant) (*Set, error) {
+func (s *Set) resolved(at Instant) (*Set, error) {
 	r := *s
-	r.RingAt, r.Delay = now.Add(s.Delay.Span), Delay{}
+	r.RingAt, r.Delay = at, Delay{}
 	return &r, r.validateLatest()
 }

@@ -26,9 +26,9 @@ func TestValidateSetNamesTheOffendingField(t *testing.T) {
 		{"after the last instant", func(s *Set) { s.RingAt = MaxInstant + 1 }, "ring_at", CodeOutOfRange},
 		{"two times", func(s *Set) { s.Delay.Given = true }, "delay", CodeAmbiguous},
 		{"no delay", setDelay(0), "", ""},
-		{"longest delay", setDelay(maxDelay), "", ""},
+		{"longest delay", setDelay(MaxDelay), "", ""},
 		{"negative delay", setDelay(-1), "delay", CodeOutOfRange},
-		{"delay too long", setDelay(maxDelay + 1), "delay", CodeOutOfRange},
+		{"delay too long", setDelay(MaxDelay + 1), "delay", CodeOutOfRange},
 
 		{"latest at the ring", func(s *Set) { s.LatestRingAt = s.RingAt }, "", ""},
 		{"latest before the ring", func(s *Set) { s.LatestRingAt = s.RingAt - 1 }, "latest_ring_at", CodeOutOfRange},

@@ -42,11 +42,12 @@ func (c TimebaseConfig) Validate() error {
 // Timebase is this process's view of the database's clock. A sample is an instant of the database's clock with the local monotonic
 // time at which it was received; by then the database's clock has advanced. The Timebase adds the sample's age by the local
 // monotonic clock, less an allowance for drift, so the result is a lower bound. Now allows for the drift of clocks that keep time
-// (500 ppm). Floor also allows for clocks that are slewed. Between a step or a slew of the database's clock and the next sample, Now
+// (500 ppm). Floor also allows for clocks that are slewed. In counts from an upper bound: the time since the request of a sample, with the
+// allowance, is added to the sample. Between a step or a slew of the database's clock and the next sample, Now
 // may be ahead of it. A claim therefore compares its rows with the database's own clock (store.ClaimRequest.ServerClock).
 //
-// Of the last samples, the sample with the highest bound counts. A newer sample that contradicts the older samples, after a clock was
-// set back or slewed, drops them. A sample that comes after MaxAge drops them too, because the contradiction cannot be checked.
+// Of the last samples, the sample with the closest bound counts. A newer sample that contradicts the older samples, after a clock was
+// set or slewed, drops them. A sample that comes after MaxAge drops them too, because the contradiction cannot be checked.
 type Timebase struct {
 	cfg     TimebaseConfig
 	source  TimeSource
@@ -58,7 +59,8 @@ type Timebase struct {
 
 	mu      sync.RWMutex
 	samples []sample // newest last, at most keptSamples
-	best    sample   // sample with the highest bound; all bounds advance alike, so only a new or a dropped sample changes it
+	best    sample   // sample with the highest lower bound; all bounds advance alike, so only a new or a dropped sample changes it
+	tight   sample   // sample with the lowest upper bound
 }
 
 type sample struct {
@@ -83,7 +85,7 @@ func (s sample) upperBound(local time.Time) int64 {
 func drift(age int64) int64 { return (max(age, -age)*driftPPM + 999_999) / 1_000_000 }
 
 // nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring loop sleeps. It is also
-// how long samples are frequent after a set with a delay, which may have more to follow.
+// how long samples are frequent after In.
 const nearby = 2 * time.Second
 
 // notableStep is the smallest step back of the database's clock that is logged.
@@ -169,8 +171,8 @@ func (t *Timebase) Sample(ctx context.Context) error {
 	return nil
 }
 
-// add keeps s, whose request was sent at the local time sent. The bound of the older samples at that time must not be later than s;
-// else they are dropped. They are also dropped if they are older than MaxAge, because another server may have taken over. A clock
+// add keeps s, whose request was sent at the local time sent. The lower bound of the older samples at that time must not be later than s,
+// and their upper bound at the receipt of s must not be earlier; else they are dropped. They are also dropped if they are older than MaxAge, because another server may have taken over. A clock
 // that is behind the floor was set back, not slewed.
 func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
@@ -179,7 +181,7 @@ func (t *Timebase) add(s sample, sent time.Time) {
 	if ok && t.floor(sent)-s.database > notableStep.Microseconds() {
 		t.log.Warn("the database's clock was set back", "by", time.Duration(at-s.database)*time.Microsecond)
 	}
-	if !ok || at > s.database {
+	if !ok || at > s.database || t.tight.upperBound(s.received) < s.database {
 		t.samples = t.samples[:0]
 	}
 	if len(t.samples) == keptSamples {
@@ -187,6 +189,7 @@ func (t *Timebase) add(s sample, sent time.Time) {
 	}
 	t.samples = append(t.samples, s)
 	t.best = slices.MaxFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.lowerBound(s.received), b.lowerBound(s.received)) })
+	t.tight = slices.MinFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.upperBound(s.received), b.upperBound(s.received)) })
 }
 
 // Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the newest sample is
@@ -199,6 +202,21 @@ func (t *Timebase) Now() (Instant, error) {
 		return NoInstant, t.unknown()
 	}
 	return Instant(us / 1000), nil
+}
+
+// In returns the first instant by which d has passed for certain, while the database's clock keeps time. It is later than d from Now, by the
+// uncertainty of the time. Sets with a delay come in numbers, so samples are taken every Interval for some time. It returns ErrUnavailable if
+// the newest sample is too old. d must be from 0 to 100 years.
+func (t *Timebase) In(d time.Duration) (Instant, error) {
+	t.FollowClosely(nearby)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	local := time.Now()
+	if _, ok := t.lowerBound(local); !ok {
+		return NoInstant, t.unknown()
+	}
+	us := t.tight.upperBound(local) + (d + time.Microsecond - 1).Microseconds()
+	return min(Instant((us+999)/1000), MaxInstant), nil
 }
 
 // Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up to 15.4 % of
@@ -237,14 +255,10 @@ func (t *Timebase) View() (TimeView, error) {
 	if !ok {
 		return TimeView{}, t.unknown()
 	}
-	v := TimeView{
+	return TimeView{
 		Offset: time.Duration(us-local.UnixMicro()) * time.Microsecond, Age: local.Sub(t.samples[len(t.samples)-1].received),
-		Uncertainty: math.MaxInt64,
-	}
-	for _, s := range t.samples {
-		v.Uncertainty = min(v.Uncertainty, time.Duration(s.upperBound(local)-us)*time.Microsecond)
-	}
-	return v, nil
+		Uncertainty: time.Duration(t.tight.upperBound(local)-us) * time.Microsecond,
+	}, nil
 }
 
 var errNoSample = errors.New("no recent sample")

@@ -192,6 +192,40 @@ func TestTimebaseFollowsAClockSetForward(t *testing.T) {
 	})
 }
 
+// In is never early, whatever the network does, and late by the time of a sample at most. It is exact again after the clock was set.
+func TestInIsNeverEarly(t *testing.T) {
+	for _, ppm := range []int64{-500, 0, 500} {
+		inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rnd, jitter := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1)) // jitter is for the goroutine that samples
+			trip := func() time.Duration { return time.Duration(jitter.Int64N(int64(20 * time.Millisecond))) }
+			c.set(func(c *remoteClock) { c.up, c.down, c.ppm = trip, trip, ppm })
+			time.Sleep(2 * time.Second)
+			for i := range 1000 {
+				if i%100 == 99 {
+					step := []int64{-3_600_000_000, 15_000, 3_600_000_000}[rnd.IntN(3)]
+					c.set(func(c *remoteClock) { c.offset += step })
+					time.Sleep(1100 * time.Millisecond) // one sample
+				}
+				time.Sleep(time.Duration(rnd.Int64N(int64(5 * time.Second)))) // samples are rare in between
+				d := time.Duration(rnd.Int64N(int64(time.Hour)))
+				at, err := tb.In(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				late := time.Duration(int64(at)*1000-c.micros())*time.Microsecond - d.Truncate(time.Microsecond)
+				if late < 0 || late > 45*time.Millisecond {
+					t.Fatalf("%d ppm: in %s is late by %s", ppm, d, late)
+				}
+			}
+			if at, err := tb.In(100 * 365 * 24 * time.Hour); err != nil || !at.Valid() {
+				t.Errorf("in 100 years: %d, %v", at, err)
+			}
+		})
+	}
+}
+
 // TestTimebaseSamplesMoreOftenBeforeAnInstant counts samples while nothing is due, and before an instant for which Until was asked.
 func TestTimebaseSamplesMoreOftenBeforeAnInstant(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
