@@ -141,19 +141,24 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 		}
 		d.noteConfirms() // the last ones before the fault
 		d.resolveReturned()
-		outcome := d.channelFault(ch, fault)
+		var open []*ringState
 		for i := range d.states {
 			if t := &d.states[i]; t.ch == ch && t.outcome.Kind == 0 {
-				t.outcome = outcome
+				open = append(open, t)
 			}
+		}
+		outcome := d.channelFault(ch, fault, len(open))
+		for _, t := range open {
+			t.outcome = outcome
 		}
 		closed = append(closed, ch)
 	}
 	return closed
 }
 
-// channelFault returns the outcome of unresolved rings on a channel that the broker has closed. It tells the session about the fault.
-func (d *delivery) channelFault(ch *channel, fault *amqp.Error) clock.Outcome {
+// channelFault returns the outcome of the unresolved rings on a channel that the broker has closed. It tells the session about the fault. The fault
+// does not say which message it is about, unless there is only one.
+func (d *delivery) channelFault(ch *channel, fault *amqp.Error, unresolved int) clock.Outcome {
 	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
 	reason := describe(fault).Error()
 	switch fault.Code {
@@ -165,6 +170,9 @@ func (d *delivery) channelFault(ch *channel, fault *amqp.Error) clock.Outcome {
 		} else {
 			d.s.exchanges.refused(ch.exchange, reason)
 			delete(d.link.exchanges, ch.exchange) // it is looked for before the next try
+			if unresolved == 1 {
+				return clock.Outcome{Kind: clock.Returned, Reason: reason}
+			}
 		}
 	default:
 		d.s.requestProbe()

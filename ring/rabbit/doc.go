@@ -112,8 +112,8 @@
 //     dead letter. A message with an id is one alarm, however often the broker delivers it, as long as the alarm's row is kept. A message without
 //     an id may be doubled by a redelivery.
 //  14. The intake has at most intakeMemory (64 MiB) of messages in flight, or one message of any size.
-//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an exchange that was found over
-//     the same connection, and that the broker has not refused since the last probe.
+//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an exchange that was found and
+//     tried out over the same connection, and that the broker has not refused since the last probe.
 //
 // # The control connection
 //
@@ -201,10 +201,12 @@
 //	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
 //	                                 headers that are too large, too deep or too
 //	                                 many is no answer: counted, acked
-//	message to a missing exchange    returned, without a try                        a person declares the exchange; the next
-//	                                                                                probe that passes allows a try
-//	exchange of a message deleted,   in doubt, only the rings to this exchange      as above
-//	or forbidden, during a delivery
+//	message to an exchange that is   returned, without a try                        a person declares it or gives the right; the
+//	missing, internal or forbidden                                                  next probe that passes allows a try
+//	exchange of a message deleted,   returned if one ring has no confirm, else in   as above
+//	or forbidden, during a delivery  doubt; only rings to this exchange
+//	routing key of a topic exchange  as in the line above, at each try              a person gives the right
+//	forbidden
 //	intake: connection lost          messages without an ack are delivered again,   Run connects again, at most every 5 s
 //	                                 to any node; an id makes them one alarm
 //	intake: database not available   the messages stay unacked on this node, and    the node submits them again, each after at

@@ -157,22 +157,57 @@ func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
 	queue := b.queue("shop", nil)
 	exchange, _ := b.otherExchange("key")
 	l := laneOf(t, s)
-	batch := append(messages(t, exchange, "key", 1), rings("shop", 1)...)
+	batch := append(messages(t, exchange, "key", 2), rings("shop", 1)...)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
 	b.must(b.ch.ExchangeDelete(exchange, false, false))
 
 	outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
-	wantAll(t, outcomes[:1], clock.Doubtful)
-	wantAll(t, outcomes[1:], clock.Confirmed)
+	wantAll(t, outcomes[:2], clock.Doubtful)
+	wantAll(t, outcomes[2:], clock.Confirmed)
 	if err := s.Usable(); err != nil {
 		t.Errorf("not usable: %v", err)
 	}
 	eventually(t, time.Minute, "the exchange is known to be missing", func() bool {
 		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
-		wantAll(t, outcomes[1:], clock.Confirmed)
-		return outcomes[0].Kind == clock.Returned
+		wantAll(t, outcomes[2:], clock.Confirmed)
+		return outcomes[0].Kind == clock.Returned && outcomes[1].Kind == clock.Returned
 	})
 	b.arrived(queue)
+}
+
+// If a channel has one ring without a confirm, the broker refuses that ring.
+func TestOnlyRingToADeletedExchangeIsReturned(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	s := startUsable(t, b.config())
+	exchange, _ := b.otherExchange("key")
+	l := laneOf(t, s)
+	batch := messages(t, exchange, "key", 1)
+	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
+	b.must(b.ch.ExchangeDelete(exchange, false, false))
+	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Returned)
+}
+
+// The broker refuses messages to an internal exchange, although the exchange exists. No ring to it is in doubt.
+func TestInternalExchangeLeavesNoRingInDoubt(t *testing.T) {
+	t.Parallel()
+	b := shared(t)
+	s := startUsable(t, b.config())
+	internal := unique("internal")
+	b.must(b.ch.ExchangeDeclare(internal, amqp.ExchangeFanout, true, false, true, false, nil))
+	defer func() { _ = b.ch.ExchangeDelete(internal, false, false) }()
+	exchange, others := b.otherExchange("key")
+	l := laneOf(t, s)
+	batch := append(messages(t, internal, "key", 3), messages(t, exchange, "key", 2)...)
+	for range 2 {
+		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
+		wantAll(t, outcomes[:3], clock.Returned)
+		wantAll(t, outcomes[3:], clock.Confirmed)
+		if !strings.Contains(outcomes[2].Reason, "cannot publish to internal exchange") {
+			t.Errorf("reason: %s", outcomes[2].Reason)
+		}
+	}
+	b.take(others, 4)
 }
 
 // A side channel that is too small for a batch is replaced.
@@ -188,7 +223,7 @@ func TestBatchesOfMessagesMayGrow(t *testing.T) {
 	}
 }
 
-// A message that nobody could unpack or divide is refused alone.
+// A message that cannot be unpacked or divided is refused alone.
 func TestUnreadableMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	b := shared(t)

@@ -286,3 +286,31 @@ func TestKilledBrokerKeepsConfirmedRings(t *testing.T) {
 	}
 	b.remove(queue)
 }
+
+// clockd's user may write to no exchange of this name, and to a second exchange with some routing keys only. No ring to the first is in doubt, and rings
+// with an allowed key arrive.
+func TestExchangeWithoutPermissionLeavesNoRingInDoubt(t *testing.T) {
+	b := open(t, privateBroker(t))
+	s := startUsable(t, b.config())
+	forbidden, _ := b.otherExchange("key")
+	partly, queue := b.otherExchange("key")
+	permit := func(write string) {
+		onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
+			"rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"/\">>, <<\".*\">>, <<\"%s\">>, <<\".*\">>, <<\"test\">>).", write))
+	}
+	t.Cleanup(func() { permit(".*") })
+	permit("^(?!" + forbidden + ").*")
+	t.Cleanup(func() {
+		onPrivate(t, "ctl", "rabbitmq", "eval", "rabbit_auth_backend_internal:clear_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"test\">>).")
+	})
+	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
+		"rabbit_auth_backend_internal:set_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"%s\">>, <<\"^key$\">>, <<\".*\">>, <<\"test\">>).", partly))
+	batch := append(messages(t, forbidden, "key", 3), messages(t, partly, "key", 2)...)
+	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
+	wantAll(t, outcomes[:3], clock.Returned)
+	wantAll(t, outcomes[3:], clock.Confirmed)
+	if !strings.Contains(outcomes[0].Reason, "403 ACCESS_REFUSED") {
+		t.Errorf("reason: %s", outcomes[0].Reason)
+	}
+	b.take(queue, 2)
+}
