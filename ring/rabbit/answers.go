@@ -45,8 +45,7 @@ func (s *Session) Answers(answerer Answerer) *Answers {
 // nil. It acks an answer after the Answerer has applied it or refused it finally. All other answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
 	a.s.keepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
-		c := newConsumer(a.s, a)
-		err := c.serve(ctx)
+		c, err := a.s.consume(ctx, a)
 		if ctx.Err() == nil {
 			a.s.health.warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
 		}

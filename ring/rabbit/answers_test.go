@@ -493,6 +493,21 @@ func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
 	}
 }
 
+// RabbitMQ 3.10 does not tell the consumer of a quorum queue that the queue is deleted.
+func TestQueueOfAnswersMayBeDeclaredAgain(t *testing.T) {
+	t.Parallel()
+	b := openWithAnswerQueue(t, sharedURL, quorum)
+	answerer := newFakeAnswerer()
+	runAnswers(t, b.config(), answerer, nil, func(a *Answers) { a.s.silence = 20 * time.Millisecond })
+	b.ack(1)
+	eventually(t, time.Minute, "the first answer is applied", func() bool { return answerer.count() == 1 })
+	b.remove(answerQueue(b.exchange))
+	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, quorum)
+	b.must(err)
+	b.ack(2)
+	eventually(t, time.Minute, "the second answer is applied", func() bool { return answerer.count() == 2 })
+}
+
 // The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted answer too large.
 func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 	t.Parallel()

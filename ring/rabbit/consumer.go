@@ -43,6 +43,10 @@ type consumer struct {
 	working     sync.WaitGroup  // deliveries in the hands of the inbox
 	endTurn     func()          // ends the consumer in order
 	turnEnded   bool            // endTurn was called for a settlement
+	renewed     bool            // endTurn was called for a consumer that takes the place of this one; the link stays open
+
+	received       atomic.Int64 // deliveries that have come
+	receivedBefore int64        // received at the last look for silence; owned by the settling goroutine
 
 	inFlight         atomic.Int64 // deliveries submitted and not settled
 	pausedDeliveries int64        // deliveries of inFlight that pause or wait for a copy; owned by the settling goroutine
@@ -56,9 +60,32 @@ func newConsumer(s *Session, in inbox) *consumer {
 	}
 }
 
-// serve connects, sets up, and consumes until the connection, the turn or ctx ends. The error is the reason.
-func (c *consumer) serve(ctx context.Context) error {
-	deliveries, err := c.connect(ctx)
+// consume serves consumers of the inbox, one after the other over one connection, until the connection, the turn or ctx ends. The error is the
+// reason. It returns the last consumer.
+//
+// A consumer that is silent is renewed, because it may be lost. RabbitMQ 3.10 does not cancel the consumers of a quorum queue that is deleted.
+// If the queue is declared again at once, the broker counts the old consumer for the new queue, and gives it messages. Its channel drops them,
+// because they are numbered from the start again. The end of the channel gives them back. If the queue is a stream, the renewed consumer does
+// not get what was published meanwhile; other nodes may.
+func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
+	var open *link
+	for {
+		c = newConsumer(s, in)
+		if err = c.serve(ctx, open); !c.renewed {
+			return c, err
+		}
+		if ctx.Err() != nil {
+			c.link.close()
+			return c, err
+		}
+		open = c.link
+	}
+}
+
+// serve connects unless a link is open, sets up, and consumes until the connection, the turn or ctx ends. The error is the reason. The link is
+// closed then, unless the consumer is renewed.
+func (c *consumer) serve(ctx context.Context, open *link) error {
+	deliveries, err := c.connect(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -69,7 +96,11 @@ func (c *consumer) serve(ctx context.Context) error {
 	defer func() {
 		close(c.ended)
 		cancel()
-		c.link.close() // ends the other goroutines
+		if c.renewed {
+			_ = c.link.bounded(c.ch.Close) // an error ends the next consumer
+		} else {
+			c.link.close() // ends the other goroutines
+		}
 		parts.Wait()
 		c.working.Wait()
 	}()
@@ -77,7 +108,8 @@ func (c *consumer) serve(ctx context.Context) error {
 	parts.Go(func() {
 		defer close(c.taken)
 		for d := range deliveries {
-			c.taken <- &incoming{Delivery: d, received: time.Now()}
+			c.received.Add(1)
+			c.taken <- &incoming{Delivery: d, received: time.Now(), ringAt: clock.NoInstant}
 		}
 	})
 	parts.Go(func() {
@@ -93,11 +125,13 @@ func (c *consumer) serve(ctx context.Context) error {
 	return c.settle(ctx, workCtx)
 }
 
-func (c *consumer) connect(ctx context.Context) (<-chan amqp.Delivery, error) {
+func (c *consumer) connect(ctx context.Context, link *link) (<-chan amqp.Delivery, error) {
 	s, role := c.s, c.inbox.role()
-	link, err := s.dial(ctx, role, &c.watchers)
-	if err != nil {
-		return nil, err
+	if link == nil {
+		var err error
+		if link, err = s.dial(ctx, role, &c.watchers); err != nil {
+			return nil, err
+		}
 	}
 	defer context.AfterFunc(ctx, link.kill)()
 	c.link = link
@@ -145,7 +179,7 @@ func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err e
 	return deliveries, nil
 }
 
-// cancel tells the broker to send no more messages. The library passes on those that have arrived, and then ends the deliveries.
+// cancel tells the broker to send no more messages. The library passes on the messages in its hands, and then ends the deliveries.
 func (c *consumer) cancel() {
 	timer := time.AfterFunc(inboxDrain, c.link.kill) // not earlier: this connection acks the deliveries in flight
 	defer timer.Stop()
@@ -215,6 +249,8 @@ func (c *consumer) queueSettlement(s settlement) {
 // is the reason. The broker delivers messages without an ack again.
 func (c *consumer) settle(ctx, workCtx context.Context) error {
 	submitted := c.submitted
+	looks := time.NewTicker(c.s.silence)
+	defer looks.Stop()
 	for {
 		select {
 		case next := <-c.settlements:
@@ -223,6 +259,8 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 			}
 		case <-submitted:
 			submitted = nil
+		case <-looks.C:
+			c.renewIfSilent()
 		case <-c.link.done:
 			return c.endReason(ctx)
 		case <-workCtx.Done():
@@ -232,6 +270,19 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 			return c.endReason(ctx)
 		}
 	}
+}
+
+// silence is the default of Session.silence.
+const silence = 30 * time.Second
+
+// renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new consumer takes its place.
+func (c *consumer) renewIfSilent() {
+	received := c.received.Load()
+	if received == c.receivedBefore && c.inFlight.Load() == 0 {
+		c.renewed = true
+		c.endTurn()
+	}
+	c.receivedBefore = received
 }
 
 // settleQueued carries out next and all other queued settlements, in one write.

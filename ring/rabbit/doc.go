@@ -185,6 +185,8 @@
 //	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
 //	channel closed, queue deleted    delivered again, to any node
 //	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
+//	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after 30 s of silence
+//	and declared again at once       quorum queues: messages wait
 //	                                 most AnswerPrefetch in that time
 //	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again
 //	locked                           the others are settled meanwhile

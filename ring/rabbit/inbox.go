@@ -5,6 +5,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // inbox says what a consumer does with the messages of one queue. Answers and the intake of delayed messages are inboxes.
@@ -23,7 +25,10 @@ type inbox interface {
 type incoming struct {
 	amqp.Delivery
 	received time.Time
-	id       string // business id that the intake has given to a message without one; "": none
+	// What the intake keeps.
+	id       string        // business id that it has given to a message without one; "": none
+	ringAt   clock.Instant // time of the alarm; NoInstant: not known yet
+	replaces int64         // generation of the alarm that is over and that the message arms again; 0: none
 }
 
 // settlement is what to do with one delivery.

@@ -46,8 +46,7 @@ func (in *Intake) Run(ctx context.Context) error {
 	in.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
 		whole := false
 		for {
-			c := newConsumer(in.s, &intakeTurn{Intake: in, whole: whole})
-			err := c.serve(ctx)
+			c, err := in.s.consume(ctx, &intakeTurn{Intake: in, whole: whole})
 			if !c.turnEnded || ctx.Err() != nil {
 				if ctx.Err() == nil {
 					in.s.health.warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})

@@ -113,7 +113,7 @@ func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// appendValue appends a value with the letter of its type. The types are those that the library reads.
+// appendValue appends a value with the letter of its type. The library reads these types.
 func appendValue(b []byte, value any, depth int) ([]byte, error) {
 	if depth > maxTableDepth {
 		return nil, errDeepTable

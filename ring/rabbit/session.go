@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,7 +34,8 @@ type Session struct {
 	metrics      *metrics
 	health       *health
 	lastConfirms lastConfirms
-	exchanges    exchanges // other exchanges that cannot be published to
+	exchanges    exchanges     // other exchanges that cannot be published to
+	silence      time.Duration // after which a consumer is renewed
 
 	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
 	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange
@@ -68,6 +70,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	}
 	return &Session{
 		cfg: cfg, destinations: deps.Destination, address: address(hosts), turn: newHostTurn(hosts), management: api, log: log, metrics: m, health: newHealth(m),
+		silence:      silence,
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil

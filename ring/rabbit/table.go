@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// The library ends the connection when it reads a table of headers that it refuses: more than 32 tables or arrays in each other, more than 8,192 elements
-// in one of them, a type that it does not know, or a value that is cut. RabbitMQ takes such a message, and delivers it again for ever. So clockd looks at
-// each table before the library does. These bounds are below the library's, because a dead letter and a returned message have further headers.
+// The library ends the connection when it reads a table of headers that it refuses: more than 32 tables or arrays in each other, more than
+// 8,192 elements in one table, an unknown type, or a cut value. RabbitMQ takes such a message, and delivers it again for ever. So clockd looks
+// at each table before the library does. These bounds are below the library's, because dead letters and returned messages have more headers.
 const (
 	maxTableDepth    = 30    // tables and arrays in each other
 	maxTableElements = 8_000 // elements of one table or array
@@ -49,8 +49,8 @@ func areReadable(b []byte, named bool, depth int) bool {
 // headerUnreadable marks a message whose headers the library does not read. Its value has their first bytes.
 const headerUnreadable = "x-clockd-unreadable"
 
-// withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or one with headerUnreadable in place of all
-// headers. changed reports which.
+// withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or a copy whose only header is
+// headerUnreadable. changed reports which.
 func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 	payload := frame[frameHeadSize : len(frame)-1]
 	const flagsAt = contentHeaderSize - 2
