@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring/rabbit"
@@ -31,6 +32,9 @@ var _ rabbit.Setter = setter{}
 
 // setter sets the alarms of delayed messages.
 type setter struct{ service *clock.Service }
+
+// In returns an instant by which d has passed for certain.
+func (s setter) In(d time.Duration) (clock.Instant, error) { return s.service.In(d) }
 
 // Set submits the sets in order, and calls done for each set once its outcome is known. A set of an alarm whose row is locked does not delay the
 // others.

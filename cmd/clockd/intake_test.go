@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -106,7 +107,7 @@ func (a *arrivals) count() int {
 	return len(a.got)
 }
 
-// A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies have one id of clockd's.
+// A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies are rings of one alarm.
 func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb", "sqlite") {
@@ -148,7 +149,7 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 						t.Errorf("message %d arrived %s early", i, due[i].Sub(r.at))
 					}
 					if r.RoutingKey != "order.cancel" || string(r.Body) != fmt.Sprint(i) || r.Type != "order" || r.CorrelationId != "c" ||
-						r.Headers["number"] != int64(i) || r.Headers["x-clockd-message-id"] != rings[0].Headers["x-clockd-message-id"] {
+						r.Headers["number"] != int64(i) || alarmOf(r) != alarmOf(rings[0]) {
 						t.Errorf("message %d has changed: %+v", i, r.Delivery)
 					}
 				}
@@ -159,6 +160,44 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 				return q.Messages == 0
 			})
 			t.Logf("%d messages, %d copies", messages, copies)
+		})
+	}
+}
+
+// alarmOf returns the id of the alarm that an arrival is a ring of.
+func alarmOf(a arrival) string {
+	id, _ := a.Headers["x-clockd-message-id"].(string)
+	alarm, _, _ := strings.Cut(id, ".")
+	return alarm
+}
+
+// A consumer publishes a message again under its message id, as it was first published or as it arrived, to try later. No try is lost or early.
+func TestConsumerMayPublishADelayedMessageAgain(t *testing.T) {
+	t.Parallel()
+	for _, e := range chosen("mariadb", "sqlite") {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			d := delayedMessages(t)
+			start(t, append(d.env(), "CLOCKD_DATABASE_URL="+e.open(t))...)
+			got, letters := d.take(d.target), d.take(d.letter)
+			const delay = 100 * time.Millisecond
+			message := amqp.Publishing{MessageId: "m", Headers: amqp.Table{"x-delay": delay.Milliseconds()}, Body: []byte("body")}
+			for try := 1; try <= 6; try++ {
+				published := time.Now()
+				d.publish(message)
+				eventually(t, "the message arrives", func() bool { return len(got.of("m")) == try })
+				last := got.of("m")[try-1]
+				if early := delay - last.at.Sub(published); early > 0 {
+					t.Errorf("try %d is %s early", try, early)
+				}
+				if try%2 == 0 {
+					message.Headers = last.Headers
+					message.Headers["x-delay"] = delay.Milliseconds()
+				}
+			}
+			if letters.count() != 0 {
+				t.Errorf("dead letters: %+v", letters.of("m"))
+			}
 		})
 	}
 }

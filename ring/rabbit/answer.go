@@ -82,21 +82,48 @@ func text(value any) (string, bool) {
 	}
 }
 
-// delay reads milliseconds from an integer of any width or from a decimal string. Package clock checks the range.
+// delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. Package clock checks the range of an answer's.
 func delay(value any) (clock.Delay, error) {
-	ms, whole := integer(value)
+	ms, isNumber := number(value)
 	if s, isText := text(value); isText {
 		n, err := strconv.ParseInt(s, 10, 64)
-		ms, whole = n, err == nil
+		ms, isNumber = n, err == nil || errors.Is(err, strconv.ErrRange)
 	}
-	if !whole {
-		return clock.Delay{}, errors.New("header x-delay is not a whole number of milliseconds")
+	if !isNumber {
+		return clock.Delay{}, errors.New("header x-delay is not a number of milliseconds")
 	}
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	if ms > most || ms < -most {
-		return clock.Delay{}, errors.New("header x-delay is out of range")
+		return clock.Delay{}, errDelayOutOfRange
 	}
 	return clock.Delay{Given: true, Span: time.Duration(ms) * time.Millisecond}, nil
+}
+
+var errDelayOutOfRange = errors.New("header x-delay is out of range")
+
+// number returns the whole part of a number, at most the least or greatest int64.
+func number(value any) (int64, bool) {
+	switch v := value.(type) {
+	case float32:
+		return wholePart(float64(v))
+	case float64:
+		return wholePart(v)
+	default:
+		return integer(value)
+	}
+}
+
+func wholePart(v float64) (int64, bool) {
+	switch {
+	case math.IsNaN(v):
+		return 0, false
+	case v >= math.MaxInt64:
+		return math.MaxInt64, true
+	case v <= math.MinInt64:
+		return math.MinInt64, true
+	default:
+		return int64(v), true
+	}
 }
 
 func integer(value any) (int64, bool) {

@@ -73,9 +73,9 @@ var malformed = map[string]amqp.Delivery{
 	"message_id must be":                {Type: "alarm.ack"},
 	"message_id must be the message id": {Type: "alarm.ack", CorrelationId: "1.01.1"},
 	"x-message-id is not a string":      {Type: "alarm.ack", CorrelationId: "1.1.1", Headers: headers{"x-message-id": int64(1)}},
-	"x-delay is not a whole number":     {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": 1.5}},
-	"x-delay is not a whole number of":  {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1s"}},
-	"x-delay is not a whole number of ": {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": true}},
+	"x-delay is not a number":           {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1.5"}},
+	"x-delay is not a number of":        {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1s"}},
+	"x-delay is not a number of ":       {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": true}},
 	"x-delay is out of range":           {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": int64(math.MaxInt64)}},
 }
 

@@ -15,6 +15,8 @@ import (
 
 // Setter sets alarms.
 type Setter interface {
+	// In returns an instant by which d has passed for certain. After an error, repeating may help.
+	In(d time.Duration) (clock.Instant, error)
 	// Set submits the sets in order. It calls done once for each set, with its index, as soon as its outcome is known and at the latest when ctx
 	// ends. Any goroutine may call done, also before Set returns. After ErrUnavailable and ErrUnconfirmed, repeating may help. The other kinds of
 	// package clock are final. The error of a refused condition has the alarm with its payload.
@@ -137,7 +139,7 @@ func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(
 	}
 	endTurn := t.whole && t.taken >= t.wholeTurn
 	t.setter.Set(ctx, sets, func(i int, err error) {
-		s := t.judge(sets[i], err)
+		s := t.judge(deliveries[i], sets[i], err)
 		s.delivery, s.endTurn = deliveries[i], endTurn
 		settle(s)
 	})
@@ -156,11 +158,20 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 	if _, unreadable := d.Headers[headerUnreadable]; unreadable {
 		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, errUnreadable.Error()))
 	}
-	set, refused := t.s.cfg.Intake.setOf(d, t.maxProperties)
-	if refused != nil {
+	set, err := t.s.cfg.Intake.setOf(d, t.setter.In, t.maxProperties)
+	if refused, is := errors.AsType[*refusedMessage](err); is {
 		return nil, t.refuse(d, refused)
 	}
+	if err != nil {
+		return nil, t.hold(d, err)
+	}
 	return set, settlement{}
+}
+
+// hold returns the settlement of a message that cannot be an alarm now.
+func (t *intakeTurn) hold(d *incoming, err error) settlement {
+	t.count(resultHeld)
+	return settlement{delivery: d, action: actionHold, pause: min(retryAfter(err), t.longest)}
 }
 
 func (t *intakeTurn) count(result string) { t.s.metrics.intake.WithLabelValues(result).Inc() }
@@ -173,26 +184,43 @@ func (t *intakeTurn) refuse(d *incoming, refused *refusedMessage) settlement {
 	return settlement{delivery: d, action: actionDeadLetter, refusal: refused}
 }
 
-// judge returns the settlement of a message whose set has the outcome err, without the delivery. Only a message whose set cannot be stored now is
-// held: any other error would come again.
-func (t *intakeTurn) judge(set *clock.Set, err error) settlement {
+// judge returns the settlement of a message whose set has the outcome err. Only a message whose set cannot be stored now is held: any other error
+// would come again.
+func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 	var e *clock.Error
 	errors.As(err, &e)
 	switch {
 	case err == nil:
 		t.count(resultSet)
 		return settlement{action: actionAck}
-	case errors.Is(err, clock.ErrPrecondition) && e != nil && e.Alarm != nil:
-		if e.Alarm.PayloadKind == set.PayloadKind && bytes.Equal(e.Alarm.Payload, set.Payload) {
-			t.count(resultDuplicate)
-			return settlement{action: actionAck}
-		}
-		return t.refuse(nil, refuseMessage(codeIDTaken, fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
+	case errors.Is(err, clock.ErrPrecondition) && e != nil:
+		return t.judgeExisting(d, set, e.Alarm)
 	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge)):
 		return t.refuse(nil, refuseMessage(e.Code, e.Error()))
 	default:
-		t.count(resultHeld)
-		return settlement{action: actionHold, pause: min(retryAfter(err), t.longest)}
+		return t.hold(nil, err)
+	}
+}
+
+// judgeExisting returns the settlement of a message whose business id has an alarm already. old is nil if it had one, and the alarm is deleted.
+//
+// A message with the content and the time of the alarm is the alarm's own, or was published twice. Any other message arms an alarm again if it is
+// over: a consumer has published the message again. The broker's mark of a redelivery does not matter. A node that has to stop gives back messages
+// that it has not looked at, and the broker marks them too.
+func (t *intakeTurn) judgeExisting(d *incoming, set *clock.Set, old *clock.Alarm) settlement {
+	same := old != nil && old.PayloadKind == set.PayloadKind && bytes.Equal(old.Payload, set.Payload)
+	switch {
+	case old == nil:
+		d.replaces = 0
+		return settlement{action: actionResubmit}
+	case same && (!old.State.Over() || old.RingAt == set.RingAt):
+		t.count(resultDuplicate)
+		return settlement{action: actionAck}
+	case old.State.Over():
+		d.replaces = old.Generation
+		return settlement{action: actionResubmit}
+	default:
+		return t.refuse(nil, refuseMessage(codeIDTaken, fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
 	}
 }
 

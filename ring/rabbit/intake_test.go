@@ -3,9 +3,11 @@ package rabbit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,12 +24,17 @@ import (
 // memorySetter is a Setter that keeps the alarms in memory, and decides like package clock.
 type memorySetter struct {
 	mu     sync.Mutex
-	alarms map[clock.Key]*clock.Set
+	alarms map[clock.Key]*clock.Alarm
 	sets   int               // number of submitted sets
 	err    func(n int) error // outcome of the nth set, which then has no effect; nil: all have theirs
 }
 
-func newMemorySetter() *memorySetter { return &memorySetter{alarms: map[clock.Key]*clock.Set{}} }
+func newMemorySetter() *memorySetter { return &memorySetter{alarms: map[clock.Key]*clock.Alarm{}} }
+
+// In is exact, because the instants are this machine's. It rounds up.
+func (m *memorySetter) In(d time.Duration) (clock.Instant, error) {
+	return clock.InstantOf(time.Now().Add(d + time.Millisecond - 1)), nil
+}
 
 func (m *memorySetter) Set(_ context.Context, sets []*clock.Set, done func(i int, err error)) {
 	for i, s := range sets {
@@ -47,12 +54,18 @@ func (m *memorySetter) set(s *clock.Set) error {
 	if err := s.Validate(clock.DefaultMaxPayload); err != nil {
 		return err
 	}
-	if old := m.alarms[s.Key]; old != nil {
-		alarm := &clock.Alarm{Key: s.Key, Content: old.Content}
-		return &clock.Error{Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Alarm: alarm}
+	d := clock.Op{Set: s}.Decide(m.alarms[s.Key], clock.InstantOf(time.Now()))
+	if d.Err == nil {
+		m.alarms[s.Key] = &d.Alarm
 	}
-	m.alarms[s.Key] = s
-	return nil
+	return d.Err
+}
+
+// end ends the alarm, as a ring does.
+func (m *memorySetter) end(key clock.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alarms[key].State = clock.Rung
 }
 
 func (m *memorySetter) setErr(err func(n int) error) {
@@ -61,7 +74,7 @@ func (m *memorySetter) setErr(err func(n int) error) {
 	m.err = err
 }
 
-func (m *memorySetter) all() map[clock.Key]*clock.Set {
+func (m *memorySetter) all() map[clock.Key]*clock.Alarm {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.alarms)
@@ -96,7 +109,7 @@ func (i *intakeTest) run(setter Setter) (in *Intake, stop func()) {
 	s, err := New(i.cfg, Deps{Log: slog.New(slog.NewTextHandler(i.tb.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))})
 	i.must(err)
 	in = s.Intake(setter)
-	in.longest = 20 * time.Millisecond
+	in.longest, s.silence = 20*time.Millisecond, 20*time.Millisecond
 	stop = background(i.tb, in.Run)
 	i.tb.Cleanup(stop)
 	return in, stop
@@ -122,7 +135,7 @@ func (in *Intake) counted(result string) int {
 func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
-	at := clock.Instant(2_000_000_000_123)
+	at, began := clock.Instant(2_000_000_000_123), clock.InstantOf(time.Now())
 	i.publish(amqp.Publishing{
 		MessageId: "m1", ContentType: "application/json", Priority: 7, UserId: "guest", Body: []byte(`{"order":1}`),
 		Headers: amqp.Table{"x-delay": int32(3_600_000), "x-clockd-ring-at": int64(1), "mine": "kept"},
@@ -142,7 +155,7 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 
 	alarms := setter.all()
 	first := alarms[clock.Key{Application: "intake", BusinessID: "m1"}]
-	if first == nil || first.Delay.Span > time.Hour+time.Millisecond || first.Delay.Span < 59*time.Minute || first.Priority != 7 || first.ContentType != "application/json" {
+	if first == nil || first.RingAt < began.Add(time.Hour) || first.RingAt > began.Add(2*time.Hour) || first.Priority != 7 || first.ContentType != "application/json" {
 		t.Fatalf("the first alarm is %+v", first)
 	}
 	m, err := clock.UnpackMessage(first.Payload)
@@ -155,11 +168,11 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 	if err != nil || !bytes.Equal(m.Properties, want) {
 		t.Errorf("properties %q, want %q", m.Properties, want)
 	}
-	if second := alarms[clock.Key{Application: "shop", BusinessID: "order-2"}]; second == nil || second.RingAt != at || second.Delay.Given {
+	if second := alarms[clock.Key{Application: "shop", BusinessID: "order-2"}]; second == nil || second.RingAt != at {
 		t.Errorf("the second alarm is %+v", second)
 	}
 	for _, id := range []string{"at once", "past"} {
-		if s := alarms[clock.Key{Application: "intake", BusinessID: id}]; s == nil || !s.Delay.Given || s.Delay.Span != 0 {
+		if s := alarms[clock.Key{Application: "intake", BusinessID: id}]; s == nil || s.RingAt < began || s.RingAt > began.Add(time.Hour) {
 			t.Errorf("alarm %q is %+v", id, s)
 		}
 	}
@@ -201,7 +214,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"many":        {Headers: numbered(8191)}, // with ours there would be too many for the library
 	}
 	codes := map[string]string{
-		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeInvalidValue,
+		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeOutOfRange,
 		"before 1970": clock.CodeInvalidValue, "far": clock.CodeInvalidValue,
 		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication, "bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
@@ -261,20 +274,17 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 			if in.counted(resultSet) != 0 {
 				t.Error("a message is an alarm without a database")
 			}
+			received, _ := setter.In(0)
 			setter.setErr(nil)
 			eventually(t, time.Minute, "all messages are alarms", func() bool { return len(setter.all()) == n })
 			stop()
 			if left := i.waiting(); left != 0 {
 				t.Errorf("%d messages are not acked", left)
 			}
-			waited := 0 // a millisecond or longer; a message may also come when the database is back
-			for _, s := range setter.all() {
-				if s.Delay.Span <= time.Second {
-					waited++
+			for key, alarm := range setter.all() {
+				if alarm.RingAt > received.Add(time.Second) {
+					t.Errorf("%s rings at %s: its delay does not count from its receipt, before %s", key.BusinessID, alarm.RingAt, received)
 				}
-			}
-			if waited < n/2 {
-				t.Errorf("the delays of %d of %d messages count from the receipt", waited, n)
 			}
 		})
 	}
@@ -297,27 +307,158 @@ func TestUnconfirmedMessageIsOneAlarm(t *testing.T) {
 	}
 }
 
-// lossySetter loses the outcome of each set that takes effect first.
+// lossySetter loses the outcome of each second set. The alarm has rung when the message is submitted again.
 type lossySetter struct{ *memorySetter }
 
 func (l *lossySetter) Set(_ context.Context, sets []*clock.Set, done func(i int, err error)) {
 	for i, s := range sets {
 		err := l.set(s)
 		if err == nil && i%2 == 0 {
+			l.end(s.Key)
 			err = clock.Unconfirmed(context.DeadlineExceeded)
 		}
 		done(i, err)
 	}
 }
 
-func TestDelayIsNeverShortened(t *testing.T) {
+// A consumer publishes a message again, with the same id. Its alarm is over, so the message is a new one. While the alarm waits it is a repeat, or has
+// an id that is taken.
+func TestMessageWhoseAlarmIsOverArmsItAgain(t *testing.T) {
 	t.Parallel()
-	const ms = time.Millisecond
-	for _, c := range []struct{ delay, passed, want time.Duration }{
-		{500 * ms, 0, 501 * ms}, {500 * ms, 1, 501 * ms}, {500 * ms, ms, 500 * ms}, {500 * ms, ms + 1, 500 * ms}, {ms, ms, 0}, {0, 0, 0}, {-ms, 0, 0},
+	i, setter := newIntakeTest(t, nil), newMemorySetter()
+	in, stop := i.run(setter)
+	key := clock.Key{Application: "intake", BusinessID: "m"}
+	generation := func() int64 {
+		if alarm := setter.all()[key]; alarm != nil {
+			return alarm.Generation
+		}
+		return 0
+	}
+	first := amqp.Publishing{MessageId: "m", Headers: amqp.Table{"x-delay": int32(0)}, Body: []byte("body")}
+	other := first
+	other.Headers = amqp.Table{"x-delay": int32(60_000), "attempt": int32(2)}
+	exact := first
+	exact.Headers = amqp.Table{"x-ring-at": int64(clock.InstantOf(time.Now()).Add(time.Hour))}
+	for k, again := range []amqp.Publishing{first, first, other, exact} {
+		want := int64(k + 1)
+		i.publish(again)
+		eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == want })
+		i.publish(again)
+		eventually(t, time.Minute, "a repeat is a duplicate", func() bool { return in.counted(resultDuplicate) == k+1 })
+		setter.end(key)
+	}
+	i.publish(exact) // it has the time of the alarm
+	eventually(t, time.Minute, "a repeat is a duplicate", func() bool { return in.counted(resultDuplicate) == 5 })
+	i.publish(first)
+	eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == 5 })
+	i.publish(other)
+	if dead := i.take(i.deadQueue, 1)[0]; dead.Headers[headerRefusalCode] != codeIDTaken {
+		t.Errorf("the message of an alarm that waits has the code %v", dead.Headers[headerRefusalCode])
+	}
+	stop()
+	if i.waiting() != 0 || generation() != 5 {
+		t.Errorf("%d messages wait, generation %d", i.waiting(), generation())
+	}
+}
+
+// The alarm may be deleted between the look at it and the set that arms it again.
+func TestMessageWhoseAlarmIsDeletedMeanwhileIsAnAlarm(t *testing.T) {
+	t.Parallel()
+	i, setter := newIntakeTest(t, nil), newMemorySetter()
+	gone := &clock.Error{Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed}
+	over := *gone
+	over.Alarm = &clock.Alarm{Generation: 7, RingRow: clock.RingRow{State: clock.Rung}}
+	setter.setErr(func(n int) error { return [...]error{1: &over, 2: gone, 3: nil}[n] })
+	i.publish(amqp.Publishing{MessageId: "m"})
+	i.run(setter)
+	eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
+}
+
+// A queue that is deleted and declared again at once is consumed again. A consumer that the broker cancels connects again too.
+func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string]amqp.Table{"classic": nil, "quorum": quorum} {
+		t.Run(name, func(t *testing.T) {
+			i, setter := newIntakeTest(t, args), newMemorySetter()
+			i.run(setter)
+			for n := range 3 {
+				i.publish(amqp.Publishing{MessageId: fmt.Sprint(n)})
+				eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == n+1 })
+				i.remove(i.sourceQueue)
+				_, err := i.ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
+				i.must(err)
+				i.must(i.ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
+			}
+		})
+	}
+}
+
+func TestTimesOfMessages(t *testing.T) {
+	t.Parallel()
+	const year = int64(365 * 24 * time.Hour / time.Millisecond)
+	now := clock.Instant(1_800_000_000_000)
+	in := func(d time.Duration) (clock.Instant, error) { return now.Add(d), nil }
+	for _, c := range []struct {
+		header string
+		value  any
+		want   clock.Instant
+		code   string
+	}{
+		{"x-delay", int32(0), now, ""},
+		{"x-delay", int64(-1) << 60, 0, clock.CodeOutOfRange},
+		{"x-delay", int64(-60_000), now, ""},
+		{"x-delay", 60_000.9, now.Add(time.Minute), ""},
+		{"x-delay", float32(60_000.5), now.Add(time.Minute), ""},
+		{"x-delay", -1.5, now, ""},
+		{"x-delay", math.NaN(), 0, clock.CodeInvalidValue},
+		{"x-delay", math.Inf(1), 0, clock.CodeOutOfRange},
+		{"x-delay", 1e300, 0, clock.CodeOutOfRange},
+		{"x-delay", 100 * year, now.Add(100 * 365 * 24 * time.Hour), ""},
+		{"x-delay", 100*year + 1, 0, clock.CodeOutOfRange},
+		{"x-delay", 292 * year, 0, clock.CodeOutOfRange},
+		{"x-delay", 293 * year, 0, clock.CodeOutOfRange},
+		{"x-delay", "99999999999999999999", 0, clock.CodeOutOfRange},
+		{"x-delay", "1.5", 0, clock.CodeInvalidValue},
+		{"x-delay", true, 0, clock.CodeInvalidValue},
+		{"x-ring-at", int64(now), now, ""},
+		{"x-ring-at", float64(now), now, ""},
+		{"x-ring-at", int64(-1), 0, clock.CodeInvalidValue},
+		{"x-ring-at", -1.0, 0, clock.CodeInvalidValue},
+		{"x-ring-at", int64(math.MaxInt64), 0, clock.CodeInvalidValue},
+		{"x-ring-at", math.NaN(), 0, clock.CodeInvalidValue},
+		{"x-ring-at", now.Time(), now, ""},
+		{"x-ring-at", time.Unix(-1, 0), 0, clock.CodeInvalidValue},
+		{"x-ring-at", time.Unix(18446744073709552, 0), 0, clock.CodeInvalidValue}, // its milliseconds overflow
+		{"x-ring-at", time.Unix(math.MaxInt64, 0), 0, clock.CodeInvalidValue},
+		{"x-ring-at", time.Unix(math.MinInt64, 0), 0, clock.CodeInvalidValue},
 	} {
-		if got := remaining(c.delay, c.passed); got != c.want {
-			t.Errorf("%s of %s are left after %s, want %s", got, c.delay, c.passed, c.want)
+		cfg := DefaultConfig().Intake
+		d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{MessageId: "m", Headers: amqp.Table{c.header: c.value}}}
+		set, err := cfg.setOf(d, in, 0)
+		var refused *refusedMessage
+		switch {
+		case c.code == "" && (err != nil || set.RingAt > c.want || set.RingAt < c.want.Add(-time.Minute) || set.RingAt < now):
+			t.Errorf("%s %v: %+v, %v", c.header, c.value, set, err)
+		case c.code != "" && (!errors.As(err, &refused) || refused.code != c.code):
+			t.Errorf("%s %v: %+v, %v, want %s", c.header, c.value, set, err, c.code)
+		case c.code == "" && set.Validate(clock.DefaultMaxPayload) != nil:
+			t.Errorf("%s %v: %v", c.header, c.value, set.Validate(clock.DefaultMaxPayload))
+		}
+	}
+}
+
+// A message keeps its time when it is submitted again. Without the time of the database it waits.
+func TestMessageKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	cfg := DefaultConfig().Intake
+	d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{Headers: amqp.Table{"x-delay": int32(60_000)}}}
+	if set, err := cfg.setOf(d, func(time.Duration) (clock.Instant, error) { return clock.NoInstant, away }, 0); set != nil || !errors.Is(err, away) {
+		t.Errorf("without a time: %+v, %v", set, err)
+	}
+	for _, now := range []clock.Instant{1_800_000_000_000, 1_900_000_000_000} {
+		set, err := cfg.setOf(d, func(d time.Duration) (clock.Instant, error) { return now.Add(d), nil }, 0)
+		if err != nil || set.RingAt.Sub(1_800_000_000_000) > time.Minute {
+			t.Errorf("%+v, %v", set, err)
 		}
 	}
 }
@@ -442,7 +583,7 @@ func FuzzSetOf(f *testing.F) {
 	f.Add(strings.Repeat("m", 255), "a b", " ", "soon", int64(1)<<62, "täxt", []byte{0})
 	f.Fuzz(func(t *testing.T, messageID, application, businessID, delay string, at int64, contentType string, body []byte) {
 		cfg := DefaultConfig().Intake
-		d := &incoming{received: time.Now(), Delivery: amqp.Delivery{MessageId: messageID, ContentType: contentType, Body: body, Headers: amqp.Table{}}}
+		d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{MessageId: messageID, ContentType: contentType, Body: body, Headers: amqp.Table{}}}
 		for name, value := range map[string]string{"x-application": application, "x-business-id": businessID, "x-delay": delay} {
 			if value != "" {
 				d.Headers[name] = value
@@ -454,16 +595,17 @@ func FuzzSetOf(f *testing.F) {
 		if len(messageID) > maxShortString || len(contentType) > maxShortString {
 			return // no message of AMQP
 		}
-		set, refused := cfg.setOf(d, 0)
-		if (set == nil) == (refused == nil) {
-			t.Fatalf("%+v and %+v", set, refused)
+		in := func(d time.Duration) (clock.Instant, error) { return clock.InstantOf(time.Now()).Add(d), nil }
+		set, err := cfg.setOf(d, in, 0)
+		if _, refused := errors.AsType[*refusedMessage](err); (set == nil) != refused {
+			t.Fatalf("%+v and %v", set, err)
 		}
 		if set == nil {
 			return
 		}
-		again, refused := cfg.setOf(d, 0)
-		if refused != nil || again.Key != set.Key || !bytes.Equal(again.Payload, set.Payload) {
-			t.Fatalf("a second delivery gives %+v, %+v", again, refused)
+		again, err := cfg.setOf(d, in, 0)
+		if err != nil || again.Key != set.Key || again.RingAt != set.RingAt || !bytes.Equal(again.Payload, set.Payload) {
+			t.Fatalf("a second submit gives %+v, %v", again, err)
 		}
 		m, err := clock.UnpackMessage(set.Payload)
 		if err != nil || !bytes.Equal(m.Body, body) {

@@ -22,15 +22,17 @@ const headerRingAtOf = "x-ring-at"
 // refusedMessage says why a message cannot be an alarm.
 type refusedMessage struct{ code, detail string }
 
+func (r *refusedMessage) Error() string { return r.detail }
+
 func refuseMessage(code, detail string) *refusedMessage {
 	return &refusedMessage{code: code, detail: detail}
 }
 
-// setOf returns the set of a delayed message. A delay counts from the time at which the message was received, so it is shorter when the message
-// is submitted again.
+// setOf returns the set of a delayed message. It notes the time of the alarm in d, so that all sets of one delivery have the same time. in is
+// Setter.In; an error of setOf is its error, or a refusedMessage.
 //
 // maxProperties is the most bytes of properties, 0 for no limit.
-func (c *IntakeConfig) setOf(d *incoming, maxProperties int) (*clock.Set, *refusedMessage) {
+func (c *IntakeConfig) setOf(d *incoming, in func(time.Duration) (clock.Instant, error), maxProperties int) (*clock.Set, error) {
 	set := &clock.Set{
 		Key: clock.Key{Application: c.Application, BusinessID: businessIDOf(d)},
 		Content: clock.Content{
@@ -39,6 +41,9 @@ func (c *IntakeConfig) setOf(d *incoming, maxProperties int) (*clock.Set, *refus
 		},
 		If:      clock.Condition{Kind: clock.Absent},
 		Omitted: clock.RetryOption | clock.MaxRingsOption,
+	}
+	if d.replaces != 0 {
+		set.If = clock.Condition{Kind: clock.AtGeneration, Generation: d.replaces}
 	}
 	if value := d.Headers[headerApplication]; value != nil {
 		var isText bool
@@ -51,9 +56,14 @@ func (c *IntakeConfig) setOf(d *incoming, maxProperties int) (*clock.Set, *refus
 			return nil, refuseMessage(clock.CodeInvalidBusinessID, "header x-business-id is not a string")
 		}
 	}
-	if err := setTime(set, d); err != nil {
-		return nil, refuseMessage(clock.CodeInvalidValue, err.Error())
+	if d.ringAt == clock.NoInstant {
+		at, err := ringAtOf(d, in)
+		if err != nil {
+			return nil, err
+		}
+		d.ringAt = at
 	}
+	set.RingAt = d.ringAt
 	message, err := c.messageOf(d)
 	if err == nil && maxProperties > 0 && len(message.Properties) > maxProperties {
 		return nil, refuseMessage(clock.CodePayloadTooLarge, fmt.Sprintf("the properties have %d bytes, at most %d are kept", len(message.Properties), maxProperties))
@@ -107,43 +117,40 @@ func negated(value any) any {
 
 var errTwoTimes = errors.New("the message has the headers x-delay and x-ring-at: give one of them")
 
-// setTime sets the time of the set. A message without a time, or with a time that has passed, rings at once.
-func setTime(set *clock.Set, d *incoming) error {
+// ringAtOf returns the time of the alarm. A message without a time, or with a time that has passed, rings at once. A delay counts from the receipt.
+func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock.Instant, error) {
 	delayed, at := d.Headers[headerDelay], d.Headers[headerRingAtOf]
 	switch {
 	case delayed != nil && at != nil:
-		return errTwoTimes
+		return clock.NoInstant, refuseMessage(clock.CodeInvalidValue, errTwoTimes.Error())
 	case at != nil:
-		var err error
-		set.RingAt, err = instantOf(at)
-		return err
-	case delayed != nil:
-		var err error
-		if set.Delay, err = delay(delayed); err != nil {
-			return err
+		i, err := instantOf(at)
+		if err != nil {
+			return clock.NoInstant, refuseMessage(clock.CodeInvalidValue, err.Error())
 		}
+		return i, nil
 	}
-	set.Delay.Given, set.Delay.Span = true, remaining(set.Delay.Span, time.Since(d.received))
-	return nil
+	var span time.Duration
+	if delayed != nil {
+		given, err := delay(delayed)
+		switch {
+		case errors.Is(err, errDelayOutOfRange), err == nil && given.Span > clock.MaxDelay:
+			return clock.NoInstant, refuseMessage(clock.CodeOutOfRange, "header x-delay is longer than 100 years")
+		case err != nil:
+			return clock.NoInstant, refuseMessage(clock.CodeInvalidValue, err.Error())
+		}
+		span = given.Span
+	}
+	return in(max(0, span-time.Since(d.received)))
 }
 
-// remaining returns the part of a delay that is left. Instants are whole milliseconds, and the time of the set is cut to one. So the rest is rounded
-// up, and gets one more: otherwise a message could ring a part of a millisecond before its delay is over.
-func remaining(delay, passed time.Duration) time.Duration {
-	if delay <= passed {
-		return 0
-	}
-	const unit = time.Millisecond
-	return (delay - passed + unit - 1).Truncate(unit) + unit
-}
-
-// instantOf reads a time from an integer of any width, from a string, or from a timestamp of AMQP.
+// instantOf reads a time from a number, of which the whole part counts, from a string, or from a timestamp of AMQP.
 func instantOf(value any) (i clock.Instant, err error) {
-	ms, whole := integer(value)
+	ms, isNumber := number(value)
 	s, isText := text(value)
 	t, isTime := value.(time.Time)
 	switch {
-	case whole:
+	case isNumber:
 		i, err = clock.ParseInstant(strconv.FormatInt(ms, 10))
 	case isText:
 		i, err = clock.ParseInstant(s)
@@ -177,7 +184,7 @@ func businessIDOf(d *incoming) string {
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// contentTypeOf returns the content type of the alarm. The message keeps its own, which may be one that no alarm can have.
+// contentTypeOf returns the content type of the alarm. The message keeps its own, which may be too long for an alarm, or unprintable.
 func contentTypeOf(s string) string {
 	printable := func(r rune) bool { return r >= ' ' && r <= '~' }
 	if s == "" || len(s) > clock.MaxContentType || strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {
