@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
@@ -121,6 +122,20 @@ func TestFailuresOfTheServerHaveTheirCode(t *testing.T) {
 	_, header, _ := s.do(t.Context(), procedure("Set"), "application/json", `{"application":"shop","alarm":{"business_id":"unavailable","delay":"1s"}}`)
 	if header.Get("Retry-After") != "1" {
 		t.Errorf("header %v", header)
+	}
+}
+
+// A deadline that passes during the procedure is no fault of the server, and no line of its log.
+func TestDeadlineDuringTheProcedureIsNoFault(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(su *setup) { su.failing = true })
+	status, _, body := s.do(t.Context(), procedure("Set"), "application/json",
+		`{"application":"shop","alarm":{"business_id":"late","delay":"3600s"}}`, "Connect-Timeout-Ms", "20")
+	if f := connectFailure(t, body); status != http.StatusGatewayTimeout || f.code != codes.DeadlineExceeded {
+		t.Errorf("status %d, %v", status, f)
+	}
+	if n, err := testutil.GatherAndCount(s.metrics, "clockd_http_problems_total"); n != 0 || err != nil {
+		t.Errorf("%d codes of problems, %v", n, err)
 	}
 }
 

@@ -40,6 +40,17 @@ func (failures) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 // errNotBegun is the error of a call that has ended before its procedure began.
 var errNotBegun = errors.New("the call has ended before it began, and nothing was changed")
 
+// errEnded is the error of a call that has ended during its procedure.
+var errEnded = errors.New("the call has ended before its response, and a change may have been made")
+
+// endCode returns the code of a call whose context has ended with the error.
+func endCode(ended error) connect.Code {
+	if errors.Is(ended, context.Canceled) {
+		return connect.CodeCanceled
+	}
+	return connect.CodeDeadlineExceeded
+}
+
 // failureOf returns the error that the client gets for err.
 func failureOf(ctx context.Context, err error) error {
 	if err == nil {
@@ -48,11 +59,11 @@ func failureOf(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*connect.Error](err); ok {
 		return e
 	}
-	switch err { //nolint:errorlint // connect returns the error of the context itself if it has ended before the procedure begins
-	case context.DeadlineExceeded:
-		return connect.NewError(connect.CodeDeadlineExceeded, errNotBegun)
-	case context.Canceled:
-		return connect.NewError(connect.CodeCanceled, errNotBegun)
+	if err == context.DeadlineExceeded || err == context.Canceled { //nolint:errorlint // connect returns it unwrapped if the call ends before its procedure
+		return connect.NewError(endCode(err), errNotBegun)
+	}
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) && clock.Described(err) == nil { // the end of the call is no fault of the server
+		return connect.NewError(endCode(ended), errEnded)
 	}
 	c := callOf(ctx)
 	return newFailure(c.s.host.Refusal(c.request, err))

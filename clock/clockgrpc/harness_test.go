@@ -75,6 +75,9 @@ func (f failingAlarms) Submit(ctx context.Context, op clock.Op) *clock.Pending {
 		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: clock.Unavailable(errors.New("no database"))})
 	case "unexpected":
 		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: errors.New("a bug")})
+	case "late":
+		<-ctx.Done()
+		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: fmt.Errorf("a driver: %w", ctx.Err())})
 	case "panic":
 		panic("a bug")
 	}

@@ -72,10 +72,11 @@ func messageOf(encoded string) string {
 	return httpcall.Printable([]byte(text))
 }
 
-// outcome returns the outcome of a call with the status. head is the metadata before the message.
-func (s status) outcome(head http.Header) clock.Outcome {
+// outcome returns the outcome of a call with the status and the metadata, which comes before or after the message.
+func (s status) outcome(head, trailer http.Header) clock.Outcome {
 	if s.code == codeOK {
-		return clock.Outcome{Kind: clock.Confirmed, Acknowledged: !strings.EqualFold(head.Get("X-Clockd-Ack"), "later")}
+		later := strings.EqualFold(head.Get("X-Clockd-Ack"), "later") || strings.EqualFold(trailer.Get("X-Clockd-Ack"), "later")
+		return clock.Outcome{Kind: clock.Confirmed, Acknowledged: !later}
 	}
 	o := clock.Outcome{Kind: clock.Nacked, Reason: "the receiver answered " + statusNames[s.code]}
 	switch s.code {
@@ -125,7 +126,7 @@ func (x *exchange) Do(c *httpcall.Call) error {
 		return err
 	}
 	c.Replied(statusNames[s.code])
-	c.Report(s.outcome(res.Header))
+	c.Report(s.outcome(res.Header, res.Trailer))
 	return nil
 }
 

@@ -77,6 +77,17 @@ func TestStatusDecides(t *testing.T) {
 	}
 }
 
+// Servers may send metadata after the message.
+func TestAcknowledgementMayBeAnnouncedInTheTrailers(t *testing.T) {
+	b := openTarget(t)
+	b.point("shop", startServer(t, func(ctx context.Context, _ call, _ *metadata.MD) error {
+		return grpc.SetTrailer(ctx, metadata.Pairs("x-clockd-ack", "Later"))
+	}))
+	if got := b.deliver(testRing()); got != (clock.Outcome{Kind: clock.Confirmed}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A wait that the receiver asks for counts only with the statuses of an overload.
 func TestPushbackIsObeyed(t *testing.T) {
 	for _, c := range []struct {
@@ -86,7 +97,7 @@ func TestPushbackIsObeyed(t *testing.T) {
 		{"14", "1500", 1500 * time.Millisecond}, {"8", "2", 2 * time.Millisecond}, {"13", "1500", 0}, {"14", "-1", 0}, {"14", "x", 0}, {"0", "9", 0}, {"99", "9", 0},
 	} {
 		s, err := statusOf(http.Header{"Grpc-Status": {c.code}, "Grpc-Retry-Pushback-Ms": {c.pushback}})
-		if err != nil || s.outcome(http.Header{}).RetryAfter != c.want {
+		if err != nil || s.outcome(nil, nil).RetryAfter != c.want {
 			t.Errorf("%s, %s: %+v, %v", c.code, c.pushback, s, err)
 		}
 	}
@@ -198,7 +209,7 @@ func FuzzStatus(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if o := s.outcome(http.Header{}); len(o.Reason) > clock.MaxReason || strings.ContainsAny(o.Reason, "\n\x00") || o.RetryAfter < 0 {
+		if o := s.outcome(nil, nil); len(o.Reason) > clock.MaxReason || strings.ContainsAny(o.Reason, "\n\x00") || o.RetryAfter < 0 {
 			t.Errorf("%+v", o)
 		}
 	})
