@@ -83,11 +83,12 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 }
 
 // ParseInstant reads an instant as people write it: RFC 3339 with an offset ("2026-11-21T18:30:00+01:00"; digits past
-// the millisecond are cut off), or whole milliseconds since the epoch. The error explains the fault to the writer of s.
+// the millisecond are cut off), or milliseconds as InstantOfMillis takes them. The error explains the fault to the writer of s.
 func ParseInstant(s string) (Instant, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return checkInstant(Instant(ms))
+		return InstantOfMillis(ms)
 	}
+	s = strings.ToUpper(s) // RFC 3339 allows t and z
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || !strictRFC3339(s) {
 		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
@@ -96,6 +97,18 @@ func ParseInstant(s string) (Instant, error) {
 		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset nor milliseconds since the epoch", s)
 	}
 	return checkInstant(InstantOf(t))
+}
+
+// leastMillis is in March 1973. Smaller numbers are times in seconds, by mistake.
+const leastMillis = 100_000_000_000
+
+// InstantOfMillis returns the instant of a number from outside: milliseconds since the epoch. It refuses numbers that look like seconds, with an
+// error for the sender: such an alarm would ring at once.
+func InstantOfMillis(ms int64) (Instant, error) {
+	if ms >= 0 && ms < leastMillis {
+		return NoInstant, fmt.Errorf("time %d looks like seconds: a number is milliseconds since the epoch, from %d", ms, int64(leastMillis))
+	}
+	return checkInstant(Instant(ms))
 }
 
 // strictRFC3339 reports whether s, which time.Parse accepted, is RFC 3339. time.Parse also accepts some other texts
@@ -111,20 +124,20 @@ func strictRFC3339(s string) bool {
 
 func checkInstant(i Instant) (Instant, error) {
 	if !i.Valid() {
-		return NoInstant, fmt.Errorf("time is out of range: from 0 to %d milliseconds since the epoch", int64(MaxInstant))
+		return NoInstant, fmt.Errorf("time is out of range: from 1970 to 9999, or %d milliseconds since the epoch", int64(MaxInstant))
 	}
 	return i, nil
 }
 
-// ParseDuration reads a duration as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours,
-// or whole milliseconds. It must not be negative. Fractions of a millisecond are cut off. The error explains the fault.
+// ParseDuration reads a duration as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours. It must have a unit, and
+// must not be negative. Fractions of a millisecond are cut off. The error explains the fault.
 func ParseDuration(s string) (time.Duration, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return durationOf(ms)
+	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf(`duration %q has no unit: write "%[1]ss" or "%[1]sms"`, s)
 	}
 	d, err := parseUnits(s)
 	if err != nil {
-		return 0, fmt.Errorf(`duration %q is neither like "30m" or "7d" nor whole milliseconds`, s)
+		return 0, fmt.Errorf(`duration %q is neither like "30m" nor like "7d", or it is too long`, s)
 	}
 	return CutDuration(d)
 }
@@ -153,7 +166,8 @@ const (
 	maxMillis = math.MaxInt64 / int64(time.Millisecond) // the longest time.Duration, 292 years
 )
 
-func durationOf(ms int64) (time.Duration, error) {
+// DurationOfMillis returns the duration of a number from outside: milliseconds. The error explains the fault to the sender.
+func DurationOfMillis(ms int64) (time.Duration, error) {
 	switch {
 	case ms < 0:
 		return 0, fmt.Errorf("duration %d is negative", ms)

@@ -13,7 +13,9 @@ func TestParseInstantReadsRFC3339AndMilliseconds(t *testing.T) {
 	for _, c := range []struct {
 		in, want string
 	}{
-		{"0", "1970-01-01T00:00:00.000Z"},
+		{"100000000000", "1973-03-03T09:46:40.000Z"},
+		{"1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"},
+		{"2026-11-21t18:30:00z", "2026-11-21T18:30:00.000Z"},
 		{"1764000000123", "2025-11-24T16:00:00.123Z"},
 		{"253402300799999", "9999-12-31T23:59:59.999Z"},
 		{"2026-11-21T18:30:00Z", "2026-11-21T18:30:00.000Z"},
@@ -57,6 +59,9 @@ func TestParseInstantRefusesOtherTexts(t *testing.T) {
 		"2026-11-21T18:30:00":           "no offset",
 		"2026-03-29T02:30:00":           "no offset",
 		"2026-11-21T18:30:00.25":        "no offset",
+		"0":                             "looks like seconds",
+		"1764000000":                    "looks like seconds",
+		"99999999999":                   "looks like seconds",
 		"-1":                            "range",
 		"253402300800000":               "range",
 		"9223372036854775808":           "range",
@@ -136,11 +141,11 @@ func TestInstantSubEndsAtTheLongestDuration(t *testing.T) {
 	}
 }
 
-func TestParseDurationReadsUnitsAndMilliseconds(t *testing.T) {
+func TestParseDurationReadsUnits(t *testing.T) {
 	for in, want := range map[string]time.Duration{
-		"0": 0, "0s": 0, "250": 250 * time.Millisecond, "250ms": 250 * time.Millisecond, "30m": 30 * time.Minute,
+		"0s": 0, "250ms": 250 * time.Millisecond, "30m": 30 * time.Minute,
 		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "0d": 0, "1500us": time.Millisecond,
-		"9223372036854": time.Duration(maxMillis) * time.Millisecond, "106751d": 106751 * 24 * time.Hour,
+		"9223372036854ms": time.Duration(maxMillis) * time.Millisecond, "106751d": 106751 * 24 * time.Hour,
 	} {
 		if got, err := ParseDuration(in); got != want || err != nil {
 			t.Errorf("%q is read as %s, %v; want %s", in, got, err, want)
@@ -152,11 +157,19 @@ func TestParseDurationRefusesOtherTexts(t *testing.T) {
 	for in, why := range map[string]string{
 		"": "neither", "soon": "neither", "5x": "neither", "d": "neither", "1.5d": "neither", "106752d": "neither", " 5m": "neither",
 		"9999999999999d": "neither", "-213503982334602d": "neither", "300000h00m1e9s": "neither", "9999999h": "neither",
-		"-1": "negative", "-5m": "negative", "-1ns": "negative", "-1d": "negative", "-9223372036854775809": "negative",
-		"9223372036855": "range", "9223372036854775808": "range",
+		"-5m": "negative", "-1ns": "negative", "-1d": "negative", "99999999999999999999h": "too long",
+		"0": "has no unit", "250": "has no unit", "+5": "has no unit", "-1": "has no unit", "1.5": "has no unit", "9223372036854775808": "has no unit",
 	} {
 		if got, err := ParseDuration(in); err == nil || !strings.Contains(err.Error(), why) || got != 0 {
 			t.Errorf("%q is read as %s, %v; want an error with %q", in, got, err, why)
+		}
+	}
+}
+
+func TestDurationOfMillisRefusesOtherNumbers(t *testing.T) {
+	for ms, why := range map[int64]string{-1: "negative", math.MinInt64: "negative", maxMillis + 1: "range", math.MaxInt64: "range"} {
+		if got, err := DurationOfMillis(ms); err == nil || !strings.Contains(err.Error(), why) || got != 0 {
+			t.Errorf("%d is read as %s, %v; want an error with %q", ms, got, err, why)
 		}
 	}
 }
@@ -176,7 +189,10 @@ func FuzzParseInstant(f *testing.F) {
 		if !i.Valid() {
 			t.Fatalf("%q gives %d", s, i)
 		}
-		written := []string{i.String(), strconv.FormatInt(int64(i), 10)}
+		written := []string{i.String(), strings.ToLower(i.String())}
+		if i >= leastMillis {
+			written = append(written, strconv.FormatInt(int64(i), 10))
+		}
 		if local := i.Time().Local(); local.Year() <= 9999 {
 			written = append(written, local.Format(time.RFC3339Nano))
 		}
@@ -203,10 +219,11 @@ func FuzzParseDuration(f *testing.F) {
 		if d < 0 || d%time.Millisecond != 0 {
 			t.Fatalf("%q gives %s", s, d)
 		}
-		for _, again := range []string{d.String(), strconv.FormatInt(d.Milliseconds(), 10)} {
-			if got, err := ParseDuration(again); got != d || err != nil {
-				t.Fatalf("%q is %s; written as %s it is %s, %v", s, d, again, got, err)
-			}
+		if got, err := ParseDuration(d.String()); got != d || err != nil {
+			t.Fatalf("%q is %s; written as %[2]s it is %s, %v", s, d, got, err)
+		}
+		if got, err := DurationOfMillis(d.Milliseconds()); got != d || err != nil {
+			t.Fatalf("%q is %s; as a number of milliseconds it is %s, %v", s, d, got, err)
 		}
 	})
 }

@@ -100,8 +100,8 @@ func DecodeRetryPolicy(stored string) (RetryPolicy, error) {
 	if err := json.Unmarshal([]byte(stored), &s); err != nil {
 		return RetryPolicy{}, fmt.Errorf("decode retry policy %q: %w", stored, err)
 	}
-	initial, err1 := durationOf(s.Initial)
-	longest, err2 := durationOf(s.Cap)
+	initial, err1 := DurationOfMillis(s.Initial)
+	longest, err2 := DurationOfMillis(s.Cap)
 	p := RetryPolicy{Initial: initial, Factor: s.Factor, Cap: longest, Limit: NoLimit}
 	if s.Limit != nil {
 		p.Limit = *s.Limit

@@ -181,19 +181,26 @@ func parseTextField(raw []byte, field string, into *string) error {
 	return nil
 }
 
-// parseDurationField reads a duration like "30s", or whole milliseconds.
+// parseDurationField reads a duration like "30s", or whole milliseconds without quotes.
 func parseDurationField(raw []byte, field string, into *time.Duration) error {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw)
+	var ms int64
+	var err error
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		*into, err = ParseDuration(text)
+	case json.Unmarshal(raw, &ms) == nil:
+		*into, err = DurationOfMillis(ms)
+	default:
+		err = errNoDuration
 	}
-	d, err := ParseDuration(text)
 	if err != nil {
-		return invalid(CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds from 0 on`, field))
+		return invalid(CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
 	}
-	*into = d
 	return nil
 }
+
+var errNoDuration = errors.New("neither a text nor a whole number")
 
 func parseIntField(raw []byte, field string, into *int) error {
 	n, err := strconv.ParseInt(string(raw), 10, 32)

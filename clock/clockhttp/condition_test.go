@@ -42,7 +42,7 @@ func TestUnsupportedConditionsAreRefused(t *testing.T) {
 	}
 	h.expect(422, "invalid_condition", "PUT", alarms+"/c", body, `If-Match: "1"`, `If-Match: "2"`)
 	h.expect(422, "ambiguous", "PUT", alarms+"/c", body, `If-Match: "1"`, "If-None-Match: *")
-	h.expect(422, "ambiguous", "PUT", alarms+"/c", `{"ring_at":1,"if":"later"}`, "If-None-Match: *")
+	h.expect(422, "ambiguous", "PUT", alarms+"/c", `{"ring_at":100000000001,"if":"later"}`, "If-None-Match: *")
 	h.expect(422, "invalid_condition", "DELETE", alarms+"/c", "", "If-None-Match: *")
 	h.expect(422, "invalid_condition", "POST", alarms, `{}`, "Content-Type: application/json", `If-Match: "1"`)
 	h.expect(422, "invalid_condition", "POST", alarms, ``, "Content-Type: application/x-ndjson", "If-None-Match: *")

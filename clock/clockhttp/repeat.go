@@ -60,7 +60,7 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 	case "every":
 		return decodeDuration(raw, field, &r.every)
 	case "anchor":
-		return decodeInstant(raw, field, &r.anchor)
+		return decodeAnchor(raw, field, &r.anchor)
 	case "until":
 		return decodeInstant(raw, field, &r.until)
 	case "times":
@@ -79,6 +79,17 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 		return decodeString(raw, field, &r.spec.DST)
 	}
 	return unknownField("repeat.", name, append([]string(nil), repeatFields...))
+}
+
+// decodeAnchor reads an instant that may be near the epoch: no number looks like seconds.
+func decodeAnchor(raw []byte, field string, into *clock.Instant) error {
+	if isNumber(raw) {
+		if n, err := wholeNumber(raw, field); err == nil && clock.Instant(n).Valid() {
+			*into = clock.Instant(n)
+			return nil
+		}
+	}
+	return decodeInstant(raw, field, into)
 }
 
 // complete returns the spec with the members that are read in another type.

@@ -46,7 +46,7 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 		{`{"repeat":{"every":"1s","missed":"often"}}`, "invalid_value", "repeat.missed", "once, skip or all"},
 		{`{"repeat":{"every":"1s","times":0}}`, "out_of_range", "repeat.times", "from 1"},
 		{`{"repeat":{"every":"1s","at":"noon"}}`, "unknown_field", "repeat.at", "known are"},
-		{`{"repeat":{"every":"1s","until":1000}}`, "out_of_range", "repeat.until", "no occurrence"},
+		{`{"repeat":{"every":"1s","until":100000000000}}`, "out_of_range", "repeat.until", "no occurrence"},
 		{`{"repeat":{"every":"1s"},"delay":"1s"}`, "ambiguous", "delay", "not both"},
 		{`{"repeat":{"every":"1s"},"latest_ring_at":"2090-01-01T00:00:00Z"}`, "ambiguous", "latest_ring_at", "latest_after"},
 		{`{"repeat":{"every":"1s"},"delivery":"at_most_once"}`, "ambiguous", "delivery", "does not fit"},

@@ -58,10 +58,11 @@ func decodeInstant(raw []byte, field string, into *clock.Instant) error {
 	if err != nil {
 		return err
 	}
-	if !clock.Instant(n).Valid() {
-		return clock.Invalid(clock.CodeOutOfRange, field, fmt.Sprintf("%s must be from 0 to %d milliseconds since the epoch", field, int64(clock.MaxInstant)))
+	i, err := clock.InstantOfMillis(n)
+	if err != nil {
+		return clock.Invalid(clock.CodeOutOfRange, field, field+": "+err.Error())
 	}
-	*into = clock.Instant(n)
+	*into = i
 	return nil
 }
 
@@ -85,35 +86,37 @@ func instantOfString(raw []byte, field string, into *clock.Instant) error {
 	return nil
 }
 
-func decodeDuration(raw []byte, field string, into *time.Duration) error {
-	var s string
+func decodeDuration(raw []byte, field string, into *time.Duration) (err error) {
+	code := clock.CodeOutOfRange
 	switch {
 	case isNull(raw):
 		return nil
 	case isNumber(raw):
-		n, err := wholeNumber(raw, field)
-		if err != nil {
+		var n int64
+		if n, err = wholeNumber(raw, field); err != nil {
 			return err
 		}
-		s = strconv.FormatInt(n, 10)
+		*into, err = clock.DurationOfMillis(n)
 	case raw[0] == '"':
+		var s string
 		if err := decodeString(raw, field, &s); err != nil {
 			return err
 		}
 		if len(s) > maxQuoted {
 			return tooLong(field)
 		}
-		if isBare(s) {
-			return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf(`%s %q has no unit: write "%ss", or milliseconds without quotes`, field, s, s))
+		if !strings.HasPrefix(s, "-") {
+			code = clock.CodeInvalidValue
+		}
+		if *into, err = clock.ParseDuration(s); err != nil && isBare(s) {
+			err = fmt.Errorf("%w; a number without quotes is milliseconds", err)
 		}
 	default:
 		return wrongType(field, `a duration like "30m", or milliseconds`, raw)
 	}
-	d, err := clock.ParseDuration(s)
 	if err != nil {
-		return clock.Invalid(durationCode(raw, s), field, field+": "+err.Error())
+		return clock.Invalid(code, field, field+": "+err.Error())
 	}
-	*into = d
 	return nil
 }
 
@@ -122,15 +125,6 @@ const maxQuoted = 64
 
 func tooLong(field string) error {
 	return clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s is longer than %d bytes", field, maxQuoted))
-}
-
-// durationCode returns the error code for a wrong duration: out of range for a number or a negative duration, otherwise an
-// invalid value.
-func durationCode(raw []byte, s string) string {
-	if raw[0] != '"' || s != "" && s[0] == '-' {
-		return clock.CodeOutOfRange
-	}
-	return clock.CodeInvalidValue
 }
 
 // wholeNumber reads a JSON number without a fraction. 1e3 and 5.0 are whole numbers too.

@@ -179,7 +179,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			},
 		},
 		"set by period": {
-			args: []string{"set", "shop", "a", "--every", "1h", "--anchor", "0"}, responses: []string{kickedAlarm},
+			args: []string{"set", "shop", "a", "--every", "1h", "--anchor", "1970-01-01T00:00:00Z"}, responses: []string{kickedAlarm},
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
 		},
 		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage, out: []string{"--cron", "--in"}},
@@ -201,7 +201,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			args: []string{"list", "shop"}, responses: []string{`200 {"alarms":[` + repeatingAlarm[len("200 "):] + `],"next_cursor":null}`},
 			asked: []string{"GET /v1/applications/shop/alarms"}, out: []string{"30 2 * * * Europe/Berlin"},
 		},
-		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitFailure, out: []string{"--in: 5 has no unit: write 5s"}},
+		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitFailure, out: []string{`--in: duration "5" has no unit: write "5s"`}},
 		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitFailure, out: []string{"--at: ", "has no offset"}},
 		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitFailure, out: []string{"not both"}},
 		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitFailure, out: []string{"--text"}},

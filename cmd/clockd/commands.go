@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -126,9 +125,6 @@ func instantFlag(name, value string) (time.Time, error) {
 func durationFlag(name, value string) (time.Duration, error) {
 	if value == "" {
 		return 0, nil
-	}
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
-		return 0, fmt.Errorf("--%s: %s has no unit: write %ss, or %sm", name, value, value, value)
 	}
 	d, err := clock.ParseDuration(value)
 	if err != nil {

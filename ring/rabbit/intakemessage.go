@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -151,7 +150,7 @@ func instantOf(value any) (i clock.Instant, err error) {
 	t, isTime := value.(time.Time)
 	switch {
 	case isNumber:
-		i, err = clock.ParseInstant(strconv.FormatInt(ms, 10))
+		i, err = clock.InstantOfMillis(ms)
 	case isText:
 		i, err = clock.ParseInstant(s)
 	case isTime:
