@@ -19,10 +19,11 @@ type setCommand struct {
 	keyArgs
 	clientFlags
 
-	In      string `xor:"time" required:"" placeholder:"30m" help:"Ring after this time: 30s, 30m, 2h, 7d."`
+	In      string `xor:"time" required:"" placeholder:"30m" help:"Ring after this time: 30s, 30m, 2h, 7d. The time counts from each set: with --if absent a repeat changes nothing."`
 	At      string `xor:"time" required:"" placeholder:"TIME" help:"Ring at this time: RFC 3339 with an offset, milliseconds since the epoch, or with --time-zone a local time like 2030-01-31T18:30."`
 	Cron    string `xor:"time" required:"" placeholder:"EXPR" help:"Ring again and again, by a cron expression: '30 2 * * *', or @daily."`
 	Every   string `xor:"time" required:"" placeholder:"1h" help:"Ring again and again, with this period, at least 1s."`
+	If      string `enum:",absent,earlier,later" default:"" placeholder:"absent" help:"Condition: absent (no alarm has this id, not even one that has rung), earlier or later (only move an alarm that way)."`
 	Latest  string `placeholder:"TIME" help:"Latest time to ring; later the alarm expires."`
 	Payload string `xor:"payload" placeholder:"JSON" help:"Payload, a JSON value."`
 	Text    string `xor:"payload" placeholder:"TEXT" help:"Payload, a text."`
@@ -36,7 +37,6 @@ type setCommand struct {
 	Priority    int    `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
 	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
 	Target      string `placeholder:"NAME" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
-	If          string `enum:",absent,earlier,later" default:"" help:"Condition: absent, earlier or later."`
 	Generation  int64  `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
