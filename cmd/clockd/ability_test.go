@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ type gate struct {
 	mu     sync.Mutex
 	server string // host and port
 	closed bool
+	delay  time.Duration // of each byte
 	conns  map[net.Conn]bool
 }
 
@@ -59,11 +61,55 @@ func (g *gate) accept() {
 		}
 		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 			g.ends.Go(func() {
-				_, _ = io.Copy(way[0], way[1])
+				g.pass(way[0], way[1])
 				_, _ = way[0].Close(), way[1].Close()
 			})
 		}
 	}
+}
+
+// pass copies bytes until the source ends or the destination fails.
+func (g *gate) pass(to io.Writer, from io.Reader) {
+	g.mu.Lock()
+	delay := g.delay
+	g.mu.Unlock()
+	if delay == 0 {
+		_, _ = io.Copy(to, from)
+		return
+	}
+	type part struct {
+		due  time.Time
+		data []byte
+	}
+	queue, failed := make(chan part, 10_000), make(chan struct{}) // a connection never has as many parts on their way
+	defer close(failed)
+	g.ends.Go(func() {
+		defer close(queue)
+		for buffer := make([]byte, 32<<10); ; {
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			select {
+			case queue <- part{time.Now().Add(delay), bytes.Clone(buffer[:n])}:
+			case <-failed:
+				return
+			}
+		}
+	})
+	for p := range queue {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.data); err != nil {
+			return
+		}
+	}
+}
+
+// slowDown delays each byte of new connections, in both directions.
+func (g *gate) slowDown(delay time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.delay = delay
 }
 
 // leadsTo returns the server of new connections.

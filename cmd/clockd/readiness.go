@@ -48,7 +48,7 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing)}
 	routes := r.loop.Routes()
 	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
-	checks = append(checks, check("claims", r.loop.CheckClaims()))
+	checks = append(checks, check("leases", r.keeper.Failing()), check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
 	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets), zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(), authenticationCheck(r.access, r.self.httpAddress()))
 	for _, w := range r.targets.warnings() {

@@ -52,6 +52,10 @@
 //	                         rolled back, and it writes no late ring       share again; the ring loop's limits, see package ring
 //	database clock set back  the leases of a dead node last until the      others take them after 3 s without a renewal
 //	                         old clock's time
+//	database slow or far     a look may take up to 16 s; leases last as     a look that succeeds
+//	                         long as three looks, so a dead node's are
+//	                         free later
+//	rows of leases locked    their shards are not taken; Failing says so   a person ends the session that holds the locks
 //	broker away from a node  the node lacks "amqp" and yields its shards   an abler node takes them within 0.3 s
 //	                         after 2 s; it takes none
 //	reads of a node fail     the node lacks "read" and yields likewise     it takes its share again 3 s after its reads succeed;

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -20,8 +21,11 @@ const (
 	// subscribedPause is the least time between two writes of the node's row that a change of subscribers causes, and between two such
 	// looks. The first change after a quiet second is written at once.
 	subscribedPause = time.Second
-	// keeperTimeout bounds one look and its writes.
-	keeperTimeout = 2 * time.Second
+	// A look and its writes take some round trips to the database. Their time is bounded by the least timeout, and by more after a look that did not
+	// end in time.
+	leastTimeout, longestTimeout = 2 * time.Second, 16 * time.Second
+	// notableFailure is how long looks fail before Failing says so.
+	notableFailure = 5 * time.Second
 )
 
 // Time is a lower bound of the database's clock.
@@ -89,6 +93,9 @@ type Keeper struct {
 	noTakeoverBefore    time.Time                // until then only free shards are taken, none with an expired lease; zero: no such pause
 	namesakes           map[string]clock.Instant // by incarnation with this node's name: its Expires when this node first saw it
 	failures            int                      // failed looks since the last successful look
+	timeout             time.Duration            // of the next look
+	took                time.Duration            // time of the last successful look
+	untaken             error                    // why the last look took less than planned; nil if it did not
 	alone               bool                     // as of the last look no other node lives, and this node owns all shards
 
 	mu         sync.Mutex
@@ -98,6 +105,9 @@ type Keeper struct {
 	limited    []Limited     // living nodes that lack abilities, as of the last look
 	gains      gains
 	refused    error // why the database refuses this build; nil while it accepts the build
+
+	failingSince time.Time // the last successful look, or the begin of Run
+	failure      error     // of the last look; nil if it succeeded
 }
 
 // New returns a Keeper. It owns no shard before Run.
@@ -117,7 +127,7 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
 		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
-		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}),
+		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}), timeout: leastTimeout,
 	}, nil
 }
 
@@ -127,6 +137,7 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	k.noteLook(nil)
 	for {
 		timer.Reset(k.step(ctx))
 		if err := k.Refused(); err != nil {
@@ -151,15 +162,22 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // step looks once and returns how long to wait before the next look.
 func (k *Keeper) step(ctx context.Context) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	err := k.look(ctx)
 	if err == nil || errors.Is(err, context.Canceled) {
-		k.failures = 0
+		k.noteLook(k.untaken)
+		k.took = time.Since(begun)
+		k.failures, k.timeout = 0, min(max(leastTimeout, 4*k.took), longestTimeout)
 		if k.alone {
 			return max(0, k.cfg.Renew-time.Since(k.lastHeartbeat))
 		}
 		return k.cfg.Look
+	}
+	k.noteLook(err)
+	if ctx.Err() != nil {
+		k.timeout = min(2*k.timeout, longestTimeout)
 	}
 	k.abilities.restart(time.Now())
 	k.metrics.errors.Inc()
@@ -170,6 +188,25 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	k.log.Log(ctx, level, "could not keep the leases", "err", err)
 	k.failures++
 	return clock.Backoff{First: k.cfg.Look, Last: k.cfg.Renew}.Wait(k.failures)
+}
+
+// noteLook notes the result of a look for Failing.
+func (k *Keeper) noteLook(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failure = err; err == nil {
+		k.failingSince = time.Now()
+	}
+}
+
+// Failing returns why the node has not been able to keep or take its leases for some seconds; nil if it has.
+func (k *Keeper) Failing() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if since := time.Since(k.failingSince); k.failure != nil && since >= notableFailure {
+		return fmt.Errorf("for %s this node could not keep or take its leases; it only rings the shards that it has: %w", since.Round(time.Second), k.failure)
+	}
+	return nil
 }
 
 // look renews the leases if it is time to, reads the nodes and leases, and takes or yields shards to even the shares.
@@ -202,6 +239,7 @@ func (k *Keeper) look(ctx context.Context) error {
 // balance takes or yields shards as planned, and changes c accordingly. Leases that end at takeableUntil or before may be taken.
 func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUntil clock.Instant) error {
 	take, yield := k.planMoves(*c, now)
+	k.untaken = nil
 	if time.Now().Before(k.noTakeoverBefore) {
 		take = slices.DeleteFunc(take, func(shard int) bool { return c.Leases[shard].Incarnation != "" })
 	}
@@ -212,6 +250,9 @@ func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUnt
 		}
 		for _, shard := range taken {
 			c.Leases[shard].Incarnation = k.cfg.Incarnation
+		}
+		if n := len(take) - len(taken); n > 0 { // another node was faster, or their rows are locked: then the next looks do not get them either
+			k.untaken = fmt.Errorf("%d of %d free shards could not be taken: a session of the database may lock their rows in the table of leases", n, len(take))
 		}
 	}
 	if len(yield) > 0 {
@@ -272,7 +313,7 @@ func (k *Keeper) applications() []string {
 func (k *Keeper) node(now clock.Instant) store.Node {
 	return store.Node{
 		Incarnation: k.cfg.Incarnation, Name: k.cfg.Name, Address: k.address(), Version: k.cfg.Version,
-		Started: k.started, Expires: now.Add(k.cfg.TTL), Applications: k.applications(),
+		Started: k.started, Expires: now.Add(max(k.cfg.TTL, 3*k.took)), Applications: k.applications(),
 		Lacks: k.abilities.announced(), Settings: k.settings(),
 	}
 }

@@ -41,8 +41,9 @@ func (*bubbleTime) FollowClosely(time.Duration) {}
 // leaserLink is one node's connection to the leases. While it is cut, its calls fail.
 type leaserLink struct {
 	store.Leaser
-	mu  sync.Mutex
-	cut bool
+	mu     sync.Mutex
+	cut    bool
+	locked bool // the rows of leases that the node does not have
 }
 
 var errCut = errors.New("the connection to the database is cut")
@@ -525,4 +526,144 @@ func TestConfigValidate(t *testing.T) {
 			t.Errorf("%+v is valid", c)
 		}
 	}
+}
+
+// farLeaser is a connection with a long way: each call takes some round trips, and has its effect in the middle.
+type farLeaser struct {
+	store.Leaser
+	trip time.Duration
+}
+
+// calls waits for half of the trips, calls do, and waits for the other half.
+func (f *farLeaser) calls(ctx context.Context, trips int, do func() error) error {
+	half := func() error {
+		select {
+		case <-time.After(time.Duration(trips) * f.trip / 2):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := half(); err != nil {
+		return err
+	}
+	return errors.Join(do(), half())
+}
+
+func (f *farLeaser) Cluster(ctx context.Context) (c store.Cluster, err error) {
+	err = f.calls(ctx, 2, func() (err error) {
+		c, err = f.Leaser.Cluster(ctx)
+		return err
+	})
+	return c, err
+}
+
+func (f *farLeaser) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
+	return f.calls(ctx, 4, func() error { return f.Leaser.Attend(ctx, n, forget) })
+}
+
+func (f *farLeaser) Take(ctx context.Context, n store.Node, until clock.Instant, shards []int) (taken []int, err error) {
+	err = f.calls(ctx, 4, func() (err error) {
+		taken, err = f.Leaser.Take(ctx, n, until, shards)
+		return err
+	})
+	return taken, err
+}
+
+func (f *farLeaser) Yield(ctx context.Context, incarnation string, shards []int) error {
+	return f.calls(ctx, 4, func() error { return f.Leaser.Yield(ctx, incarnation, shards) })
+}
+
+// A look takes longer than the least timeout, and a renewal longer than a lease usually lasts. The nodes share the shards all the same, and keep them.
+func TestFarDatabaseKeepsLeases(t *testing.T) {
+	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
+		far := &farLeaser{leases, 300 * time.Millisecond}
+		all := []*member{join(t, far, "a", "a", false), join(t, far, "b", "b", false)}
+		time.Sleep(time.Minute)
+		wantShardCounts(t, "after a minute", []int{32, 32}, all...)
+		var lost []float64
+		for _, m := range all {
+			lost = append(lost, changesOf(m, changeLost))
+		}
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if missing := unloadedShards(all...); missing != nil {
+				t.Fatalf("no node rings shards %v", missing)
+			}
+		}
+		wantShardCounts(t, "after two minutes", []int{32, 32}, all...)
+		for i, m := range all {
+			if n := changesOf(m, changeLost); n != lost[i] {
+				t.Errorf("%s lost %v shards in the second minute", m.cfg.Name, n-lost[i])
+			}
+			if err := m.Failing(); err != nil {
+				t.Errorf("%s: %v", m.cfg.Name, err)
+			}
+			m.leave()
+		}
+	})
+}
+
+func (a *leaserLink) setLocked(locked bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.locked = locked
+}
+
+func (a *leaserLink) Take(ctx context.Context, n store.Node, until clock.Instant, shards []int) ([]int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.locked {
+		return nil, nil
+	}
+	return a.Leaser.Take(ctx, n, until, shards)
+}
+
+// The rows of a dead node's leases are locked, so its shards cannot be taken.
+func TestLockedLeasesAreReported(t *testing.T) {
+	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
+		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
+		time.Sleep(5 * time.Second)
+		a.link.setLocked(true)
+		b.link.setCut(true)
+		b.leave()
+		time.Sleep(10 * time.Second)
+		if err := a.Failing(); err == nil || !strings.Contains(err.Error(), "32 of 32 free shards") {
+			t.Errorf("locked: %v", err)
+		}
+		a.link.setLocked(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if err := a.Failing(); err != nil || len(a.Owned()) != 64 {
+			t.Errorf("free again: %v, %d shards", err, len(a.Owned()))
+		}
+		a.leave()
+	})
+}
+
+// A node says that it cannot keep its leases, after some seconds, and until it can again.
+func TestFailingLooksAreReported(t *testing.T) {
+	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
+		a := join(t, leases, "a", "a", false)
+		time.Sleep(time.Minute)
+		if err := a.Failing(); err != nil {
+			t.Errorf("well: %v", err)
+		}
+		a.link.setCut(true)
+		time.Sleep(4 * time.Second)
+		if err := a.Failing(); err != nil {
+			t.Errorf("after 4 s: %v", err)
+		}
+		time.Sleep(4 * time.Second)
+		if err := a.Failing(); !errors.Is(err, errCut) {
+			t.Errorf("after 8 s: %v", err)
+		}
+		a.link.setCut(false)
+		time.Sleep(2 * time.Second)
+		if err := a.Failing(); err != nil {
+			t.Errorf("well again: %v", err)
+		}
+		a.leave()
+	})
 }

@@ -12,7 +12,7 @@ import (
 // leave gives all leases up and waits until other nodes have taken them, Grace at most. A node that is alone does not wait. Meanwhile
 // the node goes on ringing.
 func (k *Keeper) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	if err := k.leaser.Leave(ctx, k.cfg.Incarnation); err != nil {
 		k.log.Warn("could not give the leases up: other nodes take them when they expire", "err", err)

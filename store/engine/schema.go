@@ -66,9 +66,13 @@ func (m *MigrationSession) close() {
 	}
 }
 
+// checkTime is the additional time of a check. With PostgreSQL it compares the sessions of up to 24 connections, one after the other. At 300 ms a
+// round trip they take half a minute.
+const checkTime = time.Minute
+
 // Check compares the server, the schema's version and the shard count with the needs of this build, and remembers the shard count and the server's name.
 func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := s.deadline(ctx)
+	ctx, cancel := s.deadlineWith(ctx, checkTime)
 	defer cancel()
 	server, err := s.driver.Identify(ctx)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -31,6 +32,9 @@ const (
 // that ask in the same order the same sessions again.
 const comparedRounds = 3
 
+// comparedTime bounds the comparison. The connections ask one after the other: 24 of them, at 300 ms a round trip, take half a minute.
+const comparedTime = time.Minute
+
 // The statements that identify a session: by its process on one server, and by the mark that its connection has set. The mark alone is not
 // enough: a pooler may set it again in the connection's next session.
 const (
@@ -42,7 +46,7 @@ const (
 
 // refuseSharedSessions returns errSharedSessions if connections of the URL share sessions.
 func (d *Driver) refuseSharedSessions(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, comparedTime)
 	defer cancel()
 	var conns []*pgconn.PgConn
 	defer func() {
