@@ -71,6 +71,7 @@ func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error
 	var open *link
 	for {
 		c = newConsumer(s, in)
+		c.established = open != nil
 		if err = c.serve(ctx, open); !c.renewed {
 			return c, err
 		}
@@ -273,10 +274,14 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 }
 
 // silence is the default of Session.silence.
-const silence = 30 * time.Second
+const silence = time.Minute
 
-// renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new consumer takes its place.
+// renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new consumer takes its place. A
+// message that is held is in flight: its queue may count each redelivery.
 func (c *consumer) renewIfSilent() {
+	if c.turnEnded || c.renewed {
+		return
+	}
 	received := c.received.Load()
 	if received == c.receivedBefore && c.inFlight.Load() == 0 {
 		c.renewed = true

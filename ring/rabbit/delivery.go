@@ -142,12 +142,16 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 		d.noteConfirms() // the last ones before the fault
 		d.resolveReturned()
 		var open []*ringState
+		doubtful := 0
 		for i := range d.states {
-			if t := &d.states[i]; t.ch == ch && t.outcome.Kind == 0 {
+			switch t := &d.states[i]; {
+			case t.ch == ch && t.outcome.Kind == 0:
 				open = append(open, t)
+			case t.ch == ch && t.outcome.Kind == clock.Doubtful: // given up before its confirm
+				doubtful++
 			}
 		}
-		outcome := d.channelFault(ch, fault, len(open))
+		outcome := d.channelFault(ch, fault, len(open)+doubtful)
 		for _, t := range open {
 			t.outcome = outcome
 		}

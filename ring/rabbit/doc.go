@@ -111,7 +111,8 @@
 //  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or after the confirm of its
 //     dead letter. A message with an id is one alarm, however often the broker delivers it, as long as the alarm waits. Then it is a new one: a
 //     message that a consumer publishes again must not be lost, and the broker's mark of a redelivery does not tell the two apart. A message
-//     without an id may be doubled by a redelivery. Its time does not change while the node submits it again.
+//     without an id may be doubled by a redelivery. Its time does not change while the node submits it again. While a ring of its alarm is under
+//     way or in doubt, a message waits: it may be one that the consumer of this ring has published.
 //  14. The intake has at most intakeMemory (64 MiB) of messages in flight, or one message of any size.
 //  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an exchange that was found and
 //     tried out over the same connection, and that the broker has not refused since the last probe.
@@ -185,8 +186,8 @@
 //	exchange deleted, broker blocked oldest                                         the owner's sweep finds the alarms
 //	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
 //	channel closed, queue deleted    delivered again, to any node
-//	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after 30 s of silence
-//	and declared again at once       quorum queues: messages wait
+//	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after a minute of
+//	and declared again at once       quorum queues: messages wait                    silence, unless it holds messages
 //	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
 //	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after 30 s of silence
 //	and declared again at once       quorum queues: messages wait

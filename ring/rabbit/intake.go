@@ -193,6 +193,8 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 	case err == nil:
 		t.count(resultSet)
 		return settlement{action: actionAck}
+	case errors.Is(err, clock.ErrPrecondition) && e != nil && e.Alarm != nil && !e.Alarm.State.Over() && (e.Alarm.Claimed() || e.Alarm.InDoubt):
+		return t.awaitRing(d)
 	case errors.Is(err, clock.ErrPrecondition) && e != nil:
 		return t.judgeExisting(d, set, e.Alarm)
 	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge)):
@@ -201,6 +203,18 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 		return t.hold(nil, err)
 	}
 }
+
+// awaitRing returns the settlement of a message whose alarm has a ring under way, or a ring in doubt. The message waits, because a consumer that has
+// the ring may have published it. The pauses grow, because a ring may be in doubt for long.
+func (t *intakeTurn) awaitRing(d *incoming) settlement {
+	t.count(resultHeld)
+	s := settlement{action: actionHold, pause: min(firstPause<<d.waits, t.longest)}
+	d.waits = min(d.waits+1, 10)
+	return s
+}
+
+// firstPause is the first pause of a message that waits for a ring.
+const firstPause = 10 * time.Millisecond
 
 // judgeExisting returns the settlement of a message whose business id has an alarm already. old is nil if it had one, and the alarm is deleted.
 //

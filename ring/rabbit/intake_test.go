@@ -63,9 +63,15 @@ func (m *memorySetter) set(s *clock.Set) error {
 
 // end ends the alarm, as a ring does.
 func (m *memorySetter) end(key clock.Key) {
+	m.change(key, func(a *clock.Alarm) { a.State = clock.Rung })
+}
+
+func (m *memorySetter) change(key clock.Key, change func(a *clock.Alarm)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.alarms[key].State = clock.Rung
+	changed := *m.alarms[key]
+	change(&changed)
+	m.alarms[key] = &changed
 }
 
 func (m *memorySetter) setErr(err func(n int) error) {
@@ -615,4 +621,30 @@ func FuzzSetOf(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// While a ring of the alarm is under way or in doubt, a message with its id waits: the consumer of the ring may have published it.
+func TestMessageWaitsForTheRingOfItsAlarm(t *testing.T) {
+	t.Parallel()
+	for name, ring := range map[string]clock.RingRow{
+		"claimed":  {State: clock.Ringing, RungAt: clock.NoInstant},
+		"in doubt": {State: clock.Scheduled, InDoubt: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, setter := newIntakeTest(t, nil), newMemorySetter()
+			in, _ := i.run(setter)
+			key := clock.Key{Application: "intake", BusinessID: "m"}
+			message := amqp.Publishing{MessageId: "m", Headers: amqp.Table{"x-delay": int32(0)}}
+			i.publish(message)
+			eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
+			setter.change(key, func(a *clock.Alarm) { a.RingRow, a.RingAt = ring, a.RingAt-1 }) // it rings after its time, so the next message has another
+			i.publish(message)
+			eventually(t, time.Minute, "it waits", func() bool { return in.counted(resultHeld) > 5 })
+			setter.end(key)
+			eventually(t, time.Minute, "it arms the alarm again", func() bool { return setter.all()[key].Generation == 2 })
+			if in.counted(resultDuplicate)+in.counted(resultRefused) != 0 {
+				t.Errorf("%d duplicates, %d refused", in.counted(resultDuplicate), in.counted(resultRefused))
+			}
+		})
+	}
 }
