@@ -88,10 +88,10 @@ func ParseInstant(s string) (Instant, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return InstantOfMillis(ms)
 	}
-	s = strings.ToUpper(s) // RFC 3339 allows t and z
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil || !strictRFC3339(s) {
-		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", s); bare == nil {
+	upper := strings.ToUpper(s) // RFC 3339 allows t and z
+	t, err := time.Parse(time.RFC3339Nano, upper)
+	if err != nil || !strictRFC3339(upper) {
+		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", upper); bare == nil {
 			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00, or, for ring_at, give a time_zone", s)
 		}
 		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset nor milliseconds since the epoch", s)

@@ -44,6 +44,7 @@ func TestParseInstantRefusesOtherTexts(t *testing.T) {
 	for in, why := range map[string]string{
 		"":                              "neither",
 		"soon":                          "neither",
+		"at noon":                       `"at noon" is neither`,
 		"2026-11-21":                    "neither",
 		"2026-11-21 18:30:00Z":          "neither",
 		"2026-11-21T18:30Z":             "neither",

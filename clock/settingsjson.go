@@ -185,22 +185,17 @@ func parseTextField(raw []byte, field string, into *string) error {
 func parseDurationField(raw []byte, field string, into *time.Duration) error {
 	var text string
 	var ms int64
-	var err error
-	switch {
-	case json.Unmarshal(raw, &text) == nil:
+	err := json.Unmarshal(raw, &text)
+	if err == nil {
 		*into, err = ParseDuration(text)
-	case json.Unmarshal(raw, &ms) == nil:
+	} else if err = json.Unmarshal(raw, &ms); err == nil {
 		*into, err = DurationOfMillis(ms)
-	default:
-		err = errNoDuration
 	}
 	if err != nil {
 		return invalid(CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
 	}
 	return nil
 }
-
-var errNoDuration = errors.New("neither a text nor a whole number")
 
 func parseIntField(raw []byte, field string, into *int) error {
 	n, err := strconv.ParseInt(string(raw), 10, 32)

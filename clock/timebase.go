@@ -172,8 +172,8 @@ func (t *Timebase) Sample(ctx context.Context) error {
 }
 
 // add keeps s, whose request was sent at the local time sent. The lower bound of the older samples at that time must not be later than s,
-// and their upper bound at the receipt of s must not be earlier; else they are dropped. They are also dropped if they are older than MaxAge, because another server may have taken over. A clock
-// that is behind the floor was set back, not slewed.
+// and their upper bound at the receipt of s must not be earlier; else they are dropped. They are also dropped if they are older than MaxAge,
+// because another server may have taken over. A clock that is behind the floor was set back, not slewed.
 func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

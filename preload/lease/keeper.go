@@ -106,8 +106,8 @@ type Keeper struct {
 	gains      gains
 	refused    error // why the database refuses this build; nil while it accepts the build
 
-	failingSince time.Time // the last successful look, or the begin of Run
-	failure      error     // of the last look; nil if it succeeded
+	lastWell time.Time // of the last successful look, or the begin of Run
+	failure  error     // of the last look; nil if it succeeded
 }
 
 // New returns a Keeper. It owns no shard before Run.
@@ -195,7 +195,7 @@ func (k *Keeper) noteLook(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failure = err; err == nil {
-		k.failingSince = time.Now()
+		k.lastWell = time.Now()
 	}
 }
 
@@ -203,7 +203,7 @@ func (k *Keeper) noteLook(err error) {
 func (k *Keeper) Failing() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if since := time.Since(k.failingSince); k.failure != nil && since >= notableFailure {
+	if since := time.Since(k.lastWell); k.failure != nil && since >= notableFailure {
 		return fmt.Errorf("for %s this node could not keep or take its leases; it only rings the shards that it has: %w", since.Round(time.Second), k.failure)
 	}
 	return nil

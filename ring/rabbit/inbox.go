@@ -28,7 +28,7 @@ type incoming struct {
 	// What the intake keeps.
 	id       string        // business id that it has given to a message without one; "": none
 	ringAt   clock.Instant // time of the alarm; NoInstant: not known yet
-	waits    int           // pauses because of a ring of the alarm, at most 10
+	waits    int           // pauses because of a ring of the alarm
 	replaces int64         // generation of the alarm that is over and that the message arms again; 0: none
 }
 

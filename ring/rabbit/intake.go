@@ -193,8 +193,6 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 	case err == nil:
 		t.count(resultSet)
 		return settlement{action: actionAck}
-	case errors.Is(err, clock.ErrPrecondition) && e != nil && e.Alarm != nil && !e.Alarm.State.Over() && (e.Alarm.Claimed() || e.Alarm.InDoubt):
-		return t.awaitRing(d)
 	case errors.Is(err, clock.ErrPrecondition) && e != nil:
 		return t.judgeExisting(d, set, e.Alarm)
 	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge)):
@@ -208,13 +206,13 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 // the ring may have published it. The pauses grow, because a ring may be in doubt for long.
 func (t *intakeTurn) awaitRing(d *incoming) settlement {
 	t.count(resultHeld)
-	s := settlement{action: actionHold, pause: min(firstPause<<d.waits, t.longest)}
-	d.waits = min(d.waits+1, 10)
-	return s
+	pauses := clock.Backoff{First: firstPause, Last: t.longest}
+	d.waits++
+	return settlement{action: actionHold, pause: pauses.Wait(d.waits - 1)}
 }
 
-// firstPause is the first pause of a message that waits for a ring.
-const firstPause = 10 * time.Millisecond
+// firstPause is the longest first pause of a message that waits for a ring.
+const firstPause = 20 * time.Millisecond
 
 // judgeExisting returns the settlement of a message whose business id has an alarm already. old is nil if it had one, and the alarm is deleted.
 //
@@ -227,6 +225,8 @@ func (t *intakeTurn) judgeExisting(d *incoming, set *clock.Set, old *clock.Alarm
 	case old == nil:
 		d.replaces = 0
 		return settlement{action: actionResubmit}
+	case old.Claimed(), old.InDoubt && !old.State.Over():
+		return t.awaitRing(d)
 	case same && (!old.State.Over() || old.RingAt == set.RingAt):
 		t.count(resultDuplicate)
 		return settlement{action: actionAck}
