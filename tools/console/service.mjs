@@ -86,8 +86,8 @@ export async function seed(service) {
   await service.call('POST', '/v1/applications/shop/alarms', {set: Array.from({length: 230}, (_, i) => ({business_id: `hold-${String(i).padStart(4, '0')}`, delay: '3h'}))});
   await service.call('POST', '/v1/applications/shop/alarms', {set: Array.from({length: 14}, (_, i) => ({business_id: `card-${String(i).padStart(2, '0')}`, delay: 0, ack_timeout: '10m', text: i % 3 ? 'bury: the card was declined' : `bury: gateway 10.0.0.${i} did not respond`}))});
   await set('bank', 'order-4711', {delay: '5h', text: 'another application'});
-  await set('bank', 'transfer-1', {ring_at: 0, latest_ring_at: Date.now() + 1000, text: 'expires'});
-  await set('bank', 'transfer-2', {ring_at: 0, text: 'overdue, because nobody subscribes'});
+  await set('bank', 'transfer-1', {ring_at: '1970-01-01T00:00:00Z', latest_ring_at: Date.now() + 1000, text: 'expires'});
+  await set('bank', 'transfer-2', {ring_at: '1970-01-01T00:00:00Z', text: 'overdue, because nobody subscribes'});
   await until('all states', async () => {
     const states = async application => (await service.call('GET', `/v1/applications/${application}/alarms?limit=1000`)).body.alarms.map(a => a.state);
     const [shop, bank] = [await states('shop'), await states('bank')];
