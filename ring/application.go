@@ -118,6 +118,11 @@ func (a *application) ration() int {
 	return math.MaxInt
 }
 
+// unasked reports whether due alarms of a rationed application wait, because its target has asked for no ring for expiryInterval.
+func (a *application) unasked(now time.Time) bool {
+	return a.health == rationed && !a.busy && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval && a.ration() == 0
+}
+
 // idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
 func (a *application) idle(now time.Time) bool {
 	switch {

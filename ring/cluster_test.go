@@ -160,9 +160,9 @@ func (p nodeDB) Due(ctx context.Context, q store.DueQuery) (page store.DuePage, 
 	return page, err
 }
 
-func (p nodeDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (ended []store.EndedAlarm, next store.Position, err error) {
-	err = p.call(ctx, func() error { ended, next, err = p.cluster.db.Expire(ctx, now, shards, from, limit); return err })
-	return ended, next, err
+func (p nodeDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (page store.ExpiredPage, err error) {
+	err = p.call(ctx, func() error { page, err = p.cluster.db.Expire(ctx, now, shards, from, limit); return err })
+	return page, err
 }
 
 func (p nodeDB) Claim(ctx context.Context, r store.ClaimRequest) (claim *store.Claim, err error) {

@@ -98,8 +98,8 @@ func (db *crowdDB) Claim(_ context.Context, r store.ClaimRequest) (*store.Claim,
 	return c, nil
 }
 
-func (db *crowdDB) Expire(context.Context, clock.Instant, []int, store.Position, int) ([]store.EndedAlarm, store.Position, error) {
-	return nil, store.Position{}, nil
+func (db *crowdDB) Expire(context.Context, clock.Instant, []int, store.Position, int) (store.ExpiredPage, error) {
+	return store.ExpiredPage{}, nil
 }
 
 // HoldsClaims returns true, as of a database server.

@@ -13,9 +13,9 @@ const (
 	expiryPages    = 10   // most pages in a round: millions of alarms may be due
 )
 
-// expire ends expired alarms while claims do not: when a route cannot ring, or applications are in quarantine. Otherwise a
-// claim ends the expired alarms that it takes. The pass reads all due rows in pages, because only the row tells until when its
-// alarm may ring. After the last page it begins again.
+// expire ends alarms that may not ring any more while claims do not: when a route cannot ring, when applications are in quarantine, or
+// when no worker asks for the rings of an application. Otherwise a claim ends such alarms among its own. The pass reads all due rows in
+// pages, because only the row tells whether its alarm may still ring. After the last page it begins again.
 func (l *Loop) expire(ctx context.Context) {
 	ticker := time.NewTicker(expiryInterval)
 	defer ticker.Stop()
@@ -26,7 +26,7 @@ func (l *Loop) expire(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if _, quarantined := l.quarantine.Quarantined(); quarantined > 0 || l.anyRouteDown() {
+		if l.quarantine.leavesAlarms() || l.anyRouteDown() {
 			from = l.expireRound(ctx, from)
 		}
 	}
@@ -43,13 +43,14 @@ func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Posit
 		if err != nil {
 			return from
 		}
-		ended, next, err := l.database.Expire(ctx, now, shards, from, expiryRows)
+		page, err := l.database.Expire(ctx, now, shards, from, expiryRows)
 		if err != nil {
-			l.log.Debug("could not look for expired alarms", "err", err)
+			l.log.Debug("could not look for alarms that may not ring any more", "err", err)
 			return from
 		}
-		l.report(ended)
-		if from = next; next == (store.Position{}) {
+		l.report(page.Ended)
+		l.feeder.Offer(l.heap.expectReoffer(page.Moved))
+		if from = page.Next; from == (store.Position{}) {
 			break
 		}
 	}

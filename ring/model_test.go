@@ -317,9 +317,9 @@ func (db *modelDB) end(id int64, fate clock.Fate) {
 	db.ended[id] = fate.State
 }
 
-func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) ([]store.EndedAlarm, store.Position, error) {
+func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (store.ExpiredPage, error) {
 	if err := db.enter(ctx); err != nil {
-		return nil, from, err
+		return store.ExpiredPage{Next: from}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -340,17 +340,17 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 		next = due[limit]
 		due = due[:limit]
 	}
-	var ended []store.EndedAlarm
-	for _, p := range due {
-		r := db.rows[p.ID]
-		if r.LatestRingAt != clock.NoInstant && r.LatestRingAt < now {
-			ring := ringOf(r, &store.ClaimRequest{Now: now})
-			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, db.clock.now())
-			db.end(r.ID, fate)
-			ended = append(ended, store.EndedAlarm{Key: r.Key, ID: r.ID, State: fate.State, Reason: fate.LastError})
-		}
+	request := store.ClaimRequest{Now: now, EndOnly: true, NamedTargets: map[int64]clock.TargetKind{}}
+	candidates := make([]store.Candidate, len(due))
+	for i, p := range due {
+		candidates[i] = candidate(db.rows[p.ID])
+		request.NamedTargets[p.ID] = candidates[i].Addressee().Target
 	}
-	return ended, next, nil
+	judged := request.Judge(candidates, db.clock.now())
+	for i := range judged.Ended {
+		db.end(judged.Ended[i].ID, judged.Ended[i].Fate)
+	}
+	return store.ExpiredPage{Ended: judged.EndedAlarms(), Next: next}, nil
 }
 
 // modelSettler ends one claim.

@@ -212,3 +212,40 @@ func TestApplicationsWithoutWorkersLeaveMemory(t *testing.T) {
 		n.takenOnce(ids, 2*time.Minute)
 	})
 }
+
+// Alarms that may not ring any more end within seconds, although no worker asks for a ring.
+func TestAlarmsEndWhileNoWorkerAsks(t *testing.T) {
+	withPull(t, func(t *testing.T, n *pullNode) {
+		unanswered := n.setUnanswered()
+		if got := n.reserve(n.ctx, "shop", 1, 0); got != 1 {
+			t.Fatalf("a reserve got %d rings", got)
+		}
+		late := n.setTooLate()
+		time.Sleep(10 * time.Second)
+		n.wantEnded(unanswered, late)
+		if got := n.db.claimed("shop"); got != 1 {
+			t.Errorf("%d rows were claimed for one reserve", got)
+		}
+	})
+}
+
+// setUnanswered sets an alarm of the shop that rings once at once, and waits a second for its acknowledgement.
+func (n *node) setUnanswered() int64 {
+	return n.set("shop", "unanswered", 0, func(s *clock.Set) { s.AckTimeout, s.MaxRings = time.Second, 1 })
+}
+
+// setTooLate sets an alarm of the shop that may ring only between the next second and two seconds later.
+func (n *node) setTooLate() int64 {
+	return n.set("shop", "too late", n.clock.now().Sub(n.origin)+time.Second, func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(2 * time.Second) })
+}
+
+// wantEnded checks that the alarms of setUnanswered and setTooLate have ended.
+func (n *node) wantEnded(unanswered, late int64) {
+	n.t.Helper()
+	if a := n.db.get(unanswered); a.State != clock.Dead || a.LastError != "not acknowledged after 1 rings" {
+		n.t.Errorf("the alarm without a ring left is %s: %s", a.State, a.LastError)
+	}
+	if a := n.db.get(late); a.State != clock.Expired || a.LastError != clock.ReasonExpired {
+		n.t.Errorf("the alarm past latest_ring_at is %s: %s", a.State, a.LastError)
+	}
+}

@@ -51,6 +51,7 @@ type quarantine struct {
 	logLimit     logLimit
 
 	published atomic.Pointer[publishedApplications] // result of Quarantined; nil before the first publish
+	unasked   atomic.Bool                           // as of the last review, due alarms wait for a target to ask for them (application.unasked)
 }
 
 // publishedApplications is the result of Quarantined.
@@ -71,11 +72,16 @@ type Quarantined struct {
 // accepts it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
 // applications that can park entries again. It collects the applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
-	if len(q.applications)+len(q.leftovers) == 0 || localNow.Sub(q.reviewed) < q.reviewInterval() {
+	if len(q.applications)+len(q.leftovers) == 0 {
+		q.unasked.Store(false)
+		return
+	}
+	if localNow.Sub(q.reviewed) < q.reviewInterval() {
 		return
 	}
 	q.reviewed = localNow
 	q.ready = q.ready[:0]
+	unasked := false
 	for name, a := range q.applications {
 		if !a.crew.usable {
 			continue
@@ -93,8 +99,10 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 		default:
 			q.refill(a, now, localNow)
 			q.addIfReady(a, localNow)
+			unasked = unasked || a.unasked(localNow)
 		}
 	}
+	q.unasked.Store(unasked)
 	q.reviewLeftovers(localNow)
 	slices.SortFunc(q.ready, func(a, b *application) int { return cmp.Compare(a.lastRound, b.lastRound) })
 }
@@ -360,6 +368,13 @@ func (q *quarantine) logEvent(level slog.Level, message string, attributes ...an
 		attributes = append(attributes, "lines_dropped", dropped)
 	}
 	q.log.Log(context.Background(), level, message, attributes...) //nolint:sloglint // the callers' messages are constants
+}
+
+// leavesAlarms reports whether claims leave due alarms in the database: alarms of applications that are not well, or whose rings no worker asks for.
+// Safe for concurrent use.
+func (q *quarantine) leavesAlarms() bool {
+	_, unwell := q.Quarantined()
+	return unwell > 0 || q.unasked.Load()
 }
 
 // Quarantined returns a sample of the applications in quarantine, at most maxShown, and the number of all of them. It is as fresh as

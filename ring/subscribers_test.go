@@ -270,3 +270,17 @@ func TestNodeWithLateDeliveriesStopsWhileTheDatabaseHangs(t *testing.T) {
 		n.db.slow(0)
 	})
 }
+
+// Alarms that may not ring any more end within seconds, although the last subscriber has left.
+func TestAlarmsEndWithoutASubscriber(t *testing.T) {
+	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
+		s := n.streams.Subscribe("shop")
+		unanswered := n.setUnanswered()
+		d := <-s.Deliveries()
+		d.Done(len(d.Rings), len(d.Rings), nil)
+		s.Close()
+		late := n.setTooLate()
+		time.Sleep(10 * time.Second)
+		n.wantEnded(unanswered, late)
+	})
+}

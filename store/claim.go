@@ -97,6 +97,10 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 			j.end(r, &c, outcome)
 			continue
 		}
+		if r.EndOnly {
+			j.PassedOver++
+			continue
+		}
 		if once := c.Delivery == clock.AtMostOnce; once != r.AtMostOnce {
 			if once {
 				j.AtMostOnce = append(j.AtMostOnce, c.ID)

@@ -120,6 +120,9 @@ type ClaimRequest struct {
 	InDoubtOnly bool
 	// Timeout is the time from Now after which a two-phase claim ends. 0: the claim is held. It has no meaning with AtMostOnce.
 	Timeout time.Duration
+	// EndOnly takes no row for a ring. The claim ends rows that may not ring any more, moves such rows of repeating alarms to a later
+	// occurrence, and leaves all other rows as they are. It uses the connections of the upkeep, and must be a two-phase claim.
+	EndOnly bool
 }
 
 // ClaimKind says when a claim commits, and the state of its rows from then on.
@@ -211,10 +214,16 @@ type Claimer interface {
 
 // Expirer ends alarms that may not ring any more while no worker claims them.
 type Expirer interface {
-	// Expire looks at the first limit due rows of the shards, in due order, from position from (inclusive). It ends as expired the rows
-	// whose latest_ring_at is before now, and skips locked rows. next is the position to continue from, or the zero Position at the
-	// end.
-	Expire(ctx context.Context, now clock.Instant, shards []int, from Position, limit int) (ended []EndedAlarm, next Position, err error)
+	// Expire looks at the first limit due rows of the shards, in due order, from position from (inclusive). It ends the rows whose
+	// latest_ring_at is before now, and the rows that have rung max_rings times without an acknowledgement. It skips locked rows.
+	Expire(ctx context.Context, now clock.Instant, shards []int, from Position, limit int) (ExpiredPage, error)
+}
+
+// ExpiredPage is the result of a call of Expirer.Expire.
+type ExpiredPage struct {
+	Ended []EndedAlarm
+	Moved []Due    // repeating alarms that now wait for a later occurrence
+	Next  Position // position to continue from; zero at the end
 }
 
 // Purger deletes finished alarms.

@@ -61,14 +61,12 @@ GROUP BY d.number ORDER BY d.number LIMIT 10000;
 /*FIRST*/(SELECT next_try_time FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND next_try_time <= ? ORDER BY next_try_time, finished_at, due_rank, id LIMIT 1)/*NEXT UNION ALL FIRST*/;
 
--- name: LockExpired :many
--- Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
+-- name: ListEnding :many
+-- Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few of the ids.
-SELECT id, generation, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED) AND latest_ring_at < CAST(sqlc.arg(now) AS SIGNED)
-  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED)
-ORDER BY id
-FOR UPDATE SKIP LOCKED;
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (sqlc.slice(ids)) AND state IN (1, 2)
+  AND (latest_ring_at < CAST(sqlc.arg(now) AS SIGNED) OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings);
 
 -- name: ListFinished :many
 -- Lists the alarms of one shard that finished before the instant, oldest first. The statement is repeated with UNION ALL for each shard.

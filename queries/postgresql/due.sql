@@ -95,30 +95,12 @@ FROM (SELECT a.next_try_time, a.application FROM alarm a
       ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
 GROUP BY number ORDER BY number LIMIT 10000;
 
--- name: ExpireAlarms :many
--- Ends the due rows whose latest_ring_at has passed, and skips locked rows. It writes the row of clock.FateOf for TooLate.
+-- name: ListEnding :many
+-- Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few of the ids.
-WITH free AS MATERIALIZED (
-    SELECT f.id FROM alarm f
-    WHERE f.id = ANY(sqlc.arg(ids)::bigint[]) /* in f.shard */ AND f.state IN (1, 2) AND coalesce(f.next_try_time <= sqlc.arg(now)::bigint, FALSE)
-      AND f.latest_ring_at < sqlc.arg(now)::bigint
-      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint
-    ORDER BY f.id
-    FOR UPDATE SKIP LOCKED
-)
-UPDATE alarm a
-SET state = 4, next_try_time = NULL, update_time = sqlc.arg(now)::bigint, finished_at = sqlc.arg(now)::bigint,
-    in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
-    last_error = CASE
-        WHEN a.in_doubt = 1 OR a.state = 2 AND a.rung_at IS NULL
-        THEN left(sqlc.arg(doubt)::varchar || CASE WHEN a.last_error = '' THEN '' ELSE '; last error: ' END || a.last_error, 500)
-        WHEN a.state = 2 THEN sqlc.arg(unacknowledged)::varchar
-        WHEN a.last_error = '' THEN sqlc.arg(reason)::varchar
-        ELSE a.last_error END
-FROM free
-WHERE a.id = free.id /* in a.shard */ AND a.state IN (1, 2) AND coalesce(a.next_try_time <= sqlc.arg(now)::bigint, FALSE)
-  AND a.latest_ring_at < sqlc.arg(now)::bigint
-RETURNING a.id, a.application, a.business_id, a.last_error;
+SELECT id FROM alarm
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state IN (1, 2)
+  AND (latest_ring_at < sqlc.arg(now)::bigint OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings);
 
 -- name: PurgeAlarms :one
 -- Deletes alarms that finished before the instant, oldest first, with their attempts and time zones. It skips locked rows, and alarms in

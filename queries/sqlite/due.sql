@@ -63,21 +63,12 @@ FROM (SELECT a.next_try_time, a.application FROM alarm a
       ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
 GROUP BY number ORDER BY number LIMIT 10000;
 
--- name: ExpireAlarms :many
--- Ends the due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
+-- name: ListEnding :many
+-- Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few of the ids.
-UPDATE alarm
-SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
-    last_error = CASE
-        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
-        THEN substr(CAST(sqlc.arg(doubt) AS TEXT) || CASE WHEN last_error = '' THEN '' ELSE '; last error: ' END || last_error, 1, 500)
-        WHEN state = 2 THEN CAST(sqlc.arg(unacknowledged) AS TEXT)
-        WHEN last_error = '' THEN CAST(sqlc.arg(reason) AS TEXT)
-        ELSE last_error END,
-    update_time = CAST(sqlc.arg(now) AS INTEGER), finished_at = CAST(sqlc.arg(now) AS INTEGER)
+SELECT id FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state IN (1, 2)
-  AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER) AND latest_ring_at < CAST(sqlc.arg(now) AS INTEGER)
-RETURNING id, application, business_id, last_error;
+  AND (latest_ring_at < CAST(sqlc.arg(now) AS INTEGER) OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings);
 
 -- name: PurgeAlarms :many
 -- Deletes alarms that finished before the instant, oldest first. It skips alarms in doubt whose claim may still be settled.

@@ -181,7 +181,7 @@ func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAla
 // lockRows returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On an engine that holds
 // claims no other row stays locked.
 func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, err error) {
-	if holding, holds := t.(HoldingTx); holds {
+	if holding, holds := t.(HoldingTx); holds && !c.EndOnly {
 		return c.lockOnlyTaken(ctx, holding)
 	}
 	rows, judged, err := c.judge(ctx, t, c.IDs)

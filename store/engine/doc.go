@@ -82,7 +82,7 @@
 //	Write     one transaction for each placement, all at once. The ops of a transaction that fails are refused.
 //	Claim     one claim for each placement, all at once. Their rings are merged in due order. A claim that fails passes its alarms over.
 //	Settle    each claim settles its rings. If only some fail, the outcome is unconfirmed, and a repeated call leaves out the others.
-//	Expire    one transaction for each placement, all at once
+//	Expire    one read and one claim (EndOnly) for each placement, all at once
 //	Purge     one placement after the other
 //
 // Only if all placements fail, the call fails. A page of due alarms, and the count of overdue alarms, is one statement for all placements. If it

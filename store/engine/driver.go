@@ -151,12 +151,13 @@ type DueCount struct {
 	Own    int64 // entries of the query's application
 }
 
-// Upkeep ends and deletes alarms. Each method is one transaction. It fails with store.ErrOldBuild, or changes no row, if the database
-// demands a newer build.
+// Upkeep finds alarms to end, and deletes alarms.
 type Upkeep interface {
-	// EndExpired ends the named alarms, which have one placement and are at least one, that are still due at now and whose latest_ring_at has passed. It skips locked rows.
-	EndExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error)
-	// DeleteFinished deletes finished alarms and their attempts. It skips locked rows.
+	// ListEnding lists the named alarms, which have one placement and are at least one, whose latest_ring_at is before now, or that have rung
+	// max_rings times without an acknowledgement. It reads without a lock, and may list a row that can still ring.
+	ListEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error)
+	// DeleteFinished deletes finished alarms and their attempts, in one transaction. It skips locked rows. It fails with store.ErrOldBuild, or
+	// changes no row, if the database demands a newer build.
 	DeleteFinished(ctx context.Context, p Purge) (int, error)
 }
 

@@ -171,6 +171,7 @@ func mergeClaims(claims []*claim) *store.Claim {
 	for _, c := range claims {
 		merged.Ended, merged.Deferred = append(merged.Ended, c.ended...), append(merged.Deferred, c.deferred...)
 		merged.AtMostOnce, merged.Elsewhere = append(merged.AtMostOnce, c.atMostOnce...), append(merged.Elsewhere, c.elsewhere...)
+		merged.Moved = append(merged.Moved, c.moved...)
 	}
 	slices.SortFunc(merged.Elsewhere, func(a, b store.Elsewhere) int { return cmp.Compare(a.ID, b.ID) }) // as in a claim of one placement
 	if len(merged.Rings) > 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 func TestSplitDividesByPlacement(t *testing.T) {
@@ -65,5 +66,27 @@ func TestPartedClaimEndsEachClaimOnce(t *testing.T) {
 	}
 	if claims, err := run(); !slices.Equal(claims, []int{0, 2}) || err != nil {
 		t.Errorf("the next settlement: claims %v, %v", claims, err)
+	}
+}
+
+func TestMergedClaimHasTheListsOfAllPlacements(t *testing.T) {
+	claims := make([]*claim, 2)
+	for i := range claims {
+		id := int64(i)
+		claims[i] = &claim{
+			ended: []store.EndedAlarm{{ID: id}}, deferred: []int64{id}, atMostOnce: []int64{id}, elsewhere: []store.Elsewhere{{ID: id}},
+			moved: []store.Due{{ID: id}},
+		}
+	}
+	c := mergeClaims(claims)
+	for name, n := range map[string]int{
+		"ended": len(c.Ended), "deferred": len(c.Deferred), "at most once": len(c.AtMostOnce), "elsewhere": len(c.Elsewhere), "moved": len(c.Moved),
+	} {
+		if n != 2 {
+			t.Errorf("%s: %d of 2 alarms", name, n)
+		}
+	}
+	if c.Settler != nil {
+		t.Error("a claim without rings has a settler")
 	}
 }

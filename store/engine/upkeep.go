@@ -2,23 +2,22 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 )
 
-// Expire reads a page of due rows and ends the rows whose latest_ring_at has passed.
-func (s *Store) Expire(
-	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
-) ([]store.EndedAlarm, store.Position, error) {
+// Expire reads a page of due rows and ends the rows that may not ring any more.
+func (s *Store) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (store.ExpiredPage, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	until := store.Position{Time: now + 1}
 	// each shard may give twice its share of the limit; a page that is too short costs only one more call
 	page, err := s.due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
 	if err != nil {
-		return nil, from, s.mapError(ctx, "read due alarms", err)
+		return store.ExpiredPage{Next: from}, s.mapError(ctx, "read due alarms", err)
 	}
 	rows, next := page.Rows, page.CompleteUntil
 	if len(rows) > limit {
@@ -27,30 +26,47 @@ func (s *Store) Expire(
 	if next == until {
 		next = store.Position{}
 	}
-	if len(rows) == 0 {
-		return nil, next, nil
-	}
-	ended, err := s.endExpired(ctx, now, Column(rows, func(d *store.Due) int64 { return d.ID }))
+	ending, err := s.listEnding(ctx, now, Column(rows, func(d *store.Due) int64 { return d.ID }))
 	if err != nil {
-		return nil, from, err
+		return store.ExpiredPage{Next: from}, s.mapError(ctx, "read ending alarms", err)
 	}
-	return ended, next, nil
+	if len(ending) == 0 {
+		return store.ExpiredPage{Next: next}, nil
+	}
+	claimed, err := s.Claim(ctx, store.ClaimRequest{
+		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: namedTargets(rows), EndOnly: true, Timeout: clock.AwaitTimeout,
+	})
+	if err != nil {
+		return store.ExpiredPage{Next: from}, err
+	}
+	return store.ExpiredPage{Ended: claimed.Ended, Moved: claimed.Moved, Next: next}, nil
 }
 
-// endExpired ends the expired alarms among the ids, with one transaction for each placement. It fails if all of them fail; the alarms of a
-// placement whose transaction failed are due again.
-func (s *Store) endExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error) {
+// listEnding lists the ids whose alarms may not ring any more, of each placement at once. It fails if all of them fail; the next pass looks
+// at the alarms of a placement that failed again.
+func (s *Store) listEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error) {
 	placed := s.placements()
 	parts := placed.split(len(ids), func(i int) int { return placed.ofID(ids[i]) })
-	ended := make([][]store.EndedAlarm, len(parts))
-	errs := eachPart(parts, func(number int, p *part) error {
-		own := pick(ids, p.indexes)
-		return s.replayed(ctx, "expire", func(ctx context.Context) (err error) {
-			ended[number], err = s.driver.EndExpired(ctx, now, own)
-			return err
-		})
+	ending := make([][]int64, len(parts))
+	errs := eachPart(parts, func(number int, p *part) (err error) {
+		ending[number], err = s.driver.ListEnding(ctx, now, pick(ids, p.indexes))
+		return err
 	})
-	return slices.Concat(ended...), allFailed(errs)
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	return slices.Concat(ending...), allFailed(errs)
+}
+
+// namedTargets returns the targets that the rows name, for a claim.
+func namedTargets(rows []store.Due) map[int64]clock.TargetKind {
+	named := map[int64]clock.TargetKind{}
+	for i := range rows {
+		if target := rows[i].Addressee().Target; target != clock.NoTarget {
+			named[rows[i].ID] = target
+		}
+	}
+	return named
 }
 
 // maxPurge is the largest number of rows that one transaction deletes, so that no transaction holds its locks for long.

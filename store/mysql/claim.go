@@ -23,7 +23,11 @@ type claimTx struct {
 
 // BeginClaim begins the transaction of a claim. The statements check the build level.
 func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.ClaimTx, error) {
-	t, err := d.begin(ctx, d.rings)
+	pool := d.rings
+	if r.EndOnly {
+		pool = d.upkeep
+	}
+	t, err := d.begin(ctx, pool)
 	if err != nil {
 		return nil, err
 	}

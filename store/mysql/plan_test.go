@@ -161,8 +161,8 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.CountStates(ctx, db, dbsqlc.CountStatesParams{Application: "plan", Limit: 50})
 			return err
 		}, "alarm_key", false, 120}, // the rows, and those of the derived table
-		{"expire: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Build: store.BuildLevel(), Ids: ids, Now: planEnd})
+		{"expire", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.ListEnding(ctx, db, dbsqlc.ListEndingParams{Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"purge: list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

@@ -11,34 +11,9 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// EndExpired ends due rows whose latest_ring_at has passed (LockExpired, ExpireAlarms).
-func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64) (ended []store.EndedAlarm, err error) {
-	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
-		rows, err := lockFree(d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]dbsqlc.LockExpiredRow, error) {
-			return d.q.LockExpired(ctx, db, dbsqlc.LockExpiredParams{Ids: part, Now: int64(now), Build: store.BuildLevel()})
-		})
-		if err != nil {
-			return err
-		}
-		ended = make([]store.EndedAlarm, len(rows))
-		generations := make([]any, len(rows))
-		for i, r := range rows {
-			generations[i] = generationText(r.ID, r.Generation)
-			ring := clock.Ring{Before: clock.RingRow{
-				State: clock.State(r.State), InDoubt: r.InDoubt != 0, RungAt: engine.FromNull(r.RungAt), LastError: r.LastError,
-			}}
-			fate := clock.FateOf(&ring, clock.Outcome{Kind: clock.TooLate}, now)
-			ended[i] = store.EndedAlarm{
-				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: fate.State, Reason: fate.LastError,
-			}
-		}
-		n, err := d.expireAlarms(ctx, t, now, engine.Column(rows, func(r *dbsqlc.LockExpiredRow) int64 { return r.ID }), generations)
-		if err == nil && int(n) != len(rows) {
-			return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
-		}
-		return err
-	})
-	return ended, err
+// ListEnding lists the rows (ListEnding).
+func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error) {
+	return d.q.ListEnding(ctx, d.upkeep, dbsqlc.ListEndingParams{Ids: ids, Now: int64(now)})
 }
 
 // DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).

@@ -30,7 +30,11 @@ type claimTx struct {
 
 // BeginClaim begins the transaction of a claim.
 func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.ClaimTx, error) {
-	t, err := beginGuarded(ctx, d.rings, d.ringLockWait())
+	pool := d.rings
+	if r.EndOnly {
+		pool = d.upkeep
+	}
+	t, err := beginGuarded(ctx, pool, d.ringLockWait())
 	if err != nil {
 		return nil, err
 	}

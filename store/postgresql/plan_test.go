@@ -70,7 +70,7 @@ func hotStatements(due string) []hotStatement {
 		{"list: bound", dbsqlc.ListBound, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", 499}, []string{"alarm_key"}, false, 501},
 		{"next application", dbsqlc.NextApplication, []any{"'p'"}, []string{"alarm_key"}, false, 1},
 		{"count states", dbsqlc.CountStates, []any{"'plan'", 50}, []string{"alarm_key"}, false, 50},
-		{"expire", dbsqlc.ExpireAlarms, []any{int64(clock.MaxInstant), "'d'", "'u'", "'r'", due, 1}, []string{"alarm_pkey"}, false, 301},
+		{"expire", dbsqlc.ListEnding, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 300},
 		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
 	}
 }

@@ -9,17 +9,9 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// EndExpired ends due rows whose latest_ring_at has passed, in one statement (ExpireAlarms).
-func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64) ([]store.EndedAlarm, error) {
-	rows, err := d.q.ExpireAlarms(ctx, in(d.ofPlacedIDs(ids), d.upkeep), dbsqlc.ExpireAlarmsParams{
-		Ids: ids, Now: int64(now), Build: store.BuildLevel(),
-		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired,
-	})
-	return engine.Column(rows, func(r *dbsqlc.ExpireAlarmsRow) store.EndedAlarm {
-		return store.EndedAlarm{
-			Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired, Reason: r.LastError,
-		}
-	}), err
+// ListEnding lists the rows (ListEnding).
+func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error) {
+	return d.q.ListEnding(ctx, in(d.ofPlacedIDs(ids), d.upkeep), dbsqlc.ListEndingParams{Ids: ids, Now: int64(now)})
 }
 
 // DeleteFinished deletes finished alarms in one statement (PurgeAlarms).

@@ -130,7 +130,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		{"amend", dbsqlc.AmendAlarms, make([]any, 20), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"zoned", dbsqlc.ListZoned, []any{"Europe/Berlin", 5, 10}, []string{"SEARCH zoned_alarm USING COVERING INDEX zoned_alarm_zone (time_zone=? AND alarm_id>?)"}},
 		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"expire", dbsqlc.ExpireAlarms, []any{"x", "y", "z", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"expire", dbsqlc.ListEnding, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"purge", dbsqlc.PurgeAlarms, []any{5, 6, 7}, []string{
 			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING INDEX alarm_finished (finished_at<?)",
 		}},

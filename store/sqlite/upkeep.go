@@ -4,25 +4,13 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// EndExpired ends due rows whose latest_ring_at has passed (ExpireAlarms).
-func (d *Driver) EndExpired(ctx context.Context, now clock.Instant, ids []int64) (ended []store.EndedAlarm, err error) {
-	err = engine.InTx(ctx, d.beginGuarded, func(tx *writeTx) error {
-		rows, err := d.q.ExpireAlarms(ctx, tx, dbsqlc.ExpireAlarmsParams{
-			Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: jsonNumbers(ids),
-		})
-		ended = engine.Column(rows, func(r *dbsqlc.ExpireAlarmsRow) store.EndedAlarm {
-			return store.EndedAlarm{
-				Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, ID: r.ID, State: clock.Expired, Reason: r.LastError,
-			}
-		})
-		return err
-	})
-	return ended, err
+// ListEnding lists the rows (ListEnding).
+func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error) {
+	return d.q.ListEnding(ctx, d.loading, dbsqlc.ListEndingParams{Ids: jsonNumbers(ids), Now: int64(now)})
 }
 
 // DeleteFinished deletes finished alarms with their attempts and time zones (PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).

@@ -58,9 +58,9 @@ func testBuildLevel(t *testing.T, f *fixture) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	ended, _, err := f.Expire(t.Context(), t0+5, f.shards(), store.Position{}, 100)
-	if len(ended) > 0 || err != nil && !errors.Is(err, clock.ErrUnavailable) {
-		t.Errorf("expired %v, %v", ended, err)
+	page, err := f.Expire(t.Context(), t0+5, f.shards(), store.Position{}, 100)
+	if len(page.Ended) > 0 || err != nil && !errors.Is(err, clock.ErrUnavailable) {
+		t.Errorf("expired %v, %v", page.Ended, err)
 	}
 	if n, err := f.Purge(t.Context(), t0+5000, t0+5000, 100); n > 0 || err != nil && !errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("purged %d, %v", n, err)

@@ -207,24 +207,24 @@ func (f *fixture) expireAll(now clock.Instant, limit int) map[string]string {
 	reasons := make(map[string]string)
 	var from store.Position
 	for {
-		ended, next, err := f.Expire(f.t.Context(), now, f.shards(), from, limit)
+		page, err := f.Expire(f.t.Context(), now, f.shards(), from, limit)
 		ok(f.t, err, "expire")
-		if len(ended) > limit {
-			f.t.Fatalf("%d ended with limit %d", len(ended), limit)
+		if len(page.Ended) > limit {
+			f.t.Fatalf("%d ended with limit %d", len(page.Ended), limit)
 		}
-		for _, e := range ended {
-			if _, twice := reasons[e.BusinessID]; twice || e.State != clock.Expired || e.ID == 0 {
+		for _, e := range page.Ended {
+			if _, twice := reasons[e.BusinessID]; twice || e.State != f.get(e.BusinessID).State || e.ID == 0 {
 				f.t.Fatalf("ended %v", e)
 			}
 			reasons[e.BusinessID] = e.Reason
 		}
-		if next == (store.Position{}) {
+		if page.Next == (store.Position{}) {
 			return reasons
 		}
-		if !from.Before(next) {
-			f.t.Fatalf("Expire from %v continues from %v", from, next)
+		if !from.Before(page.Next) {
+			f.t.Fatalf("Expire from %v continues from %v", from, page.Next)
 		}
-		from = next
+		from = page.Next
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/store"
 )
 
@@ -85,4 +86,43 @@ func testExpiredReasons(t *testing.T, f *fixture) {
 			same(t, name+": in retry_report", len(shown) == 1, e.inDoubt)
 		}
 	}
+}
+
+// testExpireWithoutRings demands that Expire ends alarms that have rung max_rings times without an acknowledgement, with their attempts, as
+// a claim does. It leaves alarms that have a ring left, and rings that still wait for their acknowledgement.
+func testExpireWithoutRings(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("used up", t0, acknowledgedWithin(time.Minute, 1)), set("one left", t0, acknowledgedWithin(time.Minute, 2)),
+		set("in time", t0.Add(time.Second), acknowledgedWithin(time.Minute, 1)))
+	f.claim(t0, ids[:2]...).settle(t0, everyRing(clock.Confirmed))
+	f.claim(t0.Add(time.Second), ids[2]).settle(t0.Add(time.Second), everyRing(clock.Confirmed))
+	before := map[string]clock.Alarm{}
+	for _, id := range []string{"used up", "one left", "in time"} {
+		before[id] = *f.get(id)
+	}
+	end := t0.Add(time.Minute)
+	same(t, "ended", f.expireAll(end, 10), map[string]string{"used up": "not acknowledged after 1 rings"})
+	usedUp := before["used up"]
+	want := afterEnd(usedUp, clock.Unacknowledged, end)
+	want.Attempts = []clock.Attempt{unansweredAttempt(&usedUp, end)}
+	f.want(want)
+	f.want(before["one left"])
+	f.want(before["in time"])
+	same(t, "ended the second time", len(f.expireAll(end, 10)), 0)
+}
+
+// testExpireMoves demands that Expire moves a repeating alarm whose occurrence has used up its rings to the next occurrence.
+func testExpireMoves(t *testing.T, f *fixture) {
+	ids := f.set(t0-500, set("ever", t0, repeating(t0, func(s *repeat.Spec) { s.Every = 300_000 }), acknowledgedWithin(time.Minute, 1)))
+	f.claim(t0, ids...).settle(t0, everyRing(clock.Confirmed))
+	ringing := f.get("ever")
+	end := t0.Add(time.Minute)
+	page, err := f.Expire(t.Context(), end, f.shards(), store.Position{}, 10)
+	ok(t, err, "expire")
+	same(t, "ended", len(page.Ended), 0)
+	same(t, "moved", page.Moved, []store.Due{{ID: ids[0], NextTryTime: t0.Add(5 * time.Minute), Rank: store.Rank(clock.NoTarget, ringing.Priority), Shard: ringing.Shard, Application: app}})
+	moved := f.get("ever")
+	same(t, "state", moved.State, clock.Scheduled)
+	same(t, "next try", moved.NextTryTime, t0.Add(5*time.Minute))
+	same(t, "occurrence", moved.Progress.Current.Number, 2)
+	same(t, "attempts", moved.Attempts, []clock.Attempt{unansweredAttempt(ringing, end)})
 }

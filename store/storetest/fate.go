@@ -116,13 +116,13 @@ func (c *fateCheck) changeRow(id int64) {
 func (c *fateCheck) run(once bool) {
 	if c.round.expire {
 		c.f.expireAll(t0, 7)
-		c.end(false)
+		c.end()
 		c.check("after Expire")
 	}
 	r := c.f.request(t0, slices.Collect(maps.Keys(c.want))...)
 	r.AtMostOnce = once
 	claim := c.f.claimRequest(r)
-	c.end(true)
+	c.end()
 	ended := maps.Clone(c.want)
 	rings := 0
 	for id, a := range ended {
@@ -141,14 +141,14 @@ func (c *fateCheck) run(once bool) {
 	c.check("after the end of the claim")
 }
 
-// end ends the expected rows that may not ring any more: the expired rows, and with dead the rows that have used up their rings.
-func (c *fateCheck) end(dead bool) {
+// end ends the expected rows that may not ring any more: the expired rows, and the rows that have used up their rings.
+func (c *fateCheck) end() {
 	for id, a := range c.want {
 		switch {
 		case a.NextTryTime == clock.NoInstant:
 		case a.LatestRingAt != clock.NoInstant && a.LatestRingAt < t0:
 			c.want[id] = afterEnd(a, clock.TooLate, t0)
-		case dead && a.Unacknowledged() && a.RingNo >= a.MaxRings:
+		case a.Unacknowledged() && a.RingNo >= a.MaxRings:
 			ended := afterEnd(a, clock.Unacknowledged, t0)
 			ended.Attempts = []clock.Attempt{unansweredAttempt(&a, t0)}
 			c.want[id] = ended

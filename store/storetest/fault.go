@@ -81,7 +81,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"expire": func(ctx context.Context) error {
-			_, _, err := f.Expire(ctx, t0, []int{1, 2, 3}, store.Position{}, 1)
+			_, err := f.Expire(ctx, t0, []int{1, 2, 3}, store.Position{}, 1)
 			return err
 		},
 		"purge": func(ctx context.Context) error {

@@ -220,7 +220,7 @@ func (m *model) checkClaim(rt *rapid.T, c *claim) {
 		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] || r.NamedTargets[row.ID] != row.Target {
 			continue
 		}
-		if e, ends := m.endRow(row, true); ends {
+		if e, ends := m.endRow(row); ends {
 			ended = append(ended, e)
 			continue
 		}
@@ -265,12 +265,12 @@ func (m *model) dueRows() []*clock.Alarm {
 	return rows
 }
 
-// endRow ends a due row that may not ring any more, as expired or, if dead is set, as dead.
-func (m *model) endRow(row *clock.Alarm, dead bool) (store.EndedAlarm, bool) {
+// endRow ends a due row that may not ring any more.
+func (m *model) endRow(row *clock.Alarm) (store.EndedAlarm, bool) {
 	switch {
 	case row.LatestRingAt != clock.NoInstant && row.LatestRingAt < m.now:
 		*row = afterEnd(*row, clock.TooLate, m.now)
-	case dead && row.Unacknowledged() && row.RingNo >= row.MaxRings:
+	case row.Unacknowledged() && row.RingNo >= row.MaxRings:
 		row.Attempts = newestAttempts(append([]clock.Attempt{unansweredAttempt(row, m.now)}, row.Attempts...))
 		*row = afterEnd(*row, clock.Unacknowledged, m.now)
 	default:
@@ -385,24 +385,24 @@ func (m *model) expire(rt *rapid.T) {
 		if m.held[row.Key] {
 			continue
 		}
-		if e, expires := m.endRow(row, false); expires {
+		if e, expires := m.endRow(row); expires {
 			want[e.ID] = e
 		}
 	}
 	var from store.Position
 	for {
-		ended, next, err := m.f.Expire(m.f.t.Context(), m.now, m.f.shards(), from, limit)
+		page, err := m.f.Expire(m.f.t.Context(), m.now, m.f.shards(), from, limit)
 		if err != nil {
 			rt.Fatalf("expire: %v", err)
 		}
-		for _, e := range ended {
+		for _, e := range page.Ended {
 			equal(rt, "expired", e, want[e.ID])
 			delete(want, e.ID)
 		}
-		if next == (store.Position{}) {
+		if page.Next == (store.Position{}) {
 			break
 		}
-		from = next
+		from = page.Next
 	}
 	equal(rt, "not expired", len(want), 0)
 }

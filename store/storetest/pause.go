@@ -55,9 +55,9 @@ func testPaused(t *testing.T, f *fixture) {
 	const afterLatest = t0 + 10
 	same(t, "retries of a paused alarm", f.get("tried").RetryTimes, 1)
 	f.claim(afterLatest, alarms...).wantRings()
-	ended, _, err := f.Expire(t.Context(), afterLatest, f.shards(), store.Position{}, 1000)
+	page, err := f.Expire(t.Context(), afterLatest, f.shards(), store.Position{}, 1000)
 	ok(t, err, "expire")
-	same(t, "expired while paused", len(ended), 0)
+	same(t, "expired while paused", len(page.Ended), 0)
 	purged, err := f.Purge(t.Context(), afterLatest, afterLatest, 1000)
 	ok(t, err, "purge")
 	same(t, "purged beside paused alarms", purged, 1) // the cancelled one

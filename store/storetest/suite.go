@@ -98,6 +98,8 @@ func cases() []testCase {
 		{name: "due ranges include From and exclude Until", plain: testDueEdges},
 		{name: "overdue alarms are counted up to the limit", plain: testOverdue},
 		{name: "expire ends alarms past latest_ring_at", locks: true, plain: testExpire},
+		{name: "expire ends alarms without a ring left", claims: testExpireWithoutRings},
+		{name: "expire moves repeating alarms", claims: testExpireMoves},
 		{name: "expire skips claimed rows", locks: true, claims: testExpireHeld},
 		{name: "purge deletes the oldest finished alarms", locks: true, plain: testPurge},
 		{name: "purge skips locked rows", locks: true, needs: locksRows, plain: testPurgeLocked},

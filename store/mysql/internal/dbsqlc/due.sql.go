@@ -354,6 +354,53 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 	return items, nil
 }
 
+const ListEnding = `-- name: ListEnding :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY)
+WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2)
+  AND (latest_ring_at < CAST(? AS SIGNED) OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings)
+`
+
+type ListEndingParams struct {
+	Ids []int64
+	Now int64
+}
+
+// Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
+// Index: primary key. Rows: few of the ids.
+func (q *Queries) ListEnding(ctx context.Context, db DBTX, arg ListEndingParams) ([]int64, error) {
+	query := ListEnding
+	var queryParams []interface{}
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	rows, err := db.QueryContext(ctx, query, queryParams...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListFinished = `-- name: ListFinished :many
 /*FIRST*/(SELECT id FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND next_try_time IS NULL AND finished_at < ? ORDER BY finished_at LIMIT ?)/*NEXT UNION ALL FIRST*/
@@ -423,78 +470,6 @@ func (q *Queries) ListOldest(ctx context.Context, db DBTX, arg ListOldestParams)
 			return nil, err
 		}
 		items = append(items, next_try_time)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LockExpired = `-- name: LockExpired :many
-SELECT id, generation, application, business_id, state, in_doubt, rung_at, last_error FROM alarm FORCE INDEX (PRIMARY)
-WHERE id IN (/*SLICE:ids*/?) AND state IN (1, 2) AND next_try_time <= CAST(? AS SIGNED) AND latest_ring_at < CAST(? AS SIGNED)
-  AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
-ORDER BY id
-FOR UPDATE SKIP LOCKED
-`
-
-type LockExpiredParams struct {
-	Ids   []int64
-	Now   int64
-	Build int64
-}
-
-type LockExpiredRow struct {
-	ID          int64
-	Generation  int64
-	Application string
-	BusinessID  string
-	State       int64
-	InDoubt     int64
-	RungAt      sql.NullInt64
-	LastError   string
-}
-
-// Locks the due rows that can no longer ring, in the order of id, and skips locked rows.
-// Index: primary key. Rows: few of the ids.
-func (q *Queries) LockExpired(ctx context.Context, db DBTX, arg LockExpiredParams) ([]LockExpiredRow, error) {
-	query := LockExpired
-	var queryParams []interface{}
-	if len(arg.Ids) > 0 {
-		for _, v := range arg.Ids {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Now)
-	queryParams = append(queryParams, arg.Now)
-	queryParams = append(queryParams, arg.Build)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockExpiredRow
-	for rows.Next() {
-		var i LockExpiredRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Generation,
-			&i.Application,
-			&i.BusinessID,
-			&i.State,
-			&i.InDoubt,
-			&i.RungAt,
-			&i.LastError,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

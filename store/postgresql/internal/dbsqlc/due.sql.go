@@ -105,80 +105,6 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	return items, nil
 }
 
-const ExpireAlarms = `-- name: ExpireAlarms :many
-WITH free AS MATERIALIZED (
-    SELECT f.id FROM alarm f
-    WHERE f.id = ANY($5::bigint[]) /* in f.shard */ AND f.state IN (1, 2) AND coalesce(f.next_try_time <= $1::bigint, FALSE)
-      AND f.latest_ring_at < $1::bigint
-      AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $6::bigint
-    ORDER BY f.id
-    FOR UPDATE SKIP LOCKED
-)
-UPDATE alarm a
-SET state = 4, next_try_time = NULL, update_time = $1::bigint, finished_at = $1::bigint,
-    in_doubt = CASE WHEN a.state = 2 AND a.rung_at IS NULL THEN 1 ELSE a.in_doubt END,
-    last_error = CASE
-        WHEN a.in_doubt = 1 OR a.state = 2 AND a.rung_at IS NULL
-        THEN left($2::varchar || CASE WHEN a.last_error = '' THEN '' ELSE '; last error: ' END || a.last_error, 500)
-        WHEN a.state = 2 THEN $3::varchar
-        WHEN a.last_error = '' THEN $4::varchar
-        ELSE a.last_error END
-FROM free
-WHERE a.id = free.id /* in a.shard */ AND a.state IN (1, 2) AND coalesce(a.next_try_time <= $1::bigint, FALSE)
-  AND a.latest_ring_at < $1::bigint
-RETURNING a.id, a.application, a.business_id, a.last_error
-`
-
-type ExpireAlarmsParams struct {
-	Now            int64
-	Doubt          string
-	Unacknowledged string
-	Reason         string
-	Ids            []int64
-	Build          int64
-}
-
-type ExpireAlarmsRow struct {
-	ID          int64
-	Application string
-	BusinessID  string
-	LastError   string
-}
-
-// Ends the due rows whose latest_ring_at has passed, and skips locked rows. It writes the row of clock.FateOf for TooLate.
-// Index: primary key. Rows: few of the ids.
-func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) ([]ExpireAlarmsRow, error) {
-	rows, err := db.Query(ctx, ExpireAlarms,
-		arg.Now,
-		arg.Doubt,
-		arg.Unacknowledged,
-		arg.Reason,
-		arg.Ids,
-		arg.Build,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ExpireAlarmsRow
-	for rows.Next() {
-		var i ExpireAlarmsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.LastError,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ListDue = `-- name: ListDue :many
 SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest($1::smallint[]) AS shard) s
@@ -459,6 +385,39 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListEnding = `-- name: ListEnding :many
+SELECT id FROM alarm
+WHERE id = ANY($1::bigint[]) /* in shard */ AND state IN (1, 2)
+  AND (latest_ring_at < $2::bigint OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings)
+`
+
+type ListEndingParams struct {
+	Ids []int64
+	Now int64
+}
+
+// Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
+// Index: primary key. Rows: few of the ids.
+func (q *Queries) ListEnding(ctx context.Context, db DBTX, arg ListEndingParams) ([]int64, error) {
+	rows, err := db.Query(ctx, ListEnding, arg.Ids, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -99,72 +99,6 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	return items, nil
 }
 
-const ExpireAlarms = `-- name: ExpireAlarms :many
-UPDATE alarm
-SET state = 4, next_try_time = NULL, in_doubt = CASE WHEN state = 2 AND rung_at IS NULL THEN 1 ELSE in_doubt END,
-    last_error = CASE
-        WHEN in_doubt = 1 OR state = 2 AND rung_at IS NULL
-        THEN substr(CAST(?1 AS TEXT) || CASE WHEN last_error = '' THEN '' ELSE '; last error: ' END || last_error, 1, 500)
-        WHEN state = 2 THEN CAST(?2 AS TEXT)
-        WHEN last_error = '' THEN CAST(?3 AS TEXT)
-        ELSE last_error END,
-    update_time = CAST(?4 AS INTEGER), finished_at = CAST(?4 AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(?5 AS TEXT))) AND state IN (1, 2)
-  AND next_try_time <= CAST(?4 AS INTEGER) AND latest_ring_at < CAST(?4 AS INTEGER)
-RETURNING id, application, business_id, last_error
-`
-
-type ExpireAlarmsParams struct {
-	Doubt          string
-	Unacknowledged string
-	Reason         string
-	Now            int64
-	Ids            string
-}
-
-type ExpireAlarmsRow struct {
-	ID          int64
-	Application string
-	BusinessID  string
-	LastError   string
-}
-
-// Ends the due rows whose latest_ring_at has passed. It writes the row of clock.FateOf for TooLate.
-// Index: primary key. Rows: few of the ids.
-func (q *Queries) ExpireAlarms(ctx context.Context, db DBTX, arg ExpireAlarmsParams) ([]ExpireAlarmsRow, error) {
-	rows, err := db.QueryContext(ctx, ExpireAlarms,
-		arg.Doubt,
-		arg.Unacknowledged,
-		arg.Reason,
-		arg.Now,
-		arg.Ids,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ExpireAlarmsRow
-	for rows.Next() {
-		var i ExpireAlarmsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.LastError,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ListDue = `-- name: ListDue :many
 SELECT shard, next_try_time, due_rank, id, application FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm
@@ -464,6 +398,42 @@ func (q *Queries) ListDueOnly(ctx context.Context, db DBTX, arg ListDueOnlyParam
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListEnding = `-- name: ListEnding :many
+SELECT id FROM alarm
+WHERE id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND state IN (1, 2)
+  AND (latest_ring_at < CAST(?2 AS INTEGER) OR state = 2 AND rung_at IS NOT NULL AND ring_no >= max_rings)
+`
+
+type ListEndingParams struct {
+	Ids string
+	Now int64
+}
+
+// Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
+// Index: primary key. Rows: few of the ids.
+func (q *Queries) ListEnding(ctx context.Context, db DBTX, arg ListEndingParams) ([]int64, error) {
+	rows, err := db.QueryContext(ctx, ListEnding, arg.Ids, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
