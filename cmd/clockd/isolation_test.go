@@ -140,12 +140,10 @@ func unroutableCostsAProbe(t *testing.T, databaseURL string, b *testBroker, coun
 	eventually(t, "the application is quarantined", func() bool {
 		return p.metric(`clockd_ring_unwell_applications{health="held"}`) == 1
 	})
-	settled := p.metric("clockd_ring_rings_total")
-	eventually(t, "the batches in flight are settled", func() bool {
+	eventually(t, "the batches in flight are settled", func() bool { // eventually itself pauses between two looks
+		before := p.metric("clockd_ring_rings_total")
 		<-time.After(time.Second)
-		last := settled
-		settled = p.metric("clockd_ring_rings_total")
-		return settled-last <= 2
+		return p.metric("clockd_ring_rings_total")-before <= 2
 	})
 	const watched = 10 * time.Second
 	before, begun := p.metric("clockd_ring_rings_total"), time.Now()

@@ -20,7 +20,8 @@ func restoreAfter(t *testing.T, args ...string) {
 	t.Cleanup(func() { onPrivate(t, args...) })
 }
 
-// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test.
+// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test. The broker tells its
+// connections of the alarm before it answers the question for its alarms, so a message published after setMemoryAlarm finds it.
 func setMemoryAlarm(t *testing.T, on bool) {
 	t.Helper()
 	mark := "0.4"
@@ -28,7 +29,7 @@ func setMemoryAlarm(t *testing.T, on bool) {
 		mark = "0.0000001"
 		t.Cleanup(func() { setMemoryAlarm(t, false) })
 	}
-	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s).", mark))
+	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s), rabbit_alarm:get_alarms().", mark))
 }
 
 func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
