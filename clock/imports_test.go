@@ -42,6 +42,7 @@ var importTable = []struct {
 	{"store/engine", []string{"clock", "clock/access", "clock/repeat", "store"}},
 	{"store/storetest", []string{"clock", "clock/access", "clock/repeat", "store", "store/engine"}},
 	{"store/archive", []string{"clock", "store", "store/engine"}},
+	{"store/recovery", []string{"clock", "store"}},
 	{"store/*", []string{"clock", "store", "store/engine", "schema", "schema/*", "internal"}},
 	{"store/*/internal/dbsqlc", nil},
 	{"preload", []string{"clock", "store"}},

@@ -10,30 +10,32 @@ import (
 
 // cli is the command line. Flags of the service have environment variables; a flag overrides its variable.
 type cli struct {
-	Serve        serveCommand        `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
-	Migrate      migrateCommand      `cmd:"" help:"Bring the database schema up to date, then exit."`
-	Set          setCommand          `cmd:"" help:"Set an alarm."`
-	Cancel       cancelCommand       `cmd:"" help:"Cancel an alarm."`
-	Get          getCommand          `cmd:"" help:"Show an alarm with its attempts."`
-	List         listCommand         `cmd:"" help:"List alarms of an application."`
-	Search       searchCommand       `cmd:"" help:"Find alarms by a business id in all applications, by a message id, or by the beginning of a business id."`
-	Events       eventsCommand       `cmd:"" help:"Show what is known about the life of an alarm."`
-	Occurrences  occurrencesCommand  `cmd:"" help:"Show the next occurrences of a repeating alarm."`
-	Kick         kickCommand         `cmd:"" help:"Schedule dead and expired alarms again."`
-	Bulk         bulkCommand         `cmd:"" help:"Cancel, kick, discard, pause, resume or shift all alarms that a filter selects."`
-	Pause        pauseCommand        `cmd:"" help:"Keep an alarm from ringing until it is resumed."`
-	Resume       resumeCommand       `cmd:"" help:"Schedule a paused alarm again."`
-	Discard      discardCommand      `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
-	Applications applicationsCommand `cmd:"" help:"List the applications that have alarms or settings."`
-	Application  applicationCommand  `cmd:"" help:"Read and change the settings of applications, in the database."`
-	Token        tokenCommand        `cmd:"" help:"Make, list, rotate and revoke access tokens, in the database."`
-	Audit        auditCommand        `cmd:"" help:"Show what people did: kicks, discards, pauses, changes of settings and tokens."`
-	Backup       backupCommand       `cmd:"" help:"Copy a SQLite database to a file while clockd runs on it."`
-	Export       exportCommand       `cmd:"" help:"Write all alarms and settings to a file, for another database."`
-	Import       importCommand       `cmd:"" help:"Store the alarms and settings of an export."`
-	Forecast     forecastCommand     `cmd:"" help:"Show how many alarms are due in the next minutes, hours or days."`
-	Nodes        nodesCommand        `cmd:"" help:"Show the nodes of the cluster with their shards."`
-	Version      versionCommand      `cmd:"" help:"Print version and build."`
+	Serve         serveCommand         `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
+	Migrate       migrateCommand       `cmd:"" help:"Bring the database schema up to date, then exit."`
+	Set           setCommand           `cmd:"" help:"Set an alarm."`
+	Cancel        cancelCommand        `cmd:"" help:"Cancel an alarm."`
+	Get           getCommand           `cmd:"" help:"Show an alarm with its attempts."`
+	List          listCommand          `cmd:"" help:"List alarms of an application."`
+	Search        searchCommand        `cmd:"" help:"Find alarms by a business id in all applications, by a message id, or by the beginning of a business id."`
+	Events        eventsCommand        `cmd:"" help:"Show what is known about the life of an alarm."`
+	Occurrences   occurrencesCommand   `cmd:"" help:"Show the next occurrences of a repeating alarm."`
+	Kick          kickCommand          `cmd:"" help:"Schedule dead and expired alarms again."`
+	Bulk          bulkCommand          `cmd:"" help:"Cancel, kick, discard, pause, resume or shift all alarms that a filter selects."`
+	Pause         pauseCommand         `cmd:"" help:"Keep an alarm from ringing until it is resumed."`
+	Resume        resumeCommand        `cmd:"" help:"Schedule a paused alarm again."`
+	Discard       discardCommand       `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
+	Applications  applicationsCommand  `cmd:"" help:"List the applications that have alarms or settings."`
+	Application   applicationCommand   `cmd:"" help:"Read and change the settings of applications, in the database."`
+	Token         tokenCommand         `cmd:"" help:"Make, list, rotate and revoke access tokens, in the database."`
+	Audit         auditCommand         `cmd:"" help:"Show what people did: kicks, discards, pauses, changes of settings and tokens."`
+	Backup        backupCommand        `cmd:"" help:"Copy a SQLite database to a file while clockd runs on it."`
+	RestoreFinish restoreFinishCommand `cmd:"" help:"Prepare a database that was restored from a backup, before clockd works on it again."`
+
+	Export   exportCommand   `cmd:"" help:"Write all alarms and settings to a file, for another database."`
+	Import   importCommand   `cmd:"" help:"Store the alarms and settings of an export."`
+	Forecast forecastCommand `cmd:"" help:"Show how many alarms are due in the next minutes, hours or days."`
+	Nodes    nodesCommand    `cmd:"" help:"Show the nodes of the cluster with their shards."`
+	Version  versionCommand  `cmd:"" help:"Print version and build."`
 }
 
 // Exit codes.

@@ -55,3 +55,33 @@ FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state) n
 RETURNING id;
+
+-- name: ListIDs :many
+-- Lists ids above one, in order.
+-- Index: primary key, as a range that ends at the limit. Rows: a page.
+SELECT id FROM alarm WHERE id > sqlc.arg(after) ORDER BY id LIMIT sqlc.arg(row_limit);
+
+-- name: DoubtDue :execrows
+-- Marks due alarms of a restored database as in doubt.
+-- Index: primary key. Rows: a page.
+UPDATE alarm SET in_doubt = 1, last_error = sqlc.arg(reason)::varchar, update_time = sqlc.arg(now)::bigint
+WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND in_doubt = 0
+  AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE);
+
+-- name: RaiseGenerations :one
+-- Raises the generations of alarms of a restored database that are neither due nor ringing, and of their attempts, and counts the alarms.
+-- The times of a repeating alarm depend on its generation, so it stays.
+-- Index: primary key and ring_attempt_alarm. Rows: one.
+WITH raised AS (
+    UPDATE alarm a SET generation = a.generation + sqlc.arg(by_count)::bigint
+    WHERE a.id = ANY(sqlc.arg(ids)::bigint[]) /* in a.shard */ AND a.state <> 2 AND a.repeat_rule = ''
+      AND (a.next_try_time IS NULL OR a.next_try_time > sqlc.arg(now)::bigint)
+    RETURNING a.id
+), attempts AS (
+    UPDATE ring_attempt r SET generation = r.generation + sqlc.arg(by_count)::bigint FROM raised WHERE r.alarm_id = raised.id /* in r.shard */
+)
+SELECT count(*) FROM raised;
+
+-- name: SkipIDs :exec
+-- Skips ids of alarms.
+SELECT setval(pg_get_serial_sequence('alarm', 'id'), nextval(pg_get_serial_sequence('alarm', 'id')) + sqlc.arg(ids)::bigint);

@@ -17,3 +17,31 @@ INSERT INTO alarm (
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
     repeat_rule, repeat_state)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: ListIDs :many
+-- Lists ids above one, in order.
+-- Index: primary key, as a range that ends at the limit. Rows: a page.
+SELECT id FROM alarm WHERE id > sqlc.arg(after) ORDER BY id LIMIT sqlc.arg(row_limit);
+
+-- name: DoubtDue :execrows
+-- Marks due alarms of a restored database as in doubt.
+-- Index: primary key. Rows: a page.
+UPDATE alarm SET in_doubt = 1, last_error = sqlc.arg(reason), update_time = CAST(sqlc.arg(now) AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state = 1 AND in_doubt = 0
+  AND next_try_time <= CAST(sqlc.arg(now) AS INTEGER);
+
+-- name: RaiseAttempts :exec
+-- Raises the generations of the attempts of the alarms that RaiseGenerations raises.
+-- Index: ring_attempt_alarm and primary key. Rows: up to 20 for each alarm of a page.
+UPDATE ring_attempt SET generation = generation + CAST(sqlc.arg(by_count) AS INTEGER)
+WHERE alarm_id IN (SELECT a.id FROM alarm a
+    WHERE a.id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND a.state <> 2 AND a.repeat_rule = ''
+      AND (a.next_try_time IS NULL OR a.next_try_time > CAST(sqlc.arg(now) AS INTEGER)));
+
+-- name: RaiseGenerations :execrows
+-- Raises the generations of alarms of a restored database that are neither due nor ringing. The times of a repeating alarm depend on its
+-- generation, so it stays.
+-- Index: primary key. Rows: a page.
+UPDATE alarm SET generation = generation + CAST(sqlc.arg(by_count) AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state <> 2 AND repeat_rule = ''
+  AND (next_try_time IS NULL OR next_try_time > CAST(sqlc.arg(now) AS INTEGER));

@@ -21,6 +21,7 @@ type Driver interface {
 	Reads
 	DueReads
 	Upkeep
+	Recovery
 	Cluster
 	Settings
 	Tokens
@@ -159,6 +160,25 @@ type Upkeep interface {
 	// DeleteFinished deletes finished alarms and their attempts, in one transaction. It skips locked rows. It fails with store.ErrOldBuild, or
 	// changes no row, if the database demands a newer build.
 	DeleteFinished(ctx context.Context, p Purge) (int, error)
+}
+
+// Recovery prepares a database that was restored from a backup, while no node works on it.
+type Recovery interface {
+	// ReadIDs returns at most limit ids above after, in order.
+	ReadIDs(ctx context.Context, after int64, limit int) ([]int64, error)
+	// MarkRestored marks the named alarms, which have one placement and are at least one, in one transaction: due alarms as in doubt, with the
+	// reason, and alarms that are neither due nor ringing, and do not repeat, by a higher generation.
+	MarkRestored(ctx context.Context, m RestoredMark) (store.RestoredCounts, error)
+	// SkipIDs skips at least count ids of new alarms.
+	SkipIDs(ctx context.Context, count int64) error
+}
+
+// RestoredMark says how to mark alarms of a restored database.
+type RestoredMark struct {
+	IDs    []int64
+	Now    clock.Instant
+	Reason string
+	Raise  int64 // added to generations
 }
 
 // Purge says which finished alarms to delete.

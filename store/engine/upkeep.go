@@ -58,7 +58,7 @@ func (s *Store) listEnding(ctx context.Context, now clock.Instant, ids []int64) 
 	return slices.Concat(ending...), allFailed(errs)
 }
 
-// namedTargets returns the targets that the rows name, for a claim.
+// namedTargets returns the named targets of the rows, as a claim needs them.
 func namedTargets(rows []store.Due) map[int64]clock.TargetKind {
 	named := map[int64]clock.TargetKind{}
 	for i := range rows {

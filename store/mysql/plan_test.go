@@ -165,6 +165,18 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			_, err := s.q.ListEnding(ctx, db, dbsqlc.ListEndingParams{Ids: ids, Now: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
+		{"list ids", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.ListIDs(ctx, db, dbsqlc.ListIDsParams{After: ids[0], Limit: 50})
+			return err
+		}, "PRIMARY", false, 50},
+		{"mark due alarms", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.DoubtDue(ctx, db, dbsqlc.DoubtDueParams{Reason: "r", Now: planEnd, Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
+		{"raise generations", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.RaiseGenerations(ctx, db, dbsqlc.RaiseGenerationsParams{ByCount: 1, Now: planEnd, Ids: ids})
+			return err
+		}, "PRIMARY", false, len(ids)},
 		{"purge: list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			b := bulk{DBTX: db, rows: 64, args: finishedArgs(64, clock.MaxInstant, 100)}
 			_, err := s.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: 100})

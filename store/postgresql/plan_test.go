@@ -70,6 +70,9 @@ func hotStatements(due string) []hotStatement {
 		{"list: bound", dbsqlc.ListBound, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", 499}, []string{"alarm_key"}, false, 501},
 		{"next application", dbsqlc.NextApplication, []any{"'p'"}, []string{"alarm_key"}, false, 1},
 		{"count states", dbsqlc.CountStates, []any{"'plan'", 50}, []string{"alarm_key"}, false, 50},
+		{"list ids", dbsqlc.ListIDs, []any{1, 50}, []string{"alarm_pkey"}, false, 50},
+		{"mark due alarms", dbsqlc.DoubtDue, []any{"'r'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 300},
+		{"raise generations", dbsqlc.RaiseGenerations, []any{1, due, int64(clock.MaxInstant)}, []string{"alarm_pkey", "ring_attempt_alarm"}, false, 300},
 		{"expire", dbsqlc.ListEnding, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 300},
 		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
 	}

@@ -7,17 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-)
 
-// idsAfterBackup is how many ids a copy leaves out. Alarms that were set after the backup have had ids after its last one. A database restored
-// from the copy does not give these ids again, because message ids are made of them.
-const idsAfterBackup = 10_000_000_000
+	"github.com/clockd/clockd/store"
+)
 
 // The statements of a backup.
 const (
 	copyDatabase = "VACUUM INTO ?"
 	checkCopy    = "PRAGMA quick_check(1)"
-	skipIDs      = "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'alarm'"
 )
 
 // Backup copies the database to a new file, as of one moment, while other processes use it. The file appears under its name when it is complete,
@@ -58,7 +55,7 @@ func copyTo(ctx context.Context, path, to string) error {
 	})
 }
 
-// finishCopy checks the copy, skips ids and writes the file to disk.
+// finishCopy checks the copy, skips ids (store.SkippedIDs), so that the copy is safe before its recovery too, and writes the file to disk.
 func finishCopy(ctx context.Context, path string) error {
 	err := withFile(path, func(db *sql.DB) error {
 		var result string
@@ -68,8 +65,7 @@ func finishCopy(ctx context.Context, path string) error {
 		if result != "ok" {
 			return fmt.Errorf("it is damaged: %s", result)
 		}
-		_, err := db.ExecContext(ctx, skipIDs, idsAfterBackup)
-		return err
+		return skipIDsIn(ctx, db, store.SkippedIDs)
 	})
 	if err != nil {
 		return err

@@ -130,6 +130,12 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		{"amend", dbsqlc.AmendAlarms, make([]any, 20), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"zoned", dbsqlc.ListZoned, []any{"Europe/Berlin", 5, 10}, []string{"SEARCH zoned_alarm USING COVERING INDEX zoned_alarm_zone (time_zone=? AND alarm_id>?)"}},
 		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"list ids", dbsqlc.ListIDs, []any{1, 50}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid>?)"}},
+		{"mark due alarms", dbsqlc.DoubtDue, []any{"r", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"raise generations", dbsqlc.RaiseGenerations, []any{1, "[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"raise attempts", dbsqlc.RaiseAttempts, []any{1, "[1,2,3]", 5}, []string{
+			"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
+		}},
 		{"expire", dbsqlc.ListEnding, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"purge", dbsqlc.PurgeAlarms, []any{5, 6, 7}, []string{
 			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING INDEX alarm_finished (finished_at<?)",

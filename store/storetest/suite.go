@@ -142,6 +142,8 @@ func cases() []testCase {
 		{name: "a restored alarm rings on", claims: testRestoredAlarmRings},
 		{name: "archives see one moment", plain: testArchiveSnapshot},
 		{name: "archives hold each alarm once", plain: testArchivePages},
+		{name: "a restored database skips ids", plain: testSkipIDs},
+		{name: "a restored database knows what may have rung", plain: testMarkRestored},
 		{name: "durability findings are complete", plain: testDurability},
 		{name: "locks of stopped clients end", locks: true, cuts: true, needs: hasServer, plain: testStoppedClients},
 		{name: "cancelled calls are unavailable", plain: testCallsWithCancelledContext},

@@ -11,6 +11,40 @@ import (
 	"strings"
 )
 
+const DoubtDue = `-- name: DoubtDue :execrows
+UPDATE alarm FORCE INDEX (PRIMARY) SET in_doubt = 1, last_error = ?, update_time = CAST(? AS SIGNED)
+WHERE id IN (/*SLICE:ids*/?) AND state = 1 AND in_doubt = 0 AND next_try_time <= CAST(? AS SIGNED)
+`
+
+type DoubtDueParams struct {
+	Reason string
+	Now    int64
+	Ids    []int64
+}
+
+// Marks due alarms of a restored database as in doubt.
+// Index: primary key. Rows: a page.
+func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (int64, error) {
+	query := DoubtDue
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.Reason)
+	queryParams = append(queryParams, arg.Now)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const ListArchive = `-- name: ListArchive :many
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE id > ? ORDER BY id LIMIT ?
 `
@@ -127,6 +161,119 @@ func (q *Queries) ListAttemptsOf(ctx context.Context, db DBTX, alarmIds []int64)
 		return nil, err
 	}
 	return items, nil
+}
+
+const ListIDs = `-- name: ListIDs :many
+SELECT id FROM alarm FORCE INDEX (PRIMARY) WHERE id > ? ORDER BY id LIMIT ?
+`
+
+type ListIDsParams struct {
+	After int64
+	Limit int32
+}
+
+// Lists ids above one, in order.
+// Index: primary key, as a range that ends at the limit. Rows: a page.
+func (q *Queries) ListIDs(ctx context.Context, db DBTX, arg ListIDsParams) ([]int64, error) {
+	rows, err := db.QueryContext(ctx, ListIDs, arg.After, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RaiseAttempts = `-- name: RaiseAttempts :exec
+UPDATE ring_attempt r FORCE INDEX (ring_attempt_alarm) JOIN alarm a FORCE INDEX (PRIMARY) ON a.id = r.alarm_id
+SET r.generation = r.generation + CAST(? AS SIGNED)
+WHERE r.alarm_id IN (/*SLICE:ids*/?) AND a.state <> 2 AND a.repeat_rule = ''
+  AND (a.next_try_time IS NULL OR a.next_try_time > CAST(? AS SIGNED))
+`
+
+type RaiseAttemptsParams struct {
+	ByCount int64
+	Ids     []int64
+	Now     int64
+}
+
+// Raises the generations of the attempts of the alarms that RaiseGenerations raises.
+// Index: ring_attempt_alarm and primary key. Rows: up to 20 for each alarm of a page.
+func (q *Queries) RaiseAttempts(ctx context.Context, db DBTX, arg RaiseAttemptsParams) error {
+	query := RaiseAttempts
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.ByCount)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	_, err := db.ExecContext(ctx, query, queryParams...)
+	return err
+}
+
+const RaiseGenerations = `-- name: RaiseGenerations :execrows
+UPDATE alarm FORCE INDEX (PRIMARY) SET generation = generation + CAST(? AS SIGNED)
+WHERE id IN (/*SLICE:ids*/?) AND state <> 2 AND repeat_rule = '' AND (next_try_time IS NULL OR next_try_time > CAST(? AS SIGNED))
+`
+
+type RaiseGenerationsParams struct {
+	ByCount int64
+	Ids     []int64
+	Now     int64
+}
+
+// Raises the generations of alarms of a restored database that are neither due nor ringing. The times of a repeating alarm depend on its
+// generation, so it stays.
+// Index: primary key. Rows: a page.
+func (q *Queries) RaiseGenerations(ctx context.Context, db DBTX, arg RaiseGenerationsParams) (int64, error) {
+	query := RaiseGenerations
+	var queryParams []interface{}
+	queryParams = append(queryParams, arg.ByCount)
+	if len(arg.Ids) > 0 {
+		for _, v := range arg.Ids {
+			queryParams = append(queryParams, v)
+		}
+		query = strings.Replace(query, "/*SLICE:ids*/?", strings.Repeat(",?", len(arg.Ids))[1:], 1)
+	} else {
+		query = strings.Replace(query, "/*SLICE:ids*/?", "NULL", 1)
+	}
+	queryParams = append(queryParams, arg.Now)
+	result, err := db.ExecContext(ctx, query, queryParams...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const ReadLastID = `-- name: ReadLastID :one
+SELECT CAST(COALESCE(MAX(id), 0) AS SIGNED) AS id FROM alarm
+`
+
+// Reads the highest id, 0 if there is none.
+// Index: primary key alone, its last entry. Rows: one.
+func (q *Queries) ReadLastID(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRowContext(ctx, ReadLastID)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
 }
 
 const RestoreAlarms = `-- name: RestoreAlarms :execresult

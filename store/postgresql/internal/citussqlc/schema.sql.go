@@ -31,3 +31,13 @@ func (q *Queries) NextIDBlock(ctx context.Context, db DBTX) (int64, error) {
 	err := row.Scan(&block)
 	return block, err
 }
+
+const SkipIDBlocks = `-- name: SkipIDBlocks :exec
+SELECT setval('id_block', nextval('id_block') + $1::bigint)
+`
+
+// Skips blocks of ids.
+func (q *Queries) SkipIDBlocks(ctx context.Context, db DBTX, blocks int64) error {
+	_, err := db.Exec(ctx, SkipIDBlocks, blocks)
+	return err
+}

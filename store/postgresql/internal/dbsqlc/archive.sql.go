@@ -9,6 +9,28 @@ import (
 	"context"
 )
 
+const DoubtDue = `-- name: DoubtDue :execrows
+UPDATE alarm SET in_doubt = 1, last_error = $1::varchar, update_time = $2::bigint
+WHERE id = ANY($3::bigint[]) /* in shard */ AND state = 1 AND in_doubt = 0
+  AND coalesce(next_try_time <= $2::bigint, FALSE)
+`
+
+type DoubtDueParams struct {
+	Reason string
+	Now    int64
+	Ids    []int64
+}
+
+// Marks due alarms of a restored database as in doubt.
+// Index: primary key. Rows: a page.
+func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (int64, error) {
+	result, err := db.Exec(ctx, DoubtDue, arg.Reason, arg.Now, arg.Ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ListArchive = `-- name: ListArchive :many
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE id > $1 ORDER BY id LIMIT $2
 `
@@ -109,6 +131,65 @@ func (q *Queries) ListAttemptsOf(ctx context.Context, db DBTX, alarmIds []int64)
 		return nil, err
 	}
 	return items, nil
+}
+
+const ListIDs = `-- name: ListIDs :many
+SELECT id FROM alarm WHERE id > $1 ORDER BY id LIMIT $2
+`
+
+type ListIDsParams struct {
+	After    int64
+	RowLimit int32
+}
+
+// Lists ids above one, in order.
+// Index: primary key, as a range that ends at the limit. Rows: a page.
+func (q *Queries) ListIDs(ctx context.Context, db DBTX, arg ListIDsParams) ([]int64, error) {
+	rows, err := db.Query(ctx, ListIDs, arg.After, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RaiseGenerations = `-- name: RaiseGenerations :one
+WITH raised AS (
+    UPDATE alarm a SET generation = a.generation + $1::bigint
+    WHERE a.id = ANY($2::bigint[]) /* in a.shard */ AND a.state <> 2 AND a.repeat_rule = ''
+      AND (a.next_try_time IS NULL OR a.next_try_time > $3::bigint)
+    RETURNING a.id
+), attempts AS (
+    UPDATE ring_attempt r SET generation = r.generation + $1::bigint FROM raised WHERE r.alarm_id = raised.id /* in r.shard */
+)
+SELECT count(*) FROM raised
+`
+
+type RaiseGenerationsParams struct {
+	ByCount int64
+	Ids     []int64
+	Now     int64
+}
+
+// Raises the generations of alarms of a restored database that are neither due nor ringing, and of their attempts, and counts the alarms.
+// The times of a repeating alarm depend on its generation, so it stays.
+// Index: primary key and ring_attempt_alarm. Rows: one.
+func (q *Queries) RaiseGenerations(ctx context.Context, db DBTX, arg RaiseGenerationsParams) (int64, error) {
+	row := db.QueryRow(ctx, RaiseGenerations, arg.ByCount, arg.Ids, arg.Now)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const RestoreAlarms = `-- name: RestoreAlarms :many
@@ -248,4 +329,14 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		return nil, err
 	}
 	return items, nil
+}
+
+const SkipIDs = `-- name: SkipIDs :exec
+SELECT setval(pg_get_serial_sequence('alarm', 'id'), nextval(pg_get_serial_sequence('alarm', 'id')) + $1::bigint)
+`
+
+// Skips ids of alarms.
+func (q *Queries) SkipIDs(ctx context.Context, db DBTX, ids int64) error {
+	_, err := db.Exec(ctx, SkipIDs, ids)
+	return err
 }

@@ -10,6 +10,28 @@ import (
 	"database/sql"
 )
 
+const DoubtDue = `-- name: DoubtDue :execrows
+UPDATE alarm SET in_doubt = 1, last_error = ?1, update_time = CAST(?2 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?3 AS TEXT))) AND state = 1 AND in_doubt = 0
+  AND next_try_time <= CAST(?2 AS INTEGER)
+`
+
+type DoubtDueParams struct {
+	Reason string
+	Now    int64
+	Ids    string
+}
+
+// Marks due alarms of a restored database as in doubt.
+// Index: primary key. Rows: a page.
+func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (int64, error) {
+	result, err := db.ExecContext(ctx, DoubtDue, arg.Reason, arg.Now, arg.Ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const ListArchive = `-- name: ListArchive :many
 SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
 `
@@ -116,6 +138,83 @@ func (q *Queries) ListAttemptsOf(ctx context.Context, db DBTX, alarmIds string) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const ListIDs = `-- name: ListIDs :many
+SELECT id FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
+`
+
+type ListIDsParams struct {
+	After    int64
+	RowLimit int64
+}
+
+// Lists ids above one, in order.
+// Index: primary key, as a range that ends at the limit. Rows: a page.
+func (q *Queries) ListIDs(ctx context.Context, db DBTX, arg ListIDsParams) ([]int64, error) {
+	rows, err := db.QueryContext(ctx, ListIDs, arg.After, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RaiseAttempts = `-- name: RaiseAttempts :exec
+UPDATE ring_attempt SET generation = generation + CAST(?1 AS INTEGER)
+WHERE alarm_id IN (SELECT a.id FROM alarm a
+    WHERE a.id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND a.state <> 2 AND a.repeat_rule = ''
+      AND (a.next_try_time IS NULL OR a.next_try_time > CAST(?3 AS INTEGER)))
+`
+
+type RaiseAttemptsParams struct {
+	ByCount int64
+	Ids     string
+	Now     int64
+}
+
+// Raises the generations of the attempts of the alarms that RaiseGenerations raises.
+// Index: ring_attempt_alarm and primary key. Rows: up to 20 for each alarm of a page.
+func (q *Queries) RaiseAttempts(ctx context.Context, db DBTX, arg RaiseAttemptsParams) error {
+	_, err := db.ExecContext(ctx, RaiseAttempts, arg.ByCount, arg.Ids, arg.Now)
+	return err
+}
+
+const RaiseGenerations = `-- name: RaiseGenerations :execrows
+UPDATE alarm SET generation = generation + CAST(?1 AS INTEGER)
+WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND state <> 2 AND repeat_rule = ''
+  AND (next_try_time IS NULL OR next_try_time > CAST(?3 AS INTEGER))
+`
+
+type RaiseGenerationsParams struct {
+	ByCount int64
+	Ids     string
+	Now     int64
+}
+
+// Raises the generations of alarms of a restored database that are neither due nor ringing. The times of a repeating alarm depend on its
+// generation, so it stays.
+// Index: primary key. Rows: a page.
+func (q *Queries) RaiseGenerations(ctx context.Context, db DBTX, arg RaiseGenerationsParams) (int64, error) {
+	result, err := db.ExecContext(ctx, RaiseGenerations, arg.ByCount, arg.Ids, arg.Now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const RestoreAlarms = `-- name: RestoreAlarms :execresult
