@@ -52,19 +52,23 @@ type settingsArgs struct {
 // settingsTimeout bounds a command.
 const settingsTimeout = 30 * time.Second
 
-// withStore opens the database and calls do. It does not change the schema.
+// withStore opens the database, names it on standard error, and calls do. It neither makes a database nor changes the schema.
 func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) error) error {
 	st, err := newStore(f.databaseFlags, spareRingConns, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return &configError{reasons: err}
+	}
+	if err := f.checkExists(); err != nil {
+		return errors.Join(err, st.Close())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, settingsTimeout))
 	defer cancel()
 	if err := st.Check(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open database %s: %w", shownURL(f.DatabaseURL), err), st.Close())
+		return errors.Join(fmt.Errorf("open database %s: %w", f.name(), err), st.Close())
 	}
+	_, _ = fmt.Fprintln(stderr, "database:", f.name())
 	return errors.Join(do(ctx, st), st.Close())
 }
 

@@ -70,8 +70,8 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			want([]string{"version 1"}, "set", "bank", "--max-rings=3")
 			want([]string{"APPLICATION", "bank", `{"max_rings":3}`, "shop"}, "list")
 			want([]string{`"application":"bank"`, `"settings":{"max_rings":3}`}, "list", "--json")
-			out, err := run("history", "shop", "--json", "--limit=3")
-			if err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":5,`) {
+			history, err := command(env, "application", "history", "shop", "--json", "--limit=3").Output()
+			if out := string(history); err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":5,`) {
 				t.Errorf("history: %v\n%s", err, out)
 			}
 			want([]string{"5", "ops", `"target":"stream"`}, "history", "shop")

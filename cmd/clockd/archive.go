@@ -26,12 +26,15 @@ type archiveFlags struct {
 // progressInterval is the time between two log lines about an export or import.
 const progressInterval = 5 * time.Second
 
-// openArchive opens the database. It brings the schema up to date if migrate is set.
-func (f *archiveFlags) openArchive(ctx context.Context, migrate bool) (store.Store, error) {
+// openArchive opens the database. It neither makes a database nor changes the schema.
+func (f *archiveFlags) openArchive(ctx context.Context) (store.Store, error) {
 	if err := checkDatabase(f.databaseFlags, spareRingConns); err != nil {
 		return nil, &configError{reasons: err}
 	}
-	cfg := &config{serveFlags: serveFlags{databaseFlags: f.databaseFlags, NoMigrate: !migrate, StartTimeout: f.StartTimeout}}
+	if err := f.checkExists(); err != nil {
+		return nil, err
+	}
+	cfg := &config{serveFlags: serveFlags{databaseFlags: f.databaseFlags, NoMigrate: true, StartTimeout: f.StartTimeout}}
 	return openStore(ctx, cfg, f.logger(), nil)
 }
 
@@ -73,7 +76,7 @@ func (*exportCommand) Help() string {
 func (e *exportCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	st, err := e.openArchive(ctx, false)
+	st, err := e.openArchive(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ type importCommand struct {
 
 // Help returns the text after the flags.
 func (*importCommand) Help() string {
-	return "The database may be of another engine. Its schema is brought up to date first. Alarms get new ids, so the message ids of later rings are new. " +
+	return "The database may be of another engine; clockd migrate makes it. Alarms get new ids, so the message ids of later rings are new. " +
 		"An import that has ended early goes on with --merge. The command fails if an alarm exists with another content, or if the file is not complete."
 }
 
@@ -167,7 +170,7 @@ func (i *importCommand) Run() error {
 		}
 		defer func() { _ = file.Close() }()
 	}
-	st, err := i.openArchive(ctx, true)
+	st, err := i.openArchive(ctx)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,13 @@ func mustRun(t *testing.T, databaseURL string, args ...string) string {
 	return out
 }
 
+// migrated makes the tables of a new database, and returns its URL.
+func migrated(t *testing.T, databaseURL string) string {
+	t.Helper()
+	mustRun(t, databaseURL, "migrate")
+	return databaseURL
+}
+
 // mustFail demands that a command fails with a message.
 func mustFail(t *testing.T, databaseURL, message string, args ...string) {
 	t.Helper()
@@ -83,7 +90,7 @@ func TestExportMovesAlarmsThroughAllEngines(t *testing.T) {
 	if len(want) < 6 {
 		t.Fatalf("the export is\n%s", strings.Join(want, "\n"))
 	}
-	for _, to := range []string{postgres(t), sqliteFile(t), mariadb(t)} {
+	for _, to := range []string{migrated(t, postgres(t)), migrated(t, sqliteFile(t)), migrated(t, mariadb(t))} {
 		file := filepath.Join(t.TempDir(), "export")
 		mustRun(t, from, "export", file)
 		mustRun(t, to, "import", file)
@@ -126,9 +133,9 @@ func TestExportResumesWhereItEnded(t *testing.T) {
 	if err := os.WriteFile(file, append(cut, lines[3][:20]...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, sqliteFile(t), "not complete", "import", file)
+	mustFail(t, migrated(t, sqliteFile(t)), "not complete", "import", file)
 	mustRun(t, databaseURL, "export", "--resume", file)
-	into := sqliteFile(t)
+	into := migrated(t, sqliteFile(t))
 	mustRun(t, into, "import", file)
 	if got := exportOf(t, into); !slices.Equal(got, want) {
 		t.Errorf("the resumed export has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -137,7 +144,7 @@ func TestExportResumesWhereItEnded(t *testing.T) {
 
 func TestImportNamesWhatItDoesNotStore(t *testing.T) {
 	t.Parallel()
-	from, to := sqliteFile(t), sqliteFile(t)
+	from, to := sqliteFile(t), migrated(t, sqliteFile(t))
 	p := start(t, "CLOCKD_DATABASE_URL="+from)
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "4711"), json.RawMessage(`{"delay":"1h"}`))
 	file := filepath.Join(t.TempDir(), "export")
@@ -160,9 +167,9 @@ func TestImportNamesWhatItDoesNotStore(t *testing.T) {
 	if err := os.WriteFile(broken, bytes.Replace(content, []byte(`"state":1`), []byte(`"state":8`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, sqliteFile(t), "line 2: alarm 4711 of shop: column state cannot be read", "import", broken)
-	mustFail(t, sqliteFile(t), "1 lines are passed over", "import", "--skip-invalid", broken)
-	mustFail(t, sqliteFile(t), "is no export of clockd", "import", "harness_test.go")
+	mustFail(t, migrated(t, sqliteFile(t)), "line 2: alarm 4711 of shop: column state cannot be read", "import", broken)
+	mustFail(t, migrated(t, sqliteFile(t)), "1 lines are passed over", "import", "--skip-invalid", broken)
+	mustFail(t, migrated(t, sqliteFile(t)), "is no export of clockd", "import", "harness_test.go")
 }
 
 // A backup of SQLite has the alarms as of one moment. A database restored from it does not use ids again.
@@ -174,7 +181,6 @@ func TestBackupOfSQLiteIsADatabase(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	mustRun(t, databaseURL, "backup", copied)
 	mustFail(t, databaseURL, "exists already", "backup", copied)
-	mustFail(t, sqliteFile(t), "no such file", "backup", copied+"2")
 	if want, got := exportOf(t, databaseURL), exportOf(t, "sqlite:"+copied); !slices.Equal(got, want) {
 		t.Errorf("the copy has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -262,4 +268,34 @@ func (r *alarmReader) Read(p []byte) (int, error) {
 		r.next++
 	}
 	return r.Buffer.Read(p)
+}
+
+// Only serve and migrate make a database. The other commands name the one that they work on.
+func TestCommandsMakeNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"application", "set", "shop", "--max-rings=3"}, {"application", "list"}, {"application", "pause", "shop"}, {"token", "list"},
+		{"token", "create", "shop", "--role=admin"}, {"export", "-"}, {"import", "harness_test.go"}, {"backup", "copy.db"}, {"restore-finish"},
+	} {
+		databaseURL := sqliteFile(t)
+		path := strings.TrimPrefix(databaseURL, "sqlite:")
+		mustFail(t, databaseURL, "there is no database "+databaseURL+"; clockd serve and clockd migrate make it", args...)
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("clockd %s has made a database: %v", strings.Join(args, " "), err)
+		}
+		cmd := command(nil, args...) // without CLOCKD_DATABASE_URL
+		cmd.Dir = filepath.Dir(path)
+		if args[0] == "import" {
+			cmd.Args[len(cmd.Args)-1] = "/dev/null"
+		}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), filepath.Join(cmd.Dir, "clockd.db")+"; CLOCKD_DATABASE_URL is not set") {
+			t.Errorf("clockd %s: %v, %s", strings.Join(args, " "), err, out)
+		}
+	}
+	databaseURL := migrated(t, sqliteFile(t))
+	for _, args := range [][]string{{"application", "set", "shop", "--max-rings=3"}, {"token", "list"}} {
+		if out := mustRun(t, databaseURL, args...); !strings.HasPrefix(out, "database: "+databaseURL+"\n") {
+			t.Errorf("clockd %s: %s", strings.Join(args, " "), out)
+		}
+	}
 }

@@ -32,6 +32,9 @@ func (b *backupCommand) Run() error {
 	if advice := serverBackup(b.databaseFlags, b.To); advice != "" {
 		return errors.New(advice)
 	}
+	if err := b.checkExists(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	cfg := sqlite.DefaultConfig()
@@ -39,7 +42,7 @@ func (b *backupCommand) Run() error {
 	if err := sqlite.Backup(ctx, cfg, b.To); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(stdout, "%s has the database as of now\n", b.To)
+	_, _ = fmt.Fprintf(stdout, "%s has the database %s as of now\n", b.To, b.name())
 	return nil
 }
 

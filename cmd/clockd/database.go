@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +29,39 @@ const modeDistributed = "distributed"
 
 // errMode is the error for the distributed mode of another engine.
 var errMode = errors.New("the database mode is distributed: the database URL must begin with postgres:// and lead to the coordinator of Citus")
+
+// name returns the database's URL for people: without password and parameters, and with the whole path of a SQLite file.
+func (f databaseFlags) name() string {
+	if path, is := strings.CutPrefix(f.DatabaseURL, sqliteScheme); is {
+		if whole, err := filepath.Abs(path); err == nil && !strings.HasPrefix(path, "//") {
+			return sqliteScheme + whole
+		}
+	}
+	return shownURL(f.DatabaseURL)
+}
+
+// sqliteScheme begins the URL of a SQLite database. defaultDatabaseURL is the default of databaseFlags.
+const (
+	sqliteScheme       = "sqlite:"
+	defaultDatabaseURL = sqliteScheme + "clockd.db"
+)
+
+// checkExists returns an error if the URL names a SQLite file that does not exist. Only serve and migrate make a database: another command
+// would change an empty one, while the service runs on its own.
+func (f databaseFlags) checkExists() error {
+	path, is := strings.CutPrefix(f.DatabaseURL, sqliteScheme)
+	if !is {
+		return nil
+	}
+	if _, err := os.Stat(strings.TrimPrefix(path, "//")); !errors.Is(err, os.ErrNotExist) {
+		return nil // the open tells another fault
+	}
+	hint := "clockd serve and clockd migrate make it"
+	if f.DatabaseURL == defaultDatabaseURL && os.Getenv("CLOCKD_DATABASE_URL") == "" {
+		hint = "CLOCKD_DATABASE_URL is not set: set it to the database that clockd serve uses, or make this one with clockd migrate"
+	}
+	return fmt.Errorf("there is no database %s; %s", f.name(), hint)
+}
 
 // spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being replaced.
 const spareRingConns = 1
@@ -82,10 +117,10 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 	}
 	for _, step := range steps {
 		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, step); err != nil {
-			return nil, errors.Join(fmt.Errorf("open database %s: %w", shownURL(cfg.DatabaseURL), err), st.Close())
+			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
-	log.Info("database is ready", "engine", st.Engine(), "shards", st.ShardCount())
+	log.Info("database is ready", "database", cfg.databaseFlags.name(), "engine", st.Engine(), "shards", st.ShardCount())
 	return st, nil
 }
 

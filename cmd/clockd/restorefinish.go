@@ -25,7 +25,7 @@ func (*restoreFinishCommand) Help() string {
 func (r *restoreFinishCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	st, err := r.openArchive(ctx, false)
+	st, err := r.openArchive(ctx)
 	if err != nil {
 		return err
 	}
