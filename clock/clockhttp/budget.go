@@ -12,11 +12,12 @@ const (
 	batchBodies               // larger bodies of batches
 	streamMemory              // buffers and lines of NDJSON streams
 	responses                 // responses that their clients have not taken yet, and events of rings streams
+	requests                  // running requests of HTTP/2, until their clients have taken the responses
 	classCount
 )
 
 // classNames holds the names of the classes in metrics. They are public, so "answers" keeps its name.
-var classNames = [classCount]string{"small_bodies", "large_bodies", "batches", "streams", "answers"}
+var classNames = [classCount]string{"small_bodies", "large_bodies", "batches", "streams", "answers", "requests"}
 
 // budget bounds the memory of requests, in bytes. Each class has a reserved part. The classes share the rest, first come,
 // first served.
@@ -28,14 +29,16 @@ type budget struct {
 	committed int64 // sum of max(reserved, used) over all classes; take keeps it <= total, force may exceed it
 }
 
-// newBudget divides the memory that cfg grants. All response memory is reserved for responses. Each connection has a reserved
-// first buffer, so a small body finds memory however many clients stall.
+// newBudget divides the memory that cfg grants. All response memory is reserved for responses, and memory for running requests of HTTP/2 is
+// reserved for them. Each connection has a reserved first buffer, so a small body finds memory however many clients stall.
 func newBudget(cfg Config) *budget {
 	small := int64(cfg.Connections) * firstBuffer
-	rest := cfg.BodyBytes - small
+	rest, running := cfg.BodyBytes-small, int64(cfg.Connections)*requestBytes/2
 	b := &budget{
-		total:    cfg.BodyBytes + cfg.ResponseBytes,
-		reserved: [classCount]int64{smallBodies: small, largeBodies: rest / 8, batchBodies: rest / 8, streamMemory: rest / 4, responses: cfg.ResponseBytes},
+		total: cfg.BodyBytes + cfg.ResponseBytes + running,
+		reserved: [classCount]int64{
+			smallBodies: small, largeBodies: rest / 8, batchBodies: rest / 8, streamMemory: rest / 4, responses: cfg.ResponseBytes, requests: running,
+		},
 	}
 	for _, share := range b.reserved {
 		b.committed += share
@@ -43,13 +46,13 @@ func newBudget(cfg Config) *budget {
 	return b
 }
 
-// take takes n bytes for the class and returns true, or takes none and returns false. Responses take no more than their
-// reserved part.
+// take takes n bytes for the class and returns true, or takes none and returns false. Responses and requests take no more than their
+// reserved parts.
 func (b *budget) take(c class, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := b.committedIncrease(c, n)
-	if b.committed+more > b.total || c == responses && more > 0 {
+	if b.committed+more > b.total || (c == responses || c == requests) && more > 0 {
 		return false
 	}
 	b.used[c] += n

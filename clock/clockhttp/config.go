@@ -30,7 +30,7 @@ type Config struct {
 	DrainBody         time.Duration // time for unfinished bodies after Run's context ends; default 1s
 	Heartbeat         time.Duration // time between two comments on a silent rings stream; default 15s
 
-	MaxHeaderBytes int   // bytes of a request's head; default 16 KiB
+	MaxHeaderBytes int   // bytes of a request's head; default 8 KiB
 	BodyBytes      int64 // bytes of all bodies and windows held at once; beyond them requests get 503; default 128 MiB
 	BodyRate       int   // bytes a second at which a whole body must arrive; default 16 KiB
 	ResponseBytes  int64 // bytes of all responses that wait for their clients; beyond them reads get 503; default 32 MiB
@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 		Listen: "127.0.0.1:8080", Exchange: "clock",
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, BodyTimeout: time.Minute, BodyGrace: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 5 * time.Second, DrainBody: time.Second,
-		Heartbeat: 15 * time.Second, MaxHeaderBytes: 16 << 10,
+		Heartbeat: 15 * time.Second, MaxHeaderBytes: 8 << 10,
 		BodyBytes: 128 << 20, BodyRate: 16 << 10, ResponseBytes: 32 << 20, Connections: 4096, ConnectionsPerAddress: 2048,
 		WindowOps: 2048, WindowBytes: 2 << 20,
 	}

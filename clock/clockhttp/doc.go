@@ -30,7 +30,8 @@
 //  10. Package ringstream decides what counts as written of the rings of a stream or a reserve, and which rings a resumed stream lacks. A stream that breaks leaves at most the rings
 //     of one flush in doubt.
 //  11. The port also speaks HTTP/2 without TLS, for gRPC clients. Requests share such a connection, so no request sets its options or closes it,
-//     and no deadline outlives a write, because a passed deadline resets its stream. At most Config.Connections requests of HTTP/2 run at once.
+//     and no deadline outlives a write, because a passed deadline resets its stream. Running requests take memory (requests), also until their
+//     clients have taken the responses: half of requestBytes for each connection that may be open. A request that finds none is refused.
 //     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget.
 //  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics. Pages (MountPages) share the port and the
 //     metrics; they are public, because they have no data.

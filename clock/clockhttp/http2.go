@@ -16,6 +16,9 @@ import (
 // HTTP/2 allows, because it does not count in the budget.
 const receiveBuffer = 64 << 10
 
+// maxStreams is the most requests that run at once on a connection of HTTP/2. net/http decodes their heads before any handler can refuse them.
+const maxStreams = 100
+
 // Time in which a silent HTTP/2 connection is checked with a ping, and in which the ping must be answered.
 const (
 	silentLimit = 8 * time.Second
@@ -28,27 +31,79 @@ func serveHTTP2(server *http.Server, cfg Config) {
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	server.HTTP2 = &http.HTTP2Config{
-		MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
+		MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
 		SendPingTimeout: silentLimit, PingTimeout: pingLimit, WriteByteTimeout: cfg.WriteTimeout,
 	}
 }
 
-// enterHTTP2 counts a running request of HTTP/2. It returns false, and has responded, if Config.Connections of them are running: each may hold
-// what a connection of HTTP/1.1 holds.
-func (s *Server) enterHTTP2(w http.ResponseWriter, r *http.Request) bool {
-	if s.http2Requests.Add(1) <= int64(s.cfg.Connections) {
-		return true
+// Memory of a running request of HTTP/2 in bytes: its goroutine, its buffers and a usual head; and of each header beside its text, because a
+// head of many short headers takes several times its length.
+const (
+	requestBytes = 16 << 10
+	headerBytes  = 128
+)
+
+// maxRefusals is the number of refusals that may wait for their clients with a body. As many may wait without a body.
+const maxRefusals = 128
+
+// serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the response: a client that
+// opens no window could otherwise leave any number of finished requests with the server. net/http's own responses to heads beyond
+// Config.MaxHeaderBytes (431) do not count.
+func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
+	size := requestSize(r)
+	if !s.memory.take(requests, size) {
+		s.refuseRequest(w, r)
+		return
 	}
-	s.http2Requests.Add(-1)
+	defer s.memory.give(requests, size)
+	s.route(w, r)
+	s.flushWithin(w, r)
+}
+
+// requestSize returns the memory of a running request.
+func requestSize(r *http.Request) int64 {
+	size := int64(requestBytes + 2*len(r.RequestURI))
+	for name, values := range r.Header {
+		for _, v := range values {
+			size += int64(headerBytes + 2*(len(name)+len(v)))
+		}
+	}
+	return size - min(size-requestBytes, usualHead)
+}
+
+// usualHead is the memory of a head that requestBytes has room for.
+const usualHead = 4 << 10
+
+// flushWithin waits until the client has taken the response, at most for Config.WriteTimeout. Without it, net/http would wait after the handler.
+func (s *Server) flushWithin(w http.ResponseWriter, r *http.Request) {
+	conn := http.NewResponseController(w)
+	_ = conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) // only test recorders do not support it
+	if conn.Flush() == nil {
+		endWriteDeadline(conn, r)
+	}
+}
+
+// refuseRequest responds to a request that finds no memory. Its client may not read. Then a body waits for the stream's window, and the headers
+// wait for the connection. So only some refusals have a body, some more have headers alone, and the others end their streams without waiting.
+func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
+	waiting := s.refusals.Add(1)
+	defer s.refusals.Add(-1)
 	p := problemOf(&clock.Error{
 		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests at once; repeat later",
 	})
 	s.note(r, p)
-	w.Header().Set(echo.HeaderContentType, problemJSON)
+	if waiting > 2*maxRefusals {
+		panic(http.ErrAbortHandler)
+	}
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(p.append(nil, requestID(r)), '\n'))
-	return false
+	if waiting > maxRefusals {
+		w.WriteHeader(p.Status)
+	} else {
+		w.Header().Set(echo.HeaderContentType, problemJSON)
+		w.WriteHeader(p.Status)
+		_, _ = w.Write(append(p.append(nil, requestID(r)), '\n'))
+	}
+	s.flushWithin(w, r)
 }
 
 // closeAfter closes the connection after the response, so that net/http does not read the rest of a body. On HTTP/2 the stream alone ends.

@@ -2,12 +2,19 @@ package clockhttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -109,11 +116,11 @@ func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 	}
 }
 
-// Each running request of HTTP/2 may hold what a connection of HTTP/1.1 holds, so there are at most as many.
-func TestRequestsOverHTTP2AreLimitedAsConnectionsAre(t *testing.T) {
+// Running requests of HTTP/2 share memory. With little of it, few run at once, and the others are refused.
+func TestRequestsOverHTTP2AreLimitedByMemory(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) {
-		su.cfg.Connections, su.deps.Streams = 2, newFakeStreams()
+		su.cfg.Connections, su.deps.Streams = 4, newFakeStreams()
 	})
 	client := h.http2()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -134,5 +141,126 @@ func TestRequestsOverHTTP2AreLimitedAsConnectionsAre(t *testing.T) {
 	cancel()
 	for status := 0; status != 404; { // the places are free again when the streams have ended
 		status = h.do("GET", alarms+"/a", "").status
+	}
+}
+
+// closedConn is a connection of HTTP/2 whose client opens no window: it takes no byte of a body.
+type closedConn struct {
+	t      testing.TB
+	framer *http2.Framer
+	next   uint32 // number of the next stream
+}
+
+func (h *harness) closedConn() *closedConn {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	c := &closedConn{t: h.t, framer: http2.NewFramer(conn, conn), next: 1}
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := errors.Join(c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}), c.framer.WriteSettingsAck()); err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// get begins a request for an alarm, with that many headers.
+func (c *closedConn) get(headers int) {
+	c.t.Helper()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "127.0.0.1"},
+		{Name: ":path", Value: alarms + "/unknown"},
+	}
+	for i := range headers {
+		fields = append(fields, hpack.HeaderField{Name: "h" + strconv.Itoa(i)})
+	}
+	for _, f := range fields {
+		if err := encoder.WriteField(f); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.next += 2
+}
+
+// answer is what a client without a window sees of a response.
+type answer struct {
+	status  string // of headers
+	aborted bool   // the stream was reset
+}
+
+// answers reads until all requests have got headers or a reset.
+func (c *closedConn) answers() map[uint32]answer {
+	c.t.Helper()
+	all := map[uint32]answer{}
+	for len(all) < int(c.next/2) {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		switch f := frame.(type) {
+		case *http2.MetaHeadersFrame:
+			all[f.StreamID] = answer{status: f.PseudoValue("status")}
+		case *http2.RSTStreamFrame:
+			all[f.StreamID] = answer{aborted: true}
+		}
+	}
+	return all
+}
+
+// Finished requests whose clients open no window count as running, so a client cannot leave more of them behind than there is memory. Of the
+// refused requests, too, only some wait for their client. Another client is served.
+func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
+	t.Parallel()
+	const places, conns = 20, 4
+	h := start(t, func(su *setup) { su.cfg.Connections = 2 * places })
+	got := map[answer]int{}
+	for range conns {
+		c := h.closedConn()
+		for range maxStreams {
+			c.get(0)
+		}
+		for _, a := range c.answers() {
+			got[a]++
+		}
+	}
+	if refused := got[answer{status: "503"}] + got[answer{aborted: true}]; got[answer{status: "404"}] != places || refused != conns*maxStreams-places {
+		t.Errorf("%d places for %d requests: got %v", places, conns*maxStreams, got)
+	}
+	if held := h.server.memory.inUse(requests); held != places*requestBytes {
+		t.Errorf("%d bytes are held", held)
+	}
+	if waiting := h.server.refusals.Load(); waiting > 2*maxRefusals {
+		t.Errorf("%d refusals wait", waiting)
+	}
+	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "") // over HTTP/1.1
+}
+
+// A request with many headers takes several times their length of memory.
+func TestHeadsOverHTTP2TakeMemory(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(su *setup) { su.cfg.Connections = 16 })
+	c := h.closedConn()
+	for range 8 {
+		c.get(200)
+	}
+	served := 0
+	for _, a := range c.answers() {
+		if a.status == "404" {
+			served++
+		}
+	}
+	if served != 3 {
+		t.Errorf("%d of 8 requests with 200 headers are served", served)
 	}
 }

@@ -17,11 +17,14 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.identify(w, r)
 	if r.ProtoMajor > 1 {
-		if !s.enterHTTP2(w, r) {
-			return
-		}
-		defer s.http2Requests.Add(-1)
+		s.serveRequest(w, r)
+		return
 	}
+	s.route(w, r)
+}
+
+// route routes a request.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	r.URL.RawPath = r.URL.EscapedPath()
 	s.echo.ServeHTTP(w, r)
 }

@@ -85,7 +85,7 @@ type Server struct {
 	audit     Audit
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
-	http2Requests atomic.Int64 // running requests of HTTP/2
+	refusals atomic.Int64 // requests of HTTP/2 that are being refused
 
 	requestIDs *requestIDs
 
