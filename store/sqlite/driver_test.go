@@ -134,7 +134,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		{"mark due alarms", dbsqlc.DoubtDue, []any{"r", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"raise generations", dbsqlc.RaiseGenerations, []any{1, "[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"raise attempts", dbsqlc.RaiseAttempts, []any{1, "[1,2,3]", 5}, []string{
-			"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
+			"SEARCH ring_attempt USING COVERING INDEX ring_attempt_alarm (alarm_id=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
 		}},
 		{"expire", dbsqlc.ListEnding, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"purge", dbsqlc.PurgeAlarms, []any{5, 6, 7}, []string{
