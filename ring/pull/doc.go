@@ -16,7 +16,7 @@
 //
 //  1. A ring goes to one reserve. With ack_timeout no other reserve gets the alarm until the time-to-run is over, or an answer releases it.
 //  2. A reserve gets rings once, from one batch: at most as many as it asked for, and about maxBytes of payload.
-//  3. Without a waiting reserve nothing is claimed.
+//  3. Without a waiting reserve nothing is claimed, and nothing while reserves that do not read hold the memory for payloads (ring.Handed).
 //  4. Rings for which no reserve is left are untaken: their alarms are released uncounted.
 //  5. A ring is confirmed when it was written and flushed. A ring that was not begun is unsent. A ring that was begun and not flushed is in doubt.
 //

@@ -59,15 +59,21 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 func (l lane) giveOut(h *handover, application string, rings []clock.Ring, indexes []int, limits ring.Limits) {
 	for len(indexes) > 0 {
 		var r *reserve
+		var n, bytes int
 		if !limits.TooLateToWrite() {
-			r = l.target.next(application)
+			r, n, bytes = l.target.next(application, rings, indexes)
 		}
 		if r == nil {
-			h.set(indexes, clock.Outcome{Kind: clock.Untaken, Reason: "no reserve waits for the ring"})
+			h.set(indexes, clock.Outcome{Kind: clock.Untaken, Reason: "no reserve waits for the ring, or there is no memory for its payload"})
 			return
 		}
-		n := part(rings, indexes, r.rings)
-		r.delivery <- h.delivery(rings, indexes[:n], limits)
+		d := h.delivery(rings, indexes[:n], limits)
+		report := d.Done
+		d.Done = func(written, begun int, err error) {
+			l.target.give(application, bytes)
+			report(written, begun, err)
+		}
+		r.delivery <- d
 		indexes = indexes[n:]
 	}
 }

@@ -30,6 +30,8 @@ type Target struct {
 	changed   chan struct{} // capacity 1; see Changed
 	announced func()        // called when the result of Applications changes
 
+	handed ring.Handed // rings that reserves have and have not reported
+
 	mu    sync.Mutex
 	lines map[string]*line // by application; an application with a line is announced
 }
@@ -62,8 +64,11 @@ func (t *Target) Accepts(application string) bool {
 	return t.lines[application] != nil
 }
 
-// Ration returns how many rings the application's reserves wait for.
+// Ration returns how many rings the application's reserves wait for, 0 while the target has no memory for them.
 func (t *Target) Ration(application string) (rings int) {
+	if t.handed.Refused(application) {
+		return 0
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.lines[application]; l != nil {
@@ -74,7 +79,7 @@ func (t *Target) Ration(application string) (rings int) {
 	return rings
 }
 
-// Changed returns a channel of capacity 1 that is signalled when a reserve comes.
+// Changed returns a channel of capacity 1 that is signalled when a reserve comes, or when there is memory again.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
 // Applications returns the applications that Accepts accepts, sorted: those with a reserve, or with one less than restAfter ago, and those whose
@@ -173,18 +178,33 @@ func (t *Target) lingerIfEmpty(application string, l *line) {
 	l.forget = timer
 }
 
-// next takes the longest waiting reserve out of the application's line; nil if none waits.
-func (t *Target) next(application string) *reserve {
+// next takes the longest waiting reserve out of the application's line, and memory for its part of the rings: the first n. It returns nil if no
+// reserve waits, or if there is no memory.
+func (t *Target) next(application string, rings []clock.Ring, indexes []int) (r *reserve, n, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[application]
 	if l == nil || len(l.waiting) == 0 {
-		return nil
+		return nil, 0, 0
 	}
-	r := l.waiting[0]
+	r = l.waiting[0]
+	n = part(rings, indexes, r.rings)
+	for _, i := range indexes[:n] {
+		bytes += ring.HandedSize(rings[i].Payload)
+	}
+	if !t.handed.Take(application, bytes) {
+		return nil, 0, 0
+	}
 	l.waiting = slices.Delete(l.waiting, 0, 1)
 	t.lingerIfEmpty(application, l)
-	return r
+	return r, n, bytes
+}
+
+// give gives the memory of reported rings back. The loop hands out further rings if an application waited for it.
+func (t *Target) give(application string, bytes int) {
+	if t.handed.Give(application, bytes) {
+		clock.Signal(t.changed)
+	}
 }
 
 // Close stops the timers of all applications. Call it after the loop has ended.

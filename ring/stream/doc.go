@@ -24,8 +24,8 @@
 //  3. A ring that was taken and not reported is awaited until the report. Where that is not allowed (ring.Limits.Await), it is in doubt
 //     from the reply limit on. The end of the wait also ends the writes of its rings, and takes the reports that have come until then.
 //     A later report changes nothing: a ring that was not begun then stays in doubt.
-//  4. At most one delivery is with each subscriber, of up to maxDelivery rings and about maxDeliveryBytes of payload. This bounds the awaited rings
-//     and their memory.
+//  4. At most one delivery is with each subscriber, of up to maxDelivery rings and about maxDeliveryBytes of payload. All of them together have at
+//     most ring.HandedBytes of payload, and those of one application a quarter of it, so subscribers that do not read take no more memory.
 //  5. The target does not accept an application without a subscriber: its alarms wait in the database, uncounted.
 //
 // # Failures: effect and recovery

@@ -20,17 +20,21 @@ const (
 	// maxDeliveryBytes bounds the payloads that one subscriber gets at once; a larger payload goes alone. They are kept in memory until the
 	// subscriber has reported.
 	maxDeliveryBytes = 256 << 10
+	// memoryPause is the time between two looks for memory (ring.Handed), while subscribers that do not read hold it.
+	memoryPause = 5 * time.Millisecond
 )
 
 // handover is one application's part of a delivery.
 type handover struct {
-	limits     ring.Limits
-	rings      []clock.Ring
-	delivery   *lateDelivery // the whole delivery; a handover writes only its own application's outcomes
-	outlet     *outlet       // nil: the application has no subscriber
-	began      time.Time
-	reports    chan report
-	unreported int // deliveries that a subscriber has taken and not yet reported
+	limits      ring.Limits
+	application string
+	handed      *ring.Handed
+	rings       []clock.Ring
+	delivery    *lateDelivery // the whole delivery; a handover writes only its own application's outcomes
+	outlet      *outlet       // nil: the application has no subscriber
+	began       time.Time
+	reports     chan report
+	unreported  int // deliveries that a subscriber has taken and not yet reported
 }
 
 // report is a subscriber's result of the rings that it has taken at once.
@@ -69,16 +73,30 @@ func (h *handover) nextPart(ringIndexes []int) int {
 	return len(ringIndexes)
 }
 
-// handTo waits until a subscriber takes the rings. The result is then Awaited, else the outcome of these and all further rings.
+// handTo waits until there is memory for the rings and a subscriber takes them. The result is then Awaited, else the outcome of these and all
+// further rings.
 func (h *handover) handTo(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
 	const untaken = "no subscriber took the ring in time"
-	d := h.forSubscriber(ringIndexes)
+	bytes := 0
+	for _, i := range ringIndexes {
+		bytes += ring.HandedSize(h.rings[i].Payload)
+	}
+	d := h.forSubscriber(ringIndexes, bytes)
+	var deliveries chan<- clock.Delivery // nil without memory: then no subscriber takes the rings
+	defer func() {
+		if deliveries != nil && kind != clock.Awaited {
+			h.handed.Give(h.application, bytes)
+		}
+	}()
 	for {
 		if h.limits.TooLateToWrite() { // a select may prefer a subscriber to the timer
 			return clock.Untaken, untaken
 		}
+		if deliveries == nil && h.handed.Take(h.application, bytes) {
+			deliveries = h.outlet.deliveries
+		}
 		select {
-		case h.outlet.deliveries <- d: // a free subscriber takes the rings, even if the outlet is slow
+		case deliveries <- d: // a free subscriber takes the rings, even if the outlet is slow
 			return clock.Awaited, ""
 		default:
 		}
@@ -87,8 +105,11 @@ func (h *handover) handTo(ctx context.Context, ringIndexes []int) (kind clock.Ou
 			h.outlet.noteSlow()
 			return clock.Untaken, untaken
 		}
+		if deliveries == nil {
+			wait = min(wait, memoryPause)
+		}
 		select {
-		case h.outlet.deliveries <- d:
+		case deliveries <- d:
 			return clock.Awaited, ""
 		case r := <-h.reports:
 			h.noteReport(r)
@@ -109,13 +130,15 @@ func (h *handover) patientUntil(limit time.Time) time.Time {
 	return limit
 }
 
-func (h *handover) forSubscriber(ringIndexes []int) clock.Delivery {
+// forSubscriber returns what a subscriber gets for the rings, whose memory its report gives back.
+func (h *handover) forSubscriber(ringIndexes []int, bytes int) clock.Delivery {
 	rings := make([]clock.Ring, len(ringIndexes))
 	for i, ringIndex := range ringIndexes {
 		rings[i] = h.rings[ringIndex]
 	}
 	ready, outlet := time.Now(), h.outlet
 	return clock.Delivery{Rings: rings, TooLateToWrite: h.limits.TooLateToWrite, Context: h.delivery.ctx, Done: func(written, begun int, err error) {
+		h.handed.Give(h.application, bytes)
 		outlet.noteReport(ready)
 		h.reports <- report{rings: ringIndexes, written: written, begun: begun, err: err}
 	}}

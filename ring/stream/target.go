@@ -17,6 +17,8 @@ type Target struct {
 	changed             chan struct{} // capacity 1; see Changed
 	applicationsChanged chan struct{} // capacity 1; see ApplicationsChanged
 
+	handed ring.Handed // rings that subscribers have taken and not reported
+
 	mu      sync.Mutex
 	outlets map[string]*outlet // outlets by application; each has at least one subscriber
 }

@@ -599,3 +599,62 @@ func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
 		}
 	})
 }
+
+// Subscribers that do not report hold at most a quarter of ring.HandedBytes for one application. Another application's subscriber gets its rings.
+func TestUnreadStreamsHoldBoundedMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := New()
+		const each = maxDeliveryBytes
+		var given []clock.Delivery
+		var mu sync.Mutex
+		var readers sync.WaitGroup
+		ctx, leave := context.WithCancel(t.Context())
+		subscribe := func(application string) {
+			s := target.Subscribe(application)
+			readers.Go(func() {
+				defer s.Close()
+				select {
+				case d := <-s.Deliveries():
+					mu.Lock()
+					given = append(given, d)
+					mu.Unlock()
+				case <-ctx.Done():
+				}
+				<-ctx.Done()
+			})
+		}
+		deliver := func(application string, n int) map[clock.OutcomeKind]int {
+			rs := rings(application, n)
+			for i := range rs {
+				rs[i].Payload = make([]byte, each)
+			}
+			l := limits()
+			l.Await = func(ring.LateRings) {}
+			return count(target.Lane(1).Deliver(t.Context(), rs, l))
+		}
+		for range 40 {
+			subscribe("shop")
+		}
+		subscribe("bank")
+		synctest.Wait()
+		const most = ring.HandedBytes/4/each - 1 // a ring takes a little beside its payload
+		if got := deliver("shop", 40); got[clock.Awaited] != most || got[clock.Untaken] != 40-most {
+			t.Errorf("outcomes %v, want %d handed over", got, most)
+		}
+		if got := deliver("bank", 1); got[clock.Awaited] != 1 {
+			t.Errorf("outcomes of another application: %v", got)
+		}
+		mu.Lock()
+		first := given[0]
+		mu.Unlock()
+		first.Done(1, 1, nil)
+		if got := deliver("shop", 2); got[clock.Awaited] != 1 || got[clock.Untaken] != 1 {
+			t.Errorf("outcomes after a report: %v", got)
+		}
+		leave()
+		readers.Wait()
+		for _, d := range given[1:] {
+			d.Done(0, 0, context.Canceled)
+		}
+	})
+}
