@@ -1,6 +1,10 @@
 package ring
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/clockd/clockd/clock"
+)
 
 // HandedBytes is the memory of payloads, in bytes, that a target may have handed to receivers at once: to reserves and subscribers that have not
 // reported yet. A receiver that does not read holds its payloads until its write ends. An application may take a quarter of it, so the receivers
@@ -18,10 +22,10 @@ type Handed struct {
 	refused       map[string]bool // applications that found no memory since the last Give
 }
 
-// HandedSize returns the memory of the rings.
-func HandedSize(payloads ...[]byte) (bytes int) {
-	for _, p := range payloads {
-		bytes += handedRing + len(p)
+// HandedSize returns the memory of the rings with these indexes.
+func HandedSize(rings []clock.Ring, indexes []int) (bytes int) {
+	for _, i := range indexes {
+		bytes += handedRing + len(rings[i].Payload)
 	}
 	return bytes
 }

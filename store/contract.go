@@ -22,6 +22,17 @@ type Due struct {
 // Addressee returns the addressee of the alarm's rings.
 func (d Due) Addressee() Addressee { return Addressee{d.Application, TargetOfRank(d.Rank)} }
 
+// NamedTargets returns the targets that the alarms name, as ClaimRequest has them.
+func NamedTargets(rows []Due) map[int64]clock.TargetKind {
+	named := map[int64]clock.TargetKind{}
+	for i := range rows {
+		if target := rows[i].Addressee().Target; target != clock.NoTarget {
+			named[rows[i].ID] = target
+		}
+	}
+	return named
+}
+
 // Position returns the alarm's place in the order of the due index.
 func (d Due) Position() Position { return Position{Time: d.NextTryTime, Rank: d.Rank, ID: d.ID} }
 

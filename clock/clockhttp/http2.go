@@ -62,13 +62,13 @@ func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 
 // requestSize returns the memory of a running request.
 func requestSize(r *http.Request) int64 {
-	size := int64(requestBytes + 2*len(r.RequestURI))
+	head := 2 * len(r.RequestURI)
 	for name, values := range r.Header {
 		for _, v := range values {
-			size += int64(headerBytes + 2*(len(name)+len(v)))
+			head += headerBytes + 2*(len(name)+len(v))
 		}
 	}
-	return size - min(size-requestBytes, usualHead)
+	return int64(requestBytes + max(0, head-usualHead))
 }
 
 // usualHead is the memory of a head that requestBytes has room for.

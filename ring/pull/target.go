@@ -189,9 +189,7 @@ func (t *Target) next(application string, rings []clock.Ring, indexes []int) (r 
 	}
 	r = l.waiting[0]
 	n = part(rings, indexes, r.rings)
-	for _, i := range indexes[:n] {
-		bytes += ring.HandedSize(rings[i].Payload)
-	}
+	bytes = ring.HandedSize(rings, indexes[:n])
 	if !t.handed.Take(application, bytes) {
 		return nil, 0, 0
 	}

@@ -77,10 +77,7 @@ func (h *handover) nextPart(ringIndexes []int) int {
 // further rings.
 func (h *handover) handTo(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
 	const untaken = "no subscriber took the ring in time"
-	bytes := 0
-	for _, i := range ringIndexes {
-		bytes += ring.HandedSize(h.rings[i].Payload)
-	}
+	bytes := ring.HandedSize(h.rings, ringIndexes)
 	d := h.forSubscriber(ringIndexes, bytes)
 	var deliveries chan<- clock.Delivery // nil without memory: then no subscriber takes the rings
 	defer func() {

@@ -34,7 +34,7 @@ func (s *Store) Expire(ctx context.Context, now clock.Instant, shards []int, fro
 		return store.ExpiredPage{Next: next}, nil
 	}
 	claimed, err := s.Claim(ctx, store.ClaimRequest{
-		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: namedTargets(rows), EndOnly: true, Timeout: clock.AwaitTimeout,
+		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: store.NamedTargets(rows), EndOnly: true, Timeout: clock.AwaitTimeout,
 	})
 	if err != nil {
 		return store.ExpiredPage{Next: from}, err
@@ -56,17 +56,6 @@ func (s *Store) listEnding(ctx context.Context, now clock.Instant, ids []int64) 
 		return nil, nil
 	}
 	return slices.Concat(ending...), allFailed(errs)
-}
-
-// namedTargets returns the named targets of the rows, as a claim needs them.
-func namedTargets(rows []store.Due) map[int64]clock.TargetKind {
-	named := map[int64]clock.TargetKind{}
-	for i := range rows {
-		if target := rows[i].Addressee().Target; target != clock.NoTarget {
-			named[rows[i].ID] = target
-		}
-	}
-	return named
 }
 
 // maxPurge is the largest number of rows that one transaction deletes, so that no transaction holds its locks for long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -107,8 +108,8 @@ func finishAtMostOnce(ctx context.Context, db Database, now clock.Instant, done 
 		if err != nil {
 			return err
 		}
-		for rows := page.Rows; len(rows) > 0; rows = rows[min(pageRows, len(rows)):] {
-			if err := finishPage(ctx, db, now, rows[:min(pageRows, len(rows))], done); err != nil {
+		for rows := range slices.Chunk(page.Rows, pageRows) {
+			if err := finishPage(ctx, db, now, rows, done); err != nil {
 				return err
 			}
 			progress(*done)
@@ -122,12 +123,9 @@ func finishAtMostOnce(ctx context.Context, db Database, now clock.Instant, done 
 // finishPage claims the rows that ring at most once. Such a claim records them as rung and in doubt when it commits; the settlement adds the
 // attempts, and moves repeating alarms to their next occurrence.
 func finishPage(ctx context.Context, db Database, now clock.Instant, rows []store.Due, done *Result) error {
-	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes, NamedTargets: map[int64]clock.TargetKind{}}
+	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes, NamedTargets: store.NamedTargets(rows)}
 	for i := range rows {
 		request.IDs = append(request.IDs, rows[i].ID)
-		if target := rows[i].Addressee().Target; target != clock.NoTarget {
-			request.NamedTargets[rows[i].ID] = target
-		}
 	}
 	for len(request.IDs) > 0 {
 		claim, err := db.Claim(ctx, request)
