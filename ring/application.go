@@ -73,6 +73,12 @@ const (
 	refusing
 )
 
+// shown returns what people see of the application.
+func (a *application) shown() Quarantined {
+	to := a.name.Value()
+	return Quarantined{Application: to.Application, Target: to.Target, Health: a.health.String(), Reason: a.reason}
+}
+
 // room returns how many more entries can be parked. It is negative when too many are parked.
 func (a *application) room() int {
 	switch a.health {

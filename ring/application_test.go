@@ -1,7 +1,9 @@
 package ring
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,9 +24,14 @@ import (
 type absentees map[string]bool
 
 func (absentees) Usable() error            { return nil }
-func (a absentees) Accepts(n string) bool  { return !a[n] }
 func (absentees) Changed() <-chan struct{} { return nil }
 func (absentees) Lane(int) Lane            { return nil }
+func (a absentees) Accepts(n string) error {
+	if a[n] {
+		return errors.New("no receiver")
+	}
+	return nil
+}
 
 func newQuarantine(target Target) *quarantine {
 	h, cs := NewHeap(1, 10_000), &crews{all: []*crew{{Route: &Route{Target: target}, usable: true}}}
@@ -291,6 +298,30 @@ func testQuarantineIsBounded(t *testing.T) {
 	q.publish()
 	if some, _ = q.Quarantined(); some[0] != shown {
 		t.Errorf("%+v is shown instead of %+v", some[0], shown)
+	}
+}
+
+// One line tells why due alarms of an application wait, until they ring again.
+func TestDueAlarmsWithoutReceiverAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	target := absentees{"orders": true}
+	q := newQuarantine(target)
+	q.log = slog.New(slog.NewTextHandler(&log, nil))
+	now := time.Now()
+	for i := range int64(3) {
+		q.admit(newEntry(&store.Due{ID: i + 1, Application: "orders"}), now)
+	}
+	lines := func() int { return strings.Count(log.String(), "due alarms of an application wait") }
+	if lines() != 1 || !strings.Contains(log.String(), `level=WARN msg="due alarms of an application wait" application=orders target="" reason="no receiver"`) {
+		t.Errorf("logged %s", log.String())
+	}
+	target["orders"] = false
+	q.reviewed = time.Time{}
+	q.review(0, now)
+	target["orders"] = true
+	q.admit(newEntry(&store.Due{ID: 1, Application: "orders"}), now)
+	if lines() != 2 {
+		t.Errorf("logged %s", log.String())
 	}
 }
 

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -59,6 +60,12 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 	return cs
 }
 
+// errNoRoute is the reason why no crew accepts an addressee without a route.
+var errNoRoute = errors.New("the router names no route of this process for the application")
+
+// errPaused is the reason why no crew accepts an addressee whose application is paused.
+var errPaused = errors.New("the application is paused")
+
 // of returns the crew of an addressee's route. It is the first crew for an addressee without a route, whose rings no crew accepts.
 func (cs *crews) of(to store.Addressee) *crew {
 	if c := cs.find(to); c != nil {
@@ -86,10 +93,17 @@ func (cs *crews) paused(to store.Addressee) bool {
 	return cs.router != nil && cs.router(to) == PausedRoute
 }
 
-// accepts reports whether the addressee has a route, and the route's target accepts its application.
-func (cs *crews) accepts(to store.Addressee) bool {
-	c := cs.find(to)
-	return c != nil && c.Target.Accepts(to.Application)
+// accepts returns nil if the addressee has a route, and the route's target accepts its application. Otherwise it returns the reason:
+// errPaused, errNoRoute or the target's.
+func (cs *crews) accepts(to store.Addressee) error {
+	switch c := cs.find(to); {
+	case c != nil:
+		return c.Target.Accepts(to.Application)
+	case cs.paused(to):
+		return errPaused
+	default:
+		return errNoRoute
+	}
 }
 
 // part returns the part that each route has of a limit for all routes.

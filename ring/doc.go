@@ -121,7 +121,9 @@
 // held. One alarm a second is tried. The others stay in the database, unclaimed and uncounted, and are due at once when a probe is
 // confirmed. So no try is counted in vain, and rings without a reply are not published over and over.
 //
-// Absent: also a suspect or held application becomes absent when the target stops accepting it.
+// Absent: also a suspect or held application becomes absent when the target stops accepting it. The log has a line with the target's reason.
+//
+// Loop.Blockers tells people why due alarms of an application wait.
 //
 // Rationed: the target says how many rings of the application it takes now (RationedTarget). All applications of such a route that are not absent
 // are rationed, whatever becomes of their rings. Their due entries are parked, and ring in rounds of the quarantine as the ration allows. The

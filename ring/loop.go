@@ -96,6 +96,7 @@ type Loop struct {
 	rerouteMu      sync.Mutex
 	pendingReroute rerouting // zero: none
 
+	routing      atomic.Pointer[crews]        // the crews with the present router, for other goroutines
 	claimFailure atomic.Pointer[claimFailure] // nil: the last batch did not fail in the database
 	endBy        atomic.Pointer[time.Time]    // when the process ends; nil: unknown
 }
@@ -124,6 +125,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[addressee]*application{},
 		leftovers: map[leftoverKey]*application{},
 	}
+	l.routing.Store(l.crews.frozen(deps.Router))
 	l.heap.splitByRoute(len(deps.Routes), l.crews.routeIndex(deps.Router))
 	return l, nil
 }

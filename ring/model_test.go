@@ -502,10 +502,13 @@ func (t *modelTarget) Usable() error {
 	return t.down
 }
 
-func (t *modelTarget) Accepts(application string) bool {
+func (t *modelTarget) Accepts(application string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.absent[application]
+	if t.absent[application] {
+		return errors.New("no receiver of the model")
+	}
+	return nil
 }
 
 func (t *modelTarget) Changed() <-chan struct{} { return t.changed }

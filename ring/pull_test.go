@@ -200,11 +200,11 @@ func TestApplicationsWithoutWorkersLeaveMemory(t *testing.T) {
 		n.reserve(ctx, "shop", 1, 0)
 		cancel()
 		time.Sleep(10 * time.Second)
-		if !n.pulls.Accepts("shop") {
+		if n.pulls.Accepts("shop") != nil {
 			t.Error("the application was forgotten at once")
 		}
 		time.Sleep(time.Minute)
-		if n.pulls.Accepts("shop") {
+		if n.pulls.Accepts("shop") == nil {
 			t.Error("the application was never forgotten")
 		}
 		n.work("shop", 30, func() time.Duration { return 0 })

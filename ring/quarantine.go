@@ -3,8 +3,10 @@ package ring
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +34,7 @@ const (
 )
 
 // quarantine keeps the state of the applications that are not healthy, and decides when their entries ring. It belongs to the
-// goroutine of Loop.Run. Only the method Quarantined may be called by other goroutines.
+// goroutine of Loop.Run. Only the methods Quarantined, stateOf and leavesAlarms may be called by other goroutines.
 type quarantine struct {
 	cfg     Config
 	heap    *Heap
@@ -51,6 +53,7 @@ type quarantine struct {
 	logLimit     logLimit
 
 	published atomic.Pointer[publishedApplications] // result of Quarantined; nil before the first publish
+	states    sync.Map                              // from addressee to Quarantined, of each application in quarantine that is not rationed; results of stateOf
 	unasked   atomic.Bool                           // as of the last review, due alarms wait for a target to ask for them (application.unasked)
 }
 
@@ -60,12 +63,12 @@ type publishedApplications struct {
 	all    int
 }
 
-// Quarantined describes an application in quarantine, for /readyz.
+// Quarantined describes an application in quarantine, for people.
 type Quarantined struct {
 	Application string
 	Target      clock.TargetKind // target that the concerned alarms name; NoTarget: they name none
 	Health      string           // suspect, held or absent
-	Reason      string           // reason of the last failure, or why the application has no route; empty for an absent application without either
+	Reason      string           // reason of the last failure; of an absent application why no target accepts it
 }
 
 // review goes through all applications of usable routes, unless the last review is recent. It readmits an absent application when the target
@@ -86,14 +89,14 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 		if !a.crew.usable {
 			continue
 		}
-		accepted := q.crews.accepts(name.Value())
+		refusal := q.crews.accepts(name.Value())
 		switch {
-		case a.health == absent && accepted:
+		case a.health == absent && refusal == nil:
 			q.readmit(a)
-		case a.health != absent && !accepted:
+		case a.health != absent && refusal != nil:
 			q.changeHealth(a, absent)
 			a.lastActive, a.awaitingRow = localNow, false
-			q.noteIfWithoutRoute(a)
+			q.noteAbsence(a, refusal)
 		case a.idle(localNow):
 			q.forget(a)
 		default:
@@ -185,17 +188,20 @@ const (
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
 	a := q.applications[e.addressee]
 	if a == nil {
-		health := absent
-		if c := q.crews.find(e.addressee.Value()); c != nil && c.Target.Accepts(e.addressee.Value().Application) {
-			if c.rationed == nil {
-				return admitShared
-			}
-			health = rationed
+		refusal := q.crews.accepts(e.addressee.Value())
+		if refusal == nil && q.crews.of(e.addressee.Value()).rationed == nil {
+			return admitShared
+		}
+		health := rationed
+		if refusal != nil {
+			health = absent
 		}
 		if a = q.add(e.addressee, health, localNow); a == nil {
 			return admitDeferred
 		}
-		q.noteIfWithoutRoute(a)
+		if refusal != nil {
+			q.noteAbsence(a, refusal)
+		}
 	}
 	a.lastActive, a.awaitingRow = localNow, false
 	if (a.crew.parked < q.crews.part(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
@@ -217,16 +223,35 @@ func (q *quarantine) restrict(a *application) {
 	}
 }
 
-// noteIfWithoutRoute notes that an application is paused or has no route, as the reason why the application is absent. Only the latter is an error
-// for the log.
-func (q *quarantine) noteIfWithoutRoute(a *application) {
+// noteAbsence notes why an application is absent, and logs it. A paused application needs no line: a person knows of it.
+func (q *quarantine) noteAbsence(a *application, refusal error) {
+	a.reason = refusal.Error()
+	q.show(a)
+	to := a.name.Value()
 	switch {
-	case q.crews.paused(a.name.Value()):
-		a.reason = "the application is paused"
-	case q.crews.find(a.name.Value()) == nil:
-		a.reason = "the router names no route of this process for the application"
-		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
+	case errors.Is(refusal, errPaused):
+	case errors.Is(refusal, errNoRoute):
+		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", to.Application, "target", to.Target.String(), "reason", a.reason)
+	default:
+		q.logEvent(slog.LevelWarn, "due alarms of an application wait", "application", to.Application, "target", to.Target.String(), "reason", a.reason)
 	}
+}
+
+// show makes the present state of an application visible to other goroutines.
+func (q *quarantine) show(a *application) {
+	q.changed = true
+	if a.health == rationed {
+		q.states.Delete(a.name)
+		return
+	}
+	q.states.Store(a.name, a.shown())
+}
+
+// stateOf returns the state of an application in quarantine; the zero value if it is not there, or is rationed. Safe for concurrent use.
+func (q *quarantine) stateOf(name addressee) Quarantined {
+	state, _ := q.states.Load(name)
+	shown, _ := state.(Quarantined)
+	return shown
 }
 
 // add puts an application into quarantine with the given health. It returns nil if the route has no place left in the quarantine.
@@ -237,8 +262,9 @@ func (q *quarantine) add(name addressee, h health, localNow time.Time) *applicat
 	}
 	c.quarantined++
 	a := &application{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
-	q.applications[name], q.changed = a, true
+	q.applications[name] = a
 	q.counts[h]++
+	q.show(a)
 	return a
 }
 
@@ -246,7 +272,8 @@ func (q *quarantine) add(name addressee, h health, localNow time.Time) *applicat
 func (q *quarantine) changeHealth(a *application, h health) {
 	q.counts[a.health]--
 	q.counts[h]++
-	a.health, q.changed = h, true
+	a.health = h
+	q.show(a)
 	q.restrict(a)
 	excess := a.removeExcess()
 	a.crew.parked -= len(excess)
@@ -336,7 +363,7 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 		a.health = before
 		q.changeHealth(a, held)
 	case a.reason != reason:
-		q.changed = true
+		q.show(a)
 	}
 }
 
@@ -351,6 +378,7 @@ func (q *quarantine) forget(a *application) {
 	delete(q.applications, a.name)
 	q.counts[a.health]--
 	q.changed = true
+	q.states.Delete(a.name)
 	q.heap.Unrestrict(a.name)
 	a.crew.quarantined--
 	a.crew.parked -= len(a.parked)
@@ -407,7 +435,7 @@ func (q *quarantine) publish() {
 	}
 	u := &publishedApplications{all: unwell}
 	for _, a := range q.shown {
-		u.sample = append(u.sample, Quarantined{Application: a.name.Value().Application, Target: a.name.Value().Target, Health: a.health.String(), Reason: a.reason})
+		u.sample = append(u.sample, a.shown())
 	}
 	q.published.Store(u)
 	q.metrics.quarantined(q.counts)

@@ -41,6 +41,7 @@ func (l *Loop) applyReroute() {
 	}
 	slices.SortFunc(r.changed, store.Addressee.Compare)
 	l.crews.router = r.router
+	l.routing.Store(l.crews.frozen(r.router))
 	l.heap.reroute(l.crews.routeIndex(r.router), slices.Compact(r.changed))
 	for _, name := range slices.Compact(r.changed) {
 		if a := l.quarantine.applications[unique.Make(name)]; a != nil {
@@ -50,9 +51,12 @@ func (l *Loop) applyReroute() {
 	l.quarantine.reviewed = time.Time{}
 }
 
+// frozen returns the crews with a router that does not change. Any goroutine may ask them for routes.
+func (cs *crews) frozen(router Router) *crews { return &crews{all: cs.all, router: router} }
+
 // routeIndex returns a function that returns the index of an application's route.
 func (cs *crews) routeIndex(router Router) func(to store.Addressee) int {
-	frozen := crews{all: cs.all, router: router} // the heap calls the function on other goroutines, and cs.router changes
+	frozen := cs.frozen(router) // the heap calls the function on other goroutines
 	return func(to store.Addressee) int { return frozen.of(to).index }
 }
 

@@ -12,10 +12,10 @@ import (
 type Target interface {
 	// Usable returns nil when rings can be handed over now, else the reason. The loop claims nothing while it is not nil.
 	Usable() error
-	// Accepts reports whether rings of the application can be handed over now. While it is false, the application's alarms wait
-	// in the database: no claim, no counted try.
-	Accepts(application string) bool
-	// Changed returns a channel of capacity 1. It is signalled when Usable may have become nil, or when Accepts may have become true
+	// Accepts returns nil when rings of the application can be handed over now, else the reason. While it is not nil, the application's
+	// alarms wait in the database: no claim, no counted try. People read the reason.
+	Accepts(application string) error
+	// Changed returns a channel of capacity 1. It is signalled when Usable may have become nil, or when Accepts may have become nil
 	// for an application. Then waiting alarms can ring at once. The opposite changes need no signal: the loop calls both methods before
 	// it hands out a batch, and rings that come too late for that are Unsent.
 	Changed() <-chan struct{}

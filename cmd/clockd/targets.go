@@ -69,15 +69,9 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 // the route to the target that the settings name, or to the default target. It returns nil if this process has no such target, and if the settings
 // cannot be read: another target must not get the rings.
 func (t *targets) routeOf(settings *clock.SettingsSnapshot, to store.Addressee) *ring.Route {
-	kind := t.byDefault
-	if s := settings.Of(to.Application); s != nil {
-		if s.Unreadable != nil {
-			return nil
-		}
-		kind = s.TargetOr(kind)
-		if s.Allows(to.Target) {
-			kind = to.Target
-		}
+	kind, err := t.kindOf(settings, to)
+	if err != nil {
+		return nil
 	}
 	for _, r := range t.routes {
 		if r.Kind == kind {
@@ -85,6 +79,30 @@ func (t *targets) routeOf(settings *clock.SettingsSnapshot, to store.Addressee) 
 		}
 	}
 	return nil
+}
+
+// kindOf returns the target that the settings give an addressee. The error is why they cannot be read.
+func (t *targets) kindOf(settings *clock.SettingsSnapshot, to store.Addressee) (clock.TargetKind, error) {
+	s := settings.Of(to.Application)
+	switch {
+	case s == nil:
+		return t.byDefault, nil
+	case s.Unreadable != nil:
+		return clock.NoTarget, s.Unreadable
+	case s.Allows(to.Target):
+		return to.Target, nil
+	default:
+		return s.TargetOr(t.byDefault), nil
+	}
+}
+
+// whyNoRoute returns the reason why routeOf returns nil.
+func (t *targets) whyNoRoute(settings *clock.SettingsSnapshot, to store.Addressee) string {
+	kind, err := t.kindOf(settings, to)
+	if err != nil {
+		return fmt.Sprintf("its settings cannot be read: %s", err)
+	}
+	return fmt.Sprintf("this node has no target %s", kind)
 }
 
 // mayRingTo reports whether alarms of the application ring to the target in this process: all of them, or those that name it.
@@ -186,7 +204,7 @@ func (t *targets) settingsChanged() {
 // refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does not allow.
 func (t *targets) refusesDestination(application string) bool {
 	for _, s := range t.sessions {
-		if !s.Accepts(application) {
+		if s.Accepts(application) != nil {
 			return true
 		}
 	}

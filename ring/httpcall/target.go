@@ -34,6 +34,12 @@ type Target struct {
 
 var errClosed = errors.New("the target is closed")
 
+// Reasons why the target does not accept an application.
+var (
+	errNoEndpoint    = errors.New("the settings of the application name no endpoint")
+	errReceiverWaits = errors.New("the receiver has asked to wait (Retry-After)")
+)
+
 // New returns a Target for a valid configuration. It sends nothing by itself.
 func New(cfg Config, deps Deps) (*Target, error) {
 	if deps.Dial == nil {
@@ -76,10 +82,15 @@ func (t *Target) Usable() error {
 	return nil
 }
 
-// Accepts reports whether the application has an endpoint, and whether its receiver has not asked to wait.
-func (t *Target) Accepts(application string) bool {
-	_, ok := t.deps.Endpoint(application)
-	return ok && !t.receivers.isPaused(application)
+// Accepts returns nil if the application has an endpoint, and its receiver has not asked to wait.
+func (t *Target) Accepts(application string) error {
+	if _, has := t.deps.Endpoint(application); !has {
+		return errNoEndpoint
+	}
+	if t.receivers.isPaused(application) {
+		return errReceiverWaits
+	}
+	return nil
 }
 
 // Changed returns a channel of capacity 1. It is signalled when endpoints have changed, and when a receiver's wait is over.

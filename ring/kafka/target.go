@@ -47,10 +47,15 @@ func (t *Target) Usable() error {
 	return t.unusable
 }
 
-// Accepts reports whether the application has a topic.
-func (t *Target) Accepts(application string) bool {
-	_, ok := t.deps.Topics(application)
-	return ok
+// errNoTopic is the reason why the target does not accept an application.
+var errNoTopic = errors.New("the settings of the application name no topic")
+
+// Accepts returns nil if the application has a topic.
+func (t *Target) Accepts(application string) error {
+	if _, has := t.deps.Topics(application); !has {
+		return errNoTopic
+	}
+	return nil
 }
 
 // Changed returns a channel of capacity 1. It is signalled when the cluster has become usable, and when topics of applications have changed.

@@ -2,6 +2,7 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -57,11 +58,17 @@ func New(announced func()) *Target {
 // Usable returns nil, because the target needs no connection of its own. Accepts tells whether an application has reserves.
 func (t *Target) Usable() error { return nil }
 
-// Accepts reports whether the application has a reserve, or had one less than linger ago.
-func (t *Target) Accepts(application string) bool {
+// errNoReserve is the reason why the target does not accept an application.
+var errNoReserve = errors.New("no worker has asked for rings for half a minute")
+
+// Accepts returns nil if the application has a reserve, or had one less than linger ago.
+func (t *Target) Accepts(application string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lines[application] != nil
+	if t.lines[application] == nil {
+		return errNoReserve
+	}
+	return nil
 }
 
 // Ration returns how many rings the application's reserves wait for, 0 while the target has no memory for them.
@@ -82,7 +89,7 @@ func (t *Target) Ration(application string) (rings int) {
 // Changed returns a channel of capacity 1 that is signalled when a reserve comes, or when there is memory again.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
-// Applications returns the applications that Accepts accepts, sorted: those with a reserve, or with one less than restAfter ago, and those whose
+// Applications returns the accepted applications, sorted: those with a reserve, or with one less than restAfter ago, and those whose
 // workers rest.
 func (t *Target) Applications() (working, resting []string) {
 	t.mu.Lock()

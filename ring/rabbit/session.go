@@ -80,10 +80,13 @@ func New(cfg Config, deps Deps) (*Session, error) {
 // no connection is blocked. Otherwise the error is the reason. It contains no secret.
 func (s *Session) Usable() error { return s.health.usableErr() }
 
-// Accepts reports whether the application's rings go to an exchange that is allowed. Only a ring shows whether a queue is bound.
-func (s *Session) Accepts(application string) bool {
+// Accepts returns nil if the application's rings go to an exchange that is allowed. Only a ring shows whether a queue is bound.
+func (s *Session) Accepts(application string) error {
 	exchange, _ := s.destinations(application).Destination(application, s.cfg.Exchange)
-	return s.allows(exchange)
+	if !s.allows(exchange) {
+		return fmt.Errorf("this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", exchange)
+	}
+	return nil
 }
 
 // DestinationsChanged must be called when the results of Deps.Destination have changed.

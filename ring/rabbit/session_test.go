@@ -31,7 +31,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
 	waitUsable(t, s, 5*time.Second)
-	if !s.Accepts("anything") || s.Warnings() != nil || testutil.ToFloat64(s.metrics.usable) != 1 {
+	if s.Accepts("anything") != nil || s.Warnings() != nil || testutil.ToFloat64(s.metrics.usable) != 1 {
 		t.Errorf("accepts %v, warnings %q, gauge %v", s.Accepts("anything"), s.Warnings(), testutil.ToFloat64(s.metrics.usable))
 	}
 	l := s.Lane(1)

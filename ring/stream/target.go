@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -82,8 +83,16 @@ func New() *Target {
 // Usable returns nil, because a stream needs no connection of its own. Accepts tells whether an application has a subscriber.
 func (t *Target) Usable() error { return nil }
 
-// Accepts reports whether the application has a subscriber.
-func (t *Target) Accepts(application string) bool { return t.outlet(application) != nil }
+// errNoSubscriber is the reason why the target does not accept an application.
+var errNoSubscriber = errors.New("no subscriber is connected to the application's stream")
+
+// Accepts returns nil if the application has a subscriber.
+func (t *Target) Accepts(application string) error {
+	if t.outlet(application) == nil {
+		return errNoSubscriber
+	}
+	return nil
+}
 
 // Changed returns a channel of capacity 1 that is signalled when a subscriber comes.
 func (t *Target) Changed() <-chan struct{} { return t.changed }

@@ -119,7 +119,7 @@ func TestLoneSubscriberGetsRingsInOrder(t *testing.T) {
 
 func TestWithoutSubscriberRingsAreUnsent(t *testing.T) {
 	target := New()
-	if target.Accepts("a") {
+	if target.Accepts("a") == nil {
 		t.Error("accepted without a subscriber")
 	}
 	wantOutcomes(t, target.Lane(1).Deliver(t.Context(), rings("a", 3), limits()), clock.Unsent, 3)
@@ -135,16 +135,16 @@ func TestAcceptsWhileSubscribed(t *testing.T) {
 	}
 	first.Close()
 	first.Close() // counts once
-	if !target.Accepts("a") || target.Accepts("b") || target.Subscribers() != 1 || target.Usable() != nil {
-		t.Errorf("after the first of two subscribers left: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
+	if target.Accepts("a") != nil || target.Accepts("b") == nil || target.Subscribers() != 1 || target.Usable() != nil {
+		t.Errorf("after the first of two subscribers left: accepts %v, subscribers %d", target.Accepts("a"), target.Subscribers())
 	}
 	second.Close()
-	if target.Accepts("a") || target.Subscribers() != 0 || len(target.outlets) != 0 {
-		t.Errorf("after both subscribers left: accepts %t, subscribers %d", target.Accepts("a"), target.Subscribers())
+	if target.Accepts("a") == nil || target.Subscribers() != 0 || len(target.outlets) != 0 {
+		t.Errorf("after both subscribers left: accepts %v, subscribers %d", target.Accepts("a"), target.Subscribers())
 	}
 	third := target.Subscribe("a")
 	second.Close() // its outlet is gone
-	if !target.Accepts("a") {
+	if target.Accepts("a") != nil {
 		t.Error("an old subscription closed a new one's outlet")
 	}
 	third.Close()

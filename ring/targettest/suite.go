@@ -203,7 +203,7 @@ func testAbsent(s *suite) {
 
 func testReceiverComes(s *suite) {
 	target := s.bench.Target()
-	if accepts := target.Accepts("a"); accepts == s.KnowsReceivers {
+	if accepts := target.Accepts("a") == nil; accepts == s.KnowsReceivers {
 		s.Fatalf("accepts an application without a receiver: %t", accepts)
 	}
 	if !s.KnowsReceivers {
@@ -220,7 +220,7 @@ func testReceiverComes(s *suite) {
 	case <-time.After(hangGuard):
 		s.Error("the target does not signal the receiver")
 	}
-	s.eventually("the application is accepted", func() bool { return target.Accepts("a") })
+	s.eventually("the application is accepted", func() bool { return target.Accepts("a") == nil })
 	all := rings(3, "a")
 	s.want(all, s.lane().Deliver(s.Context(), all, ample()), "a", clock.Confirmed)
 }
