@@ -62,6 +62,7 @@ type Alarm struct {
 	FinishedAt time.Time
 
 	Attempts []Attempt // failed tries and refused rings, newest first; only Get returns them
+	Blockers []Blocker // reasons why it does not ring although it is due; only reads return them
 
 	Raw json.RawMessage // the alarm as the service wrote it
 }
@@ -75,6 +76,13 @@ type Attempt struct {
 	Outcome    string    `json:"outcome"` // such as returned, nacked, in_doubt, released, buried or unacknowledged
 	Error      string    `json:"error"`   // empty: none
 	By         string    `json:"by"`      // who released or buried the ring; empty: not known
+}
+
+// Blocker is a reason why due alarms do not ring now, as one node knows it.
+type Blocker struct {
+	Code   string `json:"code"`   // node, other_node, paused, no_target, target_down, no_receiver, failing or held; the OpenAPI document explains them
+	Target string `json:"target"` // target of the concerned alarms; empty: none, or all
+	Detail string `json:"detail"` // a sentence for people
 }
 
 // Delivery says whether a ring with an unknown outcome is repeated.
@@ -128,6 +136,7 @@ type alarmFields struct {
 	FinishedAt time.Time `json:"finished_at"`
 
 	Attempts []Attempt `json:"attempts"`
+	Blockers []Blocker `json:"blockers"`
 }
 
 // UnmarshalJSON reads an alarm of the service. It ignores members that it does not know; Raw has them.
@@ -149,7 +158,7 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority, Delivery: f.Delivery, Target: f.Target,
 		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences, RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
-		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,
+		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts, Blockers: f.Blockers,
 		Raw: append(json.RawMessage(nil), b...),
 	}
 	return nil

@@ -13,9 +13,14 @@ func appendAlarm(b []byte, a *clock.Alarm) []byte {
 	return append(b, '}')
 }
 
-// appendAlarmWithAttempts is appendAlarm with the failed attempts, newest first.
-func appendAlarmWithAttempts(b []byte, a *clock.Alarm) []byte {
-	b = appendAlarmMembers(b, a)
+// appendBlockedAlarm is appendAlarm with the reasons why the alarm does not ring.
+func appendBlockedAlarm(b []byte, a *clock.Alarm, blockers []clock.Blocker) []byte {
+	return append(appendBlockers(appendAlarmMembers(b, a), blockers), '}')
+}
+
+// appendAlarmWithAttempts is appendBlockedAlarm with the failed attempts, newest first.
+func appendAlarmWithAttempts(b []byte, a *clock.Alarm, blockers []clock.Blocker) []byte {
+	b = appendBlockers(appendAlarmMembers(b, a), blockers)
 	b = append(b, `,"attempts":[`...)
 	for i := range a.Attempts {
 		if i > 0 {

@@ -42,6 +42,7 @@ type ApplicationView struct {
 	Paused  bool
 	// OldestOverdue is the earliest due time of its overdue alarms; NoInstant if none is due before OverdueUntil.
 	OldestOverdue clock.Instant
+	Blockers      []clock.Blocker   // reasons why its due alarms do not ring now, as this node knows them
 	Counts        clock.StateCounts // alarms by state; nil: not counted
 	Counted       bool              // Counts has all alarms of the application
 }
@@ -104,7 +105,7 @@ func (v *ApplicationView) append(b []byte) []byte {
 	b = appendOptional(append(b, `,"target":`...), v.Target.String())
 	b = strconv.AppendBool(append(b, `,"paused":`...), v.Paused)
 	b = appendInstant(append(b, `,"oldest_overdue":`...), v.OldestOverdue)
-	b = append(b, `,"counts":`...)
+	b = append(appendBlockers(b, v.Blockers), `,"counts":`...)
 	if v.Counts == nil {
 		return append(b, "null}"...)
 	}

@@ -25,7 +25,7 @@ func (s *Server) list(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	p := listPage{budget: s.memory}
+	p := listPage{budget: s.memory, blockers: s.blockers}
 	defer p.release()
 	if err := s.fill(c, &p, q); err != nil {
 		return err

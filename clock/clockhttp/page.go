@@ -18,18 +18,19 @@ const (
 
 // listPage builds the response of a list. Its memory counts in the budget until release.
 type listPage struct {
-	bytes   []byte
-	scratch []byte // JSON of the latest alarm
-	budget  *budget
-	taken   int64              // bytes taken from budget
-	count   int                // alarms on the page
-	full    bool               // true: an alarm has not found room
-	next    clock.ListPosition // where the list goes on; zero: nowhere
+	bytes    []byte
+	scratch  []byte // JSON of the latest alarm
+	budget   *budget
+	blockers Blockers
+	taken    int64              // bytes taken from budget
+	count    int                // alarms on the page
+	full     bool               // true: an alarm has not found room
+	next     clock.ListPosition // where the list goes on; zero: nowhere
 }
 
 // add appends the alarm and returns true. It returns false if the page is full or no memory is left.
 func (p *listPage) add(a *clock.Alarm) bool {
-	p.scratch = appendAlarm(p.scratch[:0], a)
+	p.scratch = appendBlockedAlarm(p.scratch[:0], a, p.blockers(a))
 	size := len(p.bytes) + 1 + len(p.scratch) + pageTail
 	if p.count > 0 && size > ListBytes || !p.room(size) {
 		p.full = true

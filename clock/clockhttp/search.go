@@ -30,7 +30,7 @@ func (s *Server) searchAlarms(c echo.Context) error {
 	if s.search == nil {
 		return absentPart("this server does not search")
 	}
-	p := listPage{budget: s.memory}
+	p := listPage{budget: s.memory, blockers: s.blockers}
 	defer p.release()
 	if !p.begin() {
 		return tooManyResponses()

@@ -45,6 +45,7 @@ type Deps struct {
 	Settings   Settings                        // settings of applications; nil: they cannot be read
 	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
 	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
+	Blockers   Blockers                        // reasons why due alarms wait; nil: reads of alarms show none
 	Forecast   Forecast                        // counter of alarms by due time; nil: GET /v1/forecast is 503
 	Bulk       Bulk                            // changes of many alarms; nil: they are 503
 	Stats      Stats                           // rates and lateness; nil: GET /v1/stats is 503
@@ -78,6 +79,7 @@ type Server struct {
 	settings  Settings
 	search    Search
 	known     Applications
+	blockers  Blockers
 	forecast  Forecast
 	bulk      Bulk
 	stats     Stats
@@ -103,13 +105,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if deps.Access == nil {
 		deps.Access = openAccess{}
 	}
+	if deps.Blockers == nil {
+		deps.Blockers = noBlockers
+	}
 	memory := newBudget(cfg)
 	m, err := newMetrics(deps.Registerer, memory)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings, search: deps.Search, known: deps.Known, forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats,
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats,
 		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/clockd/clockd/client"
@@ -42,7 +43,7 @@ func (l *applicationsCommand) head(table *tabwriter.Writer) {
 	if l.Counts {
 		_, _ = fmt.Fprint(table, "\tSCHEDULED\tRINGING\tRUNG\tEXPIRED\tDEAD\tCANCELLED\tPAUSED\tALL COUNTED")
 	}
-	_, _ = fmt.Fprintln(table)
+	_, _ = fmt.Fprintln(table, "\tWHY DUE ALARMS WAIT")
 }
 
 func (l *applicationsCommand) row(table *tabwriter.Writer, a *client.Application) error {
@@ -57,7 +58,11 @@ func (l *applicationsCommand) row(table *tabwriter.Writer, a *client.Application
 	if n := a.Counts; n != nil {
 		_, _ = fmt.Fprintf(table, "\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead, n.Cancelled, n.Paused, yesNo(n.Complete))
 	}
-	_, err := fmt.Fprintln(table)
+	var reasons []string
+	for _, b := range a.Blockers {
+		reasons = append(reasons, describeBlocker(b))
+	}
+	_, err := fmt.Fprintf(table, "\t%s\n", dash(strings.Join(reasons, "; ")))
 	return err
 }
 

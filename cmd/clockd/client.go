@@ -77,6 +77,22 @@ func shown(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
+// describeBlocker returns a reason why due alarms wait in words.
+func describeBlocker(b client.Blocker) string {
+	if b.Target == "" {
+		return b.Detail
+	}
+	return b.Target + ": " + b.Detail
+}
+
+// trouble returns why a due alarm waits, else the last error of the alarm.
+func trouble(a *client.Alarm) string {
+	if len(a.Blockers) == 0 {
+		return a.LastError
+	}
+	return "waits: " + describeBlocker(a.Blockers[0])
+}
+
 // describe returns the alarm and its attempts in lines for people.
 func describe(a *client.Alarm) string {
 	var b strings.Builder
@@ -99,6 +115,9 @@ func describe(a *client.Alarm) string {
 	b.WriteByte('\n')
 	if a.LocalRingAt != "" {
 		fmt.Fprintf(&b, "  local time: %s %s\n", a.LocalRingAt, a.TimeZone)
+	}
+	for _, blocker := range a.Blockers {
+		fmt.Fprintf(&b, "  waits: %s\n", describeBlocker(blocker))
 	}
 	b.WriteString(describeRepeat(a))
 	for _, t := range a.Attempts {

@@ -223,7 +223,7 @@ func (l *listCommand) Run() error {
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
-		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tREPEATS\tLAST ERROR")
+		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tREPEATS\tLAST ERROR, OR WHY IT WAITS")
 	}
 	for a, err := range server.List(context.Background(), l.Application, filter) {
 		if err != nil {
@@ -258,6 +258,6 @@ func (l *listCommand) row(table *tabwriter.Writer, a *client.Alarm) error {
 		return printJSON(stdout, a.Raw)
 	}
 	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)), a.LastError)
+		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)), trouble(a))
 	return err
 }

@@ -26,13 +26,14 @@ const (
 type directory struct {
 	store    store.Store
 	settings *settingsView
+	blockers *blockers
 	timebase *clock.Timebase
 	latest   atomic.Pointer[overdueView] // last view of overdue alarms; nil before the first
 	reads    singleflight.Group          // reads of overdue alarms
 }
 
-func newDirectory(st store.Store, tb *clock.Timebase, settings *settingsView) *directory {
-	return &directory{store: st, settings: settings, timebase: tb}
+func newDirectory(st store.Store, tb *clock.Timebase, settings *settingsView, why *blockers) *directory {
+	return &directory{store: st, settings: settings, blockers: why, timebase: tb}
 }
 
 // view returns a page of the applications that have alarms or settings.
@@ -105,7 +106,7 @@ func (d *directory) known(ctx context.Context, after string, limit int) ([]strin
 // application returns what this node knows of an application without a read.
 func (d *directory) application(name string, overdue *overdueView) clockhttp.ApplicationView {
 	applied := d.settings.Applied(name)
-	v := clockhttp.ApplicationView{Name: name, Version: applied.Version, Target: applied.Target, OldestOverdue: clock.NoInstant}
+	v := clockhttp.ApplicationView{Name: name, Version: applied.Version, Target: applied.Target, OldestOverdue: clock.NoInstant, Blockers: d.blockers.ofApplication(name)}
 	if s := d.settings.watch.Settings(name); s != nil {
 		v.Paused = s.Paused
 	}

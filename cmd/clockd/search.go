@@ -36,9 +36,9 @@ func (s *searchCommand) Run() error {
 		return nil
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "APPLICATION\tBUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tLAST ERROR")
+	_, _ = fmt.Fprintln(table, "APPLICATION\tBUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tLAST ERROR, OR WHY IT WAITS")
 	for _, a := range found.Alarms {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Application, a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), dash(a.LastError))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Application, a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), dash(trouble(a)))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -83,7 +83,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
 			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities, newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
-			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue, newDurability, newReadiness, newBulk, newServer, newService,
+			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue, newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -229,7 +229,7 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner) (*clockhttp.Server, error) {
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 	applied := &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder, Nodes: nodes.view, Settings: applied,
-		Search: clock.NewSearch(st), Known: newDirectory(st, nodes.timebase, applied).view, Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
+		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view, Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
 		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg, Gatherer: gatherer,
 	})
 	if err != nil {

@@ -361,6 +361,11 @@ func (k *Keeper) Rings(shard int, to store.Addressee) bool {
 	return k.currentMembership().rings(shard, to)
 }
 
+// HasClients reports whether a living node has subscribers or workers for the addressee.
+func (k *Keeper) HasClients(to store.Addressee) bool {
+	return len(k.currentMembership().clientsOf(to)) > 0
+}
+
 // Gained returns the shards and applications that this node rings since the last call, both sorted. The loaders must read them.
 func (k *Keeper) Gained() (shards []int, applications []string) {
 	k.mu.Lock()

@@ -2,7 +2,7 @@
 
 import {actions, command, curl, perform} from './actions.js';
 import {alarmPath, get, getWithText} from './api.js';
-import {applicationLink, badge, copyButton, distance, facts, when} from './parts.js';
+import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {clear, notify, remedy} from './notice.js';
@@ -61,7 +61,7 @@ function sentence(alarm) {
   switch (alarm.state) {
     case 'scheduled':
       if (alarm.in_doubt) return ['A ring was handed over, and its outcome is unknown. Next try: ', next()];
-      if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), error];
+      if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), alarm.blockers.length > 0 ? `. It waits: ${waits(alarm.blockers)}.` : error];
       return alarm.retry_times > 0 ? [`${count(alarm.retry_times)} failed tries. Next try: `, next()] : ['It rings ', next()];
     case 'ringing':
       return alarm.rung_at ? ['It rang ', distance(alarm.rung_at), '. Its time for an acknowledgement ends ', next()] : 'A ring of it is under way.';

@@ -1,6 +1,6 @@
 // The known applications, with their state and figures.
 
-import {applicationLink, isOverdue, when} from './parts.js';
+import {applicationLink, isOverdue, waits, when} from './parts.js';
 import {count, duration, plural, rate} from './format.js';
 import {el, empty, replace, table} from './dom.js';
 import {get, Problem} from './api.js';
@@ -56,8 +56,9 @@ function stateCount(a, state) {
 
 /** Returns an application's health in words. */
 function health(a, page) {
-  if (!a.target) return el('span', {class: 'bad'}, 'cannot ring: this node has no target for it');
+  if (!a.target) return el('span', {class: 'bad'}, `cannot ring: ${waits(a.blockers) || 'this node has no target for it'}`);
   if (a.paused) return el('span', {class: 'warn'}, 'paused by a person');
-  if (isOverdue(a, page)) return el('span', {class: 'warn'}, 'overdue since ', when(a.oldest_overdue));
+  if (isOverdue(a, page)) return el('span', {class: 'warn'}, 'overdue since ', when(a.oldest_overdue), a.blockers.length > 0 && `: ${waits(a.blockers)}`);
+  if (a.blockers.length > 0) return el('span', {class: 'warn'}, `due alarms would wait: ${waits(a.blockers)}`);
   return el('span', {class: 'good'}, 'on time');
 }

@@ -55,6 +55,11 @@ export function copyButton(label, text) {
   }}, label);
 }
 
+/** Returns why due alarms wait, in words; "" without a reason. */
+export function waits(blockers) {
+  return blockers.map(b => (b.target ? `${b.target}: ` : '') + b.detail).join('; ');
+}
+
 /** Reports whether an application of a page has an alarm that is due for more than a second. */
 export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
@@ -74,6 +79,6 @@ export function alarmColumns(withApplication) {
     {head: 'Due', cell: nextTime},
     {head: 'Rings', class: 'number', cell: a => String(a.ring_no)},
     {head: 'Failed tries', class: 'number', cell: a => String(a.retry_times)},
-    {head: 'Last error', cell: a => el('span', {class: 'error-text'}, a.last_error || '')},
+    {head: 'Last error, or why it waits', cell: a => el('span', {class: 'error-text'}, a.blockers.length > 0 ? `waits: ${waits(a.blockers)}` : a.last_error || '')},
   ];
 }
