@@ -22,6 +22,8 @@ type Ring struct {
 	Traceparent string // W3C trace context of the set, "" if it had none; the envelope of a webhook has it in a header instead
 	Payload     Payload
 	Occurrence  *RingOccurrence // occurrence that rings; nil: the alarm rings once
+
+	Raw json.RawMessage // the ring as the service wrote it
 }
 
 // RingOccurrence is the occurrence of a repeating alarm that rings.
@@ -65,6 +67,7 @@ func (r *Ring) UnmarshalJSON(b []byte) error {
 		MessageID: f.MessageID, Application: f.Application, BusinessID: f.BusinessID, Generation: f.Generation, RingNo: f.RingNo,
 		RetryTimes: f.RetryTimes, RingAt: f.RingAt, RungAt: f.RungAt, ClaimID: f.ClaimID, AckTimeout: time.Duration(f.AckTimeout),
 		ContentType: f.ContentType, Traceparent: f.Traceparent, Payload: payload, Occurrence: f.Occurrence,
+		Raw: append(json.RawMessage(nil), b...),
 	}
 	return nil
 }

@@ -16,6 +16,12 @@ type cli struct {
 	Cancel        cancelCommand        `cmd:"" help:"Cancel an alarm."`
 	Get           getCommand           `cmd:"" help:"Show an alarm with its attempts."`
 	List          listCommand          `cmd:"" help:"List alarms of an application."`
+	Listen        listenCommand        `cmd:"" help:"Print the rings of an application whose target is the stream."`
+	Reserve       reserveCommand       `cmd:"" help:"Reserve rings of an application whose target is pull, and print them."`
+	Ack           ackCommand           `cmd:"" help:"Acknowledge a ring."`
+	Release       releaseCommand       `cmd:"" help:"Let the alarm of a ring ring again."`
+	Bury          buryCommand          `cmd:"" help:"Make the alarm of a ring dead, for a person to look at."`
+	Touch         touchCommand         `cmd:"" help:"Give the receiver of a ring more time for its answer."`
 	Search        searchCommand        `cmd:"" help:"Find alarms by a business id in all applications, by a message id, or by the beginning of a business id."`
 	Events        eventsCommand        `cmd:"" help:"Show what is known about the life of an alarm."`
 	Occurrences   occurrencesCommand   `cmd:"" help:"Show the next occurrences of a repeating alarm."`

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/clockd/clockd/client"
+)
+
+// listenCommand prints the rings of an application whose target is the stream.
+type listenCommand struct {
+	Application string `arg:"" help:"Application whose rings to print."`
+	clientFlags
+
+	Ack   bool `help:"Acknowledge each ring after it is printed, if it needs an answer."`
+	Count int  `placeholder:"N" help:"End after this number of rings. Rings that have arrived by then are printed, too. Default: until a signal."`
+}
+
+// Run prints each ring as a line until it has printed Count rings or gets a signal. Faults of the stream go to standard error.
+func (l *listenCommand) Run() error {
+	if l.Count < 0 {
+		return errors.New("--count must be at least 1")
+	}
+	c, err := l.client()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	printed := 0
+	var faults faultLog
+	_, _ = fmt.Fprintf(stderr, "listening to %s, Ctrl-C ends it\n", l.Application)
+	err = c.Consume(ctx, l.Application, client.Consumer{
+		ReadAhead: 1,
+		Handle: func(_ context.Context, r *client.Ring) client.Answer {
+			if printRing(r, l.JSON) != nil {
+				stop() // nobody reads: the ring has no answer
+				return client.Answer{}
+			}
+			if printed++; printed == l.Count {
+				stop()
+			}
+			if !l.Ack {
+				return client.Answer{}
+			}
+			return client.Answer{Kind: client.Acked}
+		},
+		Failed: faults.print,
+	})
+	return explained(err)
+}
+
+// faultLog prints faults. It leaves out a fault that comes with each try. Safe for concurrent use.
+type faultLog struct {
+	mu   sync.Mutex
+	last string
+}
+
+func (f *faultLog) print(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if text := explained(err).Error(); text != f.last {
+		f.last = text
+		_, _ = fmt.Fprintln(stderr, text)
+	}
+}
