@@ -117,7 +117,7 @@ func (s *applicationShowCommand) Run() error {
 // read returns the current settings.
 func (s *settingsArgs) read(ctx context.Context, st store.Store) (clock.SettingsVersion, error) {
 	if err := clock.ValidateApplication(s.Name); err != nil {
-		return clock.SettingsVersion{}, err
+		return clock.SettingsVersion{}, usage(err)
 	}
 	return st.Settings(ctx, s.Name)
 }
@@ -238,7 +238,7 @@ func (r *applicationResetCommand) Run() error {
 func (s *settingsArgs) change(flags *changeFlags, next func(before clock.SettingsVersion) (string, error)) error {
 	by := flags.by()
 	if len(by) > clock.MaxChangedBy {
-		return fmt.Errorf("--by has %d bytes; at most %d are kept", len(by), clock.MaxChangedBy)
+		return usagef("--by has %d bytes; at most %d are kept", len(by), clock.MaxChangedBy)
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		const tries = 5
@@ -315,11 +315,11 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 		}
 	}
 	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() && !s.methodFlags.named() {
-		return "", errNothingNamed
+		return "", usage(errNothingNamed)
 	}
 	for _, name := range s.Unset {
 		if !slices.Contains(clock.SettingFields, name) {
-			return "", fmt.Errorf("--unset: unknown setting %q; known are %s", name, strings.Join(clock.SettingFields, ", "))
+			return "", usagef("--unset: unknown setting %q; known are %s", name, strings.Join(clock.SettingFields, ", "))
 		}
 		delete(fields, name)
 	}
@@ -367,7 +367,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	}
 	settings, err := clock.ParseSettings(string(document))
 	if err != nil {
-		return "", withField(err)
+		return "", usage(withField(err))
 	}
 	return settings.Encode(), nil
 }
@@ -407,11 +407,11 @@ type applicationHistoryCommand struct {
 // Run shows the newest versions.
 func (h *applicationHistoryCommand) Run() error {
 	if h.Limit < 1 || h.Limit > clock.MaxSettingsHistory {
-		return fmt.Errorf("--limit must be from 1 to %d", clock.MaxSettingsHistory)
+		return usagef("--limit must be from 1 to %d", clock.MaxSettingsHistory)
 	}
 	return h.withStore(func(ctx context.Context, st store.Store) error {
 		if err := clock.ValidateApplication(h.Name); err != nil {
-			return err
+			return usage(err)
 		}
 		versions, err := st.SettingsHistory(ctx, h.Name, h.Limit)
 		if err != nil {

@@ -118,7 +118,7 @@ func (e *exportCommand) export(ctx context.Context, st store.Store) error {
 func (e *exportCommand) open() (file *os.File, at archive.Position, err error) {
 	switch {
 	case e.To == "-" && e.Resume:
-		return nil, at, errors.New("--resume needs the file of the export that has ended early")
+		return nil, at, usagef("--resume needs the file of the export that has ended early")
 	case e.To == "-":
 		return os.Stdout, at, nil
 	case !e.Resume:

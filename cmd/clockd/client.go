@@ -38,7 +38,7 @@ var errServerURL = errors.New("the server's URL (CLOCKD_SERVER) cannot be read: 
 func (f clientFlags) client() (*client.Client, error) {
 	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token))
 	if err != nil {
-		return nil, errServerURL
+		return nil, usage(errServerURL)
 	}
 	return c, nil
 }

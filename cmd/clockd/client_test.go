@@ -122,9 +122,9 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			},
 			out: []string{`{"discarded":10003,"failed":0,"more":false}`},
 		},
-		"kick what": {args: []string{"kick", "shop"}, code: exitFailure, out: []string{"give a business id, --prefix or --state"}},
+		"kick what": {args: []string{"kick", "shop"}, code: exitUsage, out: []string{"give a business id, --prefix or --state"}},
 		"kick which": {
-			args: []string{"kick", "shop", "a", "--prefix", "b"}, code: exitFailure, out: []string{"not both"},
+			args: []string{"kick", "shop", "a", "--prefix", "b"}, code: exitUsage, out: []string{"not both"},
 		},
 		"kick until it fails": {
 			args: []string{"kick", "shop", "--state", "dead", "--limit", "0"}, code: exitFailure,
@@ -183,7 +183,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
 		},
 		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage, out: []string{"--cron", "--in"}},
-		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitFailure, out: []string{"need --cron or --every"}},
+		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitUsage, out: []string{"need --cron or --every"}},
 		"set at a local time": {
 			args: []string{"set", "shop", "a", "--at", "2027-03-28T02:30", "--time-zone", "Europe/Berlin"},
 			responses: []string{`201 {"application":"shop","business_id":"a","state":"scheduled","generation":1,"ring_at":"2027-03-28T01:00:00.000Z",` +
@@ -201,10 +201,10 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			args: []string{"list", "shop"}, responses: []string{`200 {"alarms":[` + repeatingAlarm[len("200 "):] + `],"next_cursor":null}`},
 			asked: []string{"GET /v1/applications/shop/alarms"}, out: []string{"30 2 * * * Europe/Berlin"},
 		},
-		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitFailure, out: []string{`--in: duration "5" has no unit: write "5s"`}},
-		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitFailure, out: []string{"--at: ", "has no offset"}},
-		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitFailure, out: []string{"not both"}},
-		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitFailure, out: []string{"--text"}},
+		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitUsage, out: []string{`--in: duration "5" has no unit: write "5s"`}},
+		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitUsage, out: []string{"--at: ", "has no offset"}},
+		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitUsage, out: []string{"not both"}},
+		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitUsage, out: []string{"--text"}},
 		"get of another program": {
 			args: []string{"get", "shop", "a"}, responses: []string{`200 <html>`}, asked: []string{"GET /v1/applications/shop/alarms/a"}, code: exitFailure,
 			out: []string{"the server's response cannot be read"},

@@ -81,7 +81,7 @@ func (s *setCommand) set() (given client.Set, err error) {
 
 func (s *setCommand) condition() (client.Condition, error) {
 	if s.If != "" && s.Generation != 0 {
-		return client.Condition{}, errors.New("give --if or --generation, not both")
+		return client.Condition{}, usagef("give --if or --generation, not both")
 	}
 	switch s.If {
 	case "absent":
@@ -116,7 +116,7 @@ func instantFlag(name, value string) (time.Time, error) {
 	}
 	i, err := clock.ParseInstant(value)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("--%s: %w", name, err)
+		return time.Time{}, usagef("--%s: %w", name, err)
 	}
 	return time.UnixMilli(int64(i)), nil
 }
@@ -128,7 +128,7 @@ func durationFlag(name, value string) (time.Duration, error) {
 	}
 	d, err := clock.ParseDuration(value)
 	if err != nil {
-		return 0, fmt.Errorf("--%s: %w", name, err)
+		return 0, usagef("--%s: %w", name, err)
 	}
 	return d, nil
 }
@@ -136,7 +136,7 @@ func durationFlag(name, value string) (time.Duration, error) {
 func (s *setCommand) payload() (client.Payload, error) {
 	switch {
 	case s.Payload != "" && !json.Valid([]byte(s.Payload)):
-		return client.Payload{}, errors.New("--payload is not JSON; a text goes with --text")
+		return client.Payload{}, usagef("--payload is not JSON; a text goes with --text")
 	case s.Payload != "":
 		return client.RawJSON([]byte(s.Payload)), nil
 	case s.Text != "":

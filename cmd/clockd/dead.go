@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -50,11 +49,11 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 	filtered := len(d.State) > 0 || d.Prefix != ""
 	switch {
 	case d.BusinessID == "" && !filtered:
-		return errors.New("give a business id, --prefix or --state (--state dead,expired is all of them)")
+		return usagef("give a business id, --prefix or --state (--state dead,expired is all of them)")
 	case d.BusinessID != "" && filtered:
-		return errors.New("give a business id or a filter, not both")
+		return usagef("give a business id or a filter, not both")
 	case d.BusinessID == "" && d.Generation != 0:
-		return errors.New("--generation goes with a business id")
+		return usagef("--generation goes with a business id")
 	}
 	c, err := d.client()
 	if err != nil {

@@ -27,7 +27,7 @@ func (f *methodFlags) applyMethod(method map[string]any) (map[string]any, error)
 	}
 	for name, value := range f.GRPC {
 		if name == "url" || name == "method" || name == "metadata" {
-			return nil, fmt.Errorf("--grpc: %s has a flag of its own: --grpc-%s", name, name)
+			return nil, usagef("--grpc: %s has a flag of its own: --grpc-%s", name, name)
 		}
 		method[name] = endpointPart(name, value)
 	}

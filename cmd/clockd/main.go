@@ -42,13 +42,10 @@ type cli struct {
 	Forecast forecastCommand `cmd:"" help:"Show how many alarms are due in the next minutes, hours or days."`
 	Nodes    nodesCommand    `cmd:"" help:"Show the nodes of the cluster with their shards."`
 	Version  versionCommand  `cmd:"" help:"Print version and build."`
-}
+	Help     helpCommand     `cmd:"" help:"Show the help of a command."`
 
-// Exit codes.
-const (
-	exitFailure = 1
-	exitUsage   = 2
-)
+	ShowVersion versionFlag `name:"version" help:"Print version and build."`
+}
 
 func main() {
 	os.Exit(run(os.Args[1:]))
@@ -56,31 +53,44 @@ func main() {
 
 // run parses the arguments, runs the command and returns the exit code.
 func run(args []string) int {
-	var c cli
-	parser, err := kong.New(&c,
+	err := readSecretFiles()
+	var ctx *kong.Context
+	if err == nil {
+		ctx, err = newParser().Parse(args)
+	}
+	if err != nil {
+		return misused(err)
+	}
+	if err = ctx.Run(); errors.As(err, new(*kong.ParseError)) {
+		return misused(err) // clockd help
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "clockd: %v\n", err)
+		if errors.As(err, new(*usageError)) {
+			_, _ = fmt.Fprintf(stderr, "try: %s --help\n", ctx.Selected().FullPath())
+		}
+		return exitCode(err)
+	}
+	return 0
+}
+
+// newParser returns the parser of the command line.
+func newParser() *kong.Kong {
+	options := append(valueMappers(),
 		kong.Name("clockd"),
-		kong.Description("The alarm clock for services: set an alarm under your own id, cancel it by that id, be rung on time."),
-		kong.UsageOnError(),
+		kong.Description("The alarm clock for services: set an alarm under your own id, cancel it by that id, be rung on time.\n\n"+exitCodes),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
+	parser, err := kong.New(new(cli), options...)
 	if err != nil {
 		panic(err) // the struct tags of cli are invalid
 	}
-	err = readSecretFiles()
-	var ctx *kong.Context
-	if err == nil {
-		ctx, err = parser.Parse(args)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: clockd --help\n", err)
-		return exitUsage
-	}
-	if err := ctx.Run(); err != nil {
-		_, _ = fmt.Fprintf(stderr, "clockd: %v\n", err)
-		if errors.As(err, new(*configError)) {
-			return exitUsage
-		}
-		return exitFailure
-	}
-	return 0
+	return parser
+}
+
+// misused prints what is wrong with the command line or the environment, and returns the exit code.
+func misused(err error) int {
+	reason, command := mistake(err)
+	_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: %s --help\n", reason, command)
+	return exitUsage
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ type applicationPauseCommand struct {
 // Run pauses the application, and waits until every living node confirms that it starts no claim of it.
 func (p *applicationPauseCommand) Run() error {
 	if p.Wait < 0 {
-		return errors.New("--wait must not be negative")
+		return usagef("--wait must not be negative")
 	}
 	p.timeout = settingsTimeout + p.Wait
 	if err := p.change(&p.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, true) }); err != nil {

@@ -45,7 +45,7 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	case cron != "" || every != "":
 		return &r, nil
 	case r != client.Repeat{}:
-		return nil, errors.New("the options of repeating alarms need --cron or --every")
+		return nil, usagef("the options of repeating alarms need --cron or --every")
 	}
 	return nil, nil //nolint:nilnil // no rule is no error
 }
@@ -116,7 +116,7 @@ type occurrencesCommand struct {
 // Run reads the occurrences and prints a table.
 func (o *occurrencesCommand) Run() error {
 	if o.Count < 1 {
-		return errors.New("--count must be from 1 to 1000")
+		return usagef("--count must be from 1 to 1000")
 	}
 	server, err := o.client()
 	if err != nil {

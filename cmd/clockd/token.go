@@ -69,7 +69,7 @@ func (c *tokenCreateCommand) Run() error {
 	}
 	role, err := access.ParseRole(c.Role)
 	if err != nil {
-		return err
+		return usagef("--role: %w", err)
 	}
 	applications := access.Applications(c.Applications)
 	if len(applications) == 0 && role == access.Administrator {
@@ -79,7 +79,7 @@ func (c *tokenCreateCommand) Run() error {
 		text := access.NewText()
 		t, err := access.New(text, c.Name, role, applications, now, personOr(c.By))
 		if err != nil {
-			return err
+			return usage(err)
 		}
 		if lifetime > 0 {
 			t.ExpiresAt = now.Add(lifetime)

@@ -39,7 +39,7 @@ func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, m
 	for name, value := range f.Webhook {
 		switch name {
 		case "url", "headers", "secrets":
-			return nil, "", errSecretsInWebhook
+			return nil, "", usage(errSecretsInWebhook)
 		default:
 			endpoint[name] = endpointPart(name, value)
 		}
