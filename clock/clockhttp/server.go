@@ -169,6 +169,9 @@ func (s *Server) Listen(ctx context.Context) error {
 		return nil
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
+	if op, is := errors.AsType[*net.OpError](err); is {
+		err = op.Err // the OpError repeats the address
+	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
 	}
@@ -228,6 +231,7 @@ type route struct {
 	path    string // path pattern in echo's syntax
 	action  string // last element of the path after the business id, for requests to alarmPath; empty elsewhere
 	need    access.Need
+	head    bool // HEAD is served like GET, without the body: some probes send it
 	public  bool // every one may call the route, under any server name: probes, scrapers and failures
 	lasting bool // a call may last, so it ends when the caller's token is not valid any more
 	handle  echo.HandlerFunc
@@ -276,8 +280,8 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: access.Admin, handle: s.listActs},
 		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: access.Read, handle: s.nodes},
 		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: access.Read, handle: s.showStats},
-		{name: "healthz", method: http.MethodGet, path: "/healthz", public: true, handle: s.healthz},
-		{name: "readyz", method: http.MethodGet, path: "/readyz", public: true, handle: s.readyz},
+		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, public: true, handle: s.healthz},
+		{name: "readyz", method: http.MethodGet, path: "/readyz", head: true, public: true, handle: s.readyz},
 		{name: "metrics", method: http.MethodGet, path: "/metrics", public: true, handle: s.showMetrics(g)},
 		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", need: access.Read, handle: s.openAPI},
 		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", need: access.Read, handle: s.openAPI30},
@@ -304,6 +308,9 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	for _, r := range s.routes(g) {
 		if r.path != alarmPath {
 			e.Add(r.method, r.path, s.handler(&r))
+			if r.head {
+				e.Add(http.MethodHead, r.path, s.handler(&r))
+			}
 			continue
 		}
 		if actions[r.method] == nil {
