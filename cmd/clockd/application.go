@@ -199,13 +199,13 @@ type applicationSetCommand struct {
 	destinationFlags
 	methodFlags
 
-	Target string `placeholder:"NAME" help:"Where rings go: amqp, stream, webhook, kafka, grpc or pull."`
+	Target string `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where rings go: amqp, stream, webhook, kafka, grpc or pull."`
 	// AlarmTargets replaces the list.
-	AlarmTargets []string          `placeholder:"NAME" help:"Targets that an alarm may name for its own rings, beside the application's target."`
+	AlarmTargets []string          `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Targets that an alarm may name for its own rings, beside the application's target."`
 	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
 	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset        []string          `placeholder:"NAME" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
+	Unset        []string          `placeholder:"NAME" values:"target,alarm_targets,amqp,webhook,kafka,grpc,retry,ack_timeout,max_rings,paused" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }

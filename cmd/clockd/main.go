@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/alecthomas/kong"
@@ -44,6 +45,9 @@ type cli struct {
 	Version  versionCommand  `cmd:"" help:"Print version and build."`
 	Help     helpCommand     `cmd:"" help:"Show the help of a command."`
 
+	Completion completionCommand `cmd:"" help:"Print a script that makes a shell complete commands, flags and values."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"Print the completions of a word."`
+
 	ShowVersion versionFlag `name:"version" help:"Print version and build."`
 }
 
@@ -65,6 +69,10 @@ func run(args []string) int {
 		return misused(err) // clockd help
 	}
 	if err != nil {
+		if log := errorLogger(ctx.Selected()); log != nil {
+			log.Error("command failed", "command", ctx.Command(), "err", err)
+			return exitCode(err)
+		}
 		_, _ = fmt.Fprintf(stderr, "clockd: %v\n", err)
 		if errors.As(err, new(*usageError)) {
 			_, _ = fmt.Fprintf(stderr, "try: %s --help\n", ctx.Selected().FullPath())
@@ -86,6 +94,14 @@ func newParser() *kong.Kong {
 		panic(err) // the struct tags of cli are invalid
 	}
 	return parser
+}
+
+// errorLogger returns the log of a command that logs in JSON, else nil.
+func errorLogger(command *kong.Node) *slog.Logger {
+	if c, logs := command.Target.Addr().Interface().(interface{ errorLogger() *slog.Logger }); logs {
+		return c.errorLogger()
+	}
+	return nil
 }
 
 // misused prints what is wrong with the command line or the environment, and returns the exit code.

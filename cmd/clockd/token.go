@@ -56,7 +56,7 @@ type tokenCreateCommand struct {
 	Name string `arg:"" help:"Name for people, as the service or person that uses the token. It is the default of by in answers."`
 	tokenFlags
 
-	Role         string   `required:"" placeholder:"ROLE" help:"reader, application, operator or admin."`
+	Role         string   `required:"" placeholder:"ROLE" values:"reader,application,operator,admin" help:"reader, application, operator or admin."`
 	Applications []string `placeholder:"APP" help:"Applications: names, beginnings like shop-*, or * for all (default of the role admin)."`
 	Expires      string   `placeholder:"90d" help:"End of the token, from now (default: it has no end)."`
 }
