@@ -29,7 +29,7 @@ func (l *applicationsCommand) Run() error {
 	}
 	for a, err := range server.Applications(context.Background(), l.Counts) {
 		if err != nil {
-			return errors.Join(table.Flush(), explained(err))
+			return errors.Join(table.Flush(), l.explained(err))
 		}
 		if err := l.row(table, a); err != nil {
 			return err

@@ -27,7 +27,7 @@ func (a *auditCommand) Run() error {
 	}
 	acts, err := a.read(server)
 	if err != nil {
-		return explained(err)
+		return a.explained(err)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !a.JSON {

@@ -29,7 +29,7 @@ type bulkFlags struct {
 	Action      string `arg:"" enum:"cancel,kick,discard,pause,resume,shift" help:"What happens to them: cancel, kick, discard, pause, resume or shift."`
 	clientFlags
 
-	State     []string `placeholder:"STATE,..." help:"Only alarms in these states: scheduled, paused, dead, expired."`
+	State     []string `placeholder:"STATE,..." values:"scheduled,paused,dead,expired" help:"Only alarms in these states: scheduled, paused, dead, expired."`
 	Prefix    string   `help:"Only alarms whose business id begins with this text."`
 	DueAfter  string   `placeholder:"TIME" help:"Only alarms due at this time or later."`
 	DueBefore string   `placeholder:"TIME" help:"Only alarms due before this time."`
@@ -71,7 +71,7 @@ func (b *bulkCountCommand) Run() error {
 	}
 	s, err := c.CountBulk(context.Background(), filter)
 	if err != nil {
-		return explained(err)
+		return b.explained(err)
 	}
 	if b.JSON {
 		return printValue(s)
@@ -104,11 +104,11 @@ func (b *bulkStartCommand) Run() error {
 	}
 	job, err := c.StartBulk(context.Background(), filter)
 	if err != nil {
-		return explained(err)
+		return b.explained(err)
 	}
 	if !b.Detach {
 		if job, err = b.follow(c, job); err != nil {
-			return explained(err)
+			return b.explained(err)
 		}
 	}
 	return b.printJob(stdout, job)
@@ -154,7 +154,7 @@ func (b *bulkJobArgs) run(call func(*client.Client, context.Context, string) (*c
 	}
 	job, err := call(c, context.Background(), b.ID)
 	if err != nil {
-		return explained(err)
+		return b.explained(err)
 	}
 	return b.printJob(stdout, job)
 }
@@ -186,7 +186,7 @@ func (b *bulkListCommand) Run() error {
 	}
 	jobs, err := c.BulkJobs(context.Background())
 	if err != nil {
-		return explained(err)
+		return b.explained(err)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !b.JSON {

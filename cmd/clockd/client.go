@@ -43,18 +43,10 @@ func (f clientFlags) client() (*client.Client, error) {
 	return c, nil
 }
 
-// explained adds advice to the error of a server that was not reached.
-func explained(err error) error {
-	if e, ok := errors.AsType[*client.Error](err); ok && e.Status == 0 && e.Err != nil {
-		return fmt.Errorf("%w\nis clockd running there? start it with: clockd serve", err)
-	}
-	return err
-}
-
 // printAlarm prints the alarm that a call returned: as JSON, or in lines for people with its attempts.
 func (f clientFlags) printAlarm(a *client.Alarm, err error) error {
 	if err != nil {
-		return explained(err)
+		return f.explained(err)
 	}
 	if f.JSON {
 		return printJSON(stdout, a.Raw)

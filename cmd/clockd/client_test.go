@@ -207,7 +207,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitUsage, out: []string{"--text"}},
 		"get of another program": {
 			args: []string{"get", "shop", "a"}, responses: []string{`200 <html>`}, asked: []string{"GET /v1/applications/shop/alarms/a"}, code: exitFailure,
-			out: []string{"the server's response cannot be read"},
+			out: []string{"is not clockd: status 200"},
 		},
 		"list": {
 			args: []string{"list", "shop", "--limit", "3", "--state", "dead,rung"},

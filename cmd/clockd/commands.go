@@ -36,7 +36,7 @@ type setCommand struct {
 	MaxRings    int    `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
 	Priority    int    `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
 	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
-	Target      string `placeholder:"NAME" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
+	Target      string `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
 	Generation  int64  `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
@@ -204,7 +204,7 @@ type listCommand struct {
 	Application string `arg:"" help:"Application whose alarms to list."`
 	clientFlags
 
-	State     []string `placeholder:"STATE,..." help:"Only alarms in these states: scheduled, ringing, rung, expired, dead, cancelled, paused."`
+	State     []string `placeholder:"STATE,..." values:"scheduled,ringing,rung,expired,dead,cancelled,paused" help:"Only alarms in these states: scheduled, ringing, rung, expired, dead, cancelled, paused."`
 	DueAfter  string   `placeholder:"TIME" help:"Only alarms due at this time or later."`
 	DueBefore string   `placeholder:"TIME" help:"Only alarms due before this time."`
 	Prefix    string   `help:"Only alarms whose business id begins with this text."`
@@ -227,7 +227,7 @@ func (l *listCommand) Run() error {
 	}
 	for a, err := range server.List(context.Background(), l.Application, filter) {
 		if err != nil {
-			return errors.Join(table.Flush(), explained(err))
+			return errors.Join(table.Flush(), l.explained(err))
 		}
 		if err := l.row(table, a); err != nil {
 			return err

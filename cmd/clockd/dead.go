@@ -15,7 +15,7 @@ type deadArgs struct {
 	BusinessID  string `arg:"" optional:"" name:"business-id" help:"The application's own id of one alarm. Select many alarms with --state and --prefix instead."`
 	clientFlags
 
-	State      []string `placeholder:"STATE,..." help:"Select alarms in these states: dead, expired."`
+	State      []string `placeholder:"STATE,..." values:"dead,expired" help:"Select alarms in these states: dead, expired."`
 	Prefix     string   `help:"Select alarms whose business id begins with this text."`
 	Limit      int      `default:"1000" help:"Most alarms to select; 0: all."`
 	Generation int64    `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
@@ -75,7 +75,7 @@ func (d *deadArgs) runFiltered(c *client.Client, out io.Writer, action deadActio
 		}
 		r, err := action.all(c, context.Background(), d.Application, filter)
 		if err != nil {
-			return fmt.Errorf("after %d were %s: %w", total, action.done, explained(err))
+			return fmt.Errorf("after %d were %s: %w", total, action.done, d.explained(err))
 		}
 		total, failed, filter.Cursor = total+r.Changed, failed+r.Failed, r.Cursor
 		more := r.Cursor != ""

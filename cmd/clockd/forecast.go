@@ -42,7 +42,7 @@ func (f *forecastCommand) Run() error {
 	}
 	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: f.Count, Application: f.Application})
 	if err != nil {
-		return explained(err)
+		return f.explained(err)
 	}
 	if f.JSON {
 		return printJSON(stdout, found.Raw)

@@ -28,7 +28,7 @@ func (n *nodesCommand) Run() error {
 	}
 	cluster, err := c.Nodes(context.Background())
 	if err != nil {
-		return explained(err)
+		return n.explained(err)
 	}
 	if n.JSON {
 		return printJSON(stdout, cluster.Raw)

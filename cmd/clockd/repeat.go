@@ -124,7 +124,7 @@ func (o *occurrencesCommand) Run() error {
 	}
 	next, err := server.Occurrences(context.Background(), o.Application, o.BusinessID, o.Count)
 	if err != nil {
-		return explained(err)
+		return o.explained(err)
 	}
 	if o.JSON {
 		return printJSON(stdout, next.Raw)

@@ -25,7 +25,7 @@ func (s *searchCommand) Run() error {
 	}
 	found, err := server.Search(context.Background(), client.SearchQuery{Text: s.Text, Application: s.Application, Limit: s.Limit})
 	if err != nil {
-		return explained(err)
+		return s.explained(err)
 	}
 	if s.JSON {
 		for _, a := range found.Alarms {

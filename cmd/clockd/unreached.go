@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/clockd/clockd/client"
+)
+
+// explained returns the error of a call for people. It names the server if the server was not reached or is not clockd.
+func (f clientFlags) explained(err error) error {
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok:
+		return err
+	case e.Status == 0 && e.Err != nil:
+		advice := ""
+		if errors.Is(e.Err, syscall.ECONNREFUSED) {
+			advice = "\nis clockd running there? start it with: clockd serve"
+		}
+		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
+	case e.Status != 0 && e.Err != nil:
+		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status, unreadableReason(e.Err))
+	case e.Status != 0 && e.Code == "":
+		return fmt.Errorf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(), e.Status, http.StatusText(e.Status))
+	}
+	return err
+}
+
+// shownServer returns the server's URL without user, password and parameters.
+func (f clientFlags) shownServer() string {
+	u, err := url.Parse(f.Server)
+	if err != nil {
+		return "the URL of CLOCKD_SERVER"
+	}
+	return u.Scheme + "://" + u.Host + u.EscapedPath()
+}
+
+// unreadableReason says why a response cannot be read.
+func unreadableReason(err error) string {
+	if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the response is not clockd's JSON"
+	}
+	return err.Error()
+}
+
+// reachFailure says in plain words why a request got no response.
+func reachFailure(err error) string {
+	if name, is := errors.AsType[*net.DNSError](err); is && name.IsNotFound {
+		return fmt.Sprintf("the host %s is not known", name.Name)
+	} else if is {
+		return "the name server did not resolve " + name.Name
+	}
+	if certificate, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return "its certificate is not trusted: " + strings.TrimPrefix(certificate.Err.Error(), "x509: ")
+	}
+	var timeout net.Error
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, new(tls.RecordHeaderError)):
+		return "it does not speak TLS; the URL must begin with http://"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("nothing came within %s", clientTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection ended before the response"
+	}
+	if errno, is := errors.AsType[syscall.Errno](err); is {
+		return errno.Error()
+	}
+	return err.Error()
+}
