@@ -21,6 +21,7 @@ type Writer struct {
 	time           *Timebase
 	listener       CommitListener
 	metrics        Metrics
+	log            *slog.Logger
 	watch          *writeWatch
 	largestPayload int // bytes of the largest stored payload, as far as known
 
@@ -55,7 +56,7 @@ type writerDeps struct {
 
 func newWriter(cfg WriterConfig, maxPayload int, deps writerDeps) *Writer {
 	return &Writer{
-		cfg: cfg, store: deps.store, time: deps.time, listener: deps.listener, metrics: deps.metrics,
+		cfg: cfg, store: deps.store, time: deps.time, listener: deps.listener, metrics: deps.metrics, log: deps.log,
 		watch:          newWriteWatch(deps.log, deps.prober, deps.time),
 		largestPayload: max(maxPayload, DefaultMaxPayload), // stored payloads may be older than a lower limit
 		groupReady:     make(chan struct{}, 1),
@@ -87,10 +88,31 @@ func (w *Writer) drop(p *Pending, reason DropReason) {
 
 // finish gives p its decision and measures it.
 func (w *Writer) finish(p *Pending, d *Decision, now time.Time) {
+	took := now.Sub(p.submitted)
 	if w.metrics.Op != nil {
-		w.metrics.Op(p.op, d.Verdict, now.Sub(p.submitted), d.Err)
+		w.metrics.Op(p.op, d.Verdict, took, d.Err)
+	}
+	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.logOp(&p.op, d, took)
 	}
 	p.decide(d)
+}
+
+// logOp logs an op with its verdict, for people who follow single alarms.
+func (w *Writer) logOp(op *Op, d *Decision, took time.Duration) {
+	key := op.Key()
+	attributes := []slog.Attr{
+		slog.String("op", op.Name()), slog.String("verdict", d.Verdict.String()), slog.String("application", key.Application),
+		slog.String("business_id", key.BusinessID), slog.Duration("took", took),
+	}
+	if d.Alarm.ID != 0 {
+		attributes = append(attributes, slog.Int64("alarm_id", d.Alarm.ID), slog.Int64("generation", d.Alarm.Generation), slog.String("state", d.Alarm.State.String()),
+			slog.String("due_at", d.Alarm.NextTryTime.String()))
+	}
+	if d.Err != nil {
+		attributes = append(attributes, slog.Any("err", d.Err))
+	}
+	w.log.LogAttrs(context.Background(), slog.LevelDebug, "alarm request decided", attributes...)
 }
 
 // Run writes ops until ctx ends and the queue is empty. Ops that are submitted afterwards are refused.

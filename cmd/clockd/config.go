@@ -39,13 +39,24 @@ type databaseFlags struct {
 
 // logFlags configure the log, which is written to standard error.
 type logFlags struct {
-	LogLevel  slog.Level `env:"CLOCKD_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	LogLevel  slog.Level `env:"CLOCKD_LOG_LEVEL" default:"info" values:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat string     `env:"CLOCKD_LOG_FORMAT" default:"text" enum:"text,json" help:"text or json."`
+}
+
+// formatJSON is the log format of one JSON object a line.
+const formatJSON = "json"
+
+// errorLogger returns the log for the error that ends the command, nil if the error is for a person at a terminal.
+func (f logFlags) errorLogger() *slog.Logger {
+	if f.LogFormat == formatJSON {
+		return f.logger()
+	}
+	return nil
 }
 
 func (f logFlags) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: f.LogLevel}
-	if f.LogFormat == "json" {
+	if f.LogFormat == formatJSON {
 		return slog.New(slog.NewJSONHandler(stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(stderr, options))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,6 +31,7 @@ func (s *serveCommand) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	slog.SetDefault(cfg.logger().With("node", cfg.Node)) // libraries write to package log, which writes to this log from now on
 	gcpace.Start()
 	profiled, err := startProfile(s.CPUProfile)
 	if err != nil {

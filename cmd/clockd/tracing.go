@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -88,6 +89,7 @@ func newTracing(cfg *config, self *identity, log *slog.Logger) (*tracing, error)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	otel.SetErrorHandler(traceErrors{log: log, sometimes: rate.NewLimiter(rate.Every(time.Minute), 1)})
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
 	return &tracing{provider: provider, tracer: provider.Tracer("github.com/clockd/clockd")}, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
@@ -73,11 +73,7 @@ type parts struct {
 // options joins the parts with fx.
 func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.Store) fx.Option {
 	return fx.Options(
-		fx.WithLogger(func() fxevent.Logger {
-			l := &fxevent.SlogLogger{Logger: log}
-			l.UseLogLevel(slog.LevelDebug)
-			return l
-		}),
+		fx.NopLogger, // fx returns its errors; each component logs its own events
 		fx.StartTimeout(cfg.StartTimeout+stopTimeout), fx.StopTimeout(stopTimeout),
 		fx.Supply(cfg, log, reg),
 		fx.Provide(
@@ -156,11 +152,31 @@ func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*
 // newRecorder returns the recorder of rates and lateness.
 func newRecorder(tb *clock.Timebase) *stats.Recorder { return stats.NewRecorder(tb) }
 
-// observeDeliveries returns the observer of the ring loop: it counts each delivery, and makes its span if traces are sent.
-func observeDeliveries(recorder *stats.Recorder, traces *tracing) func(ring.Delivery) {
+// observeDeliveries returns the observer of the ring loop: it counts each delivery, makes its span if traces are sent, and logs its rings at
+// level debug.
+func observeDeliveries(recorder *stats.Recorder, traces *tracing, log *slog.Logger) func(ring.Delivery) {
 	return func(d ring.Delivery) {
 		recorder.Rung(d.Rings, d.Outcomes, d.Now)
 		traces.delivered(d)
+		if log.Enabled(context.Background(), slog.LevelDebug) {
+			logDelivery(log, &d)
+		}
+	}
+}
+
+// logDelivery logs each ring of a delivery with its outcome, for people who follow single alarms.
+func logDelivery(log *slog.Logger, d *ring.Delivery) {
+	for i := range d.Rings {
+		r, outcome := &d.Rings[i], &d.Outcomes[i]
+		attributes := []slog.Attr{
+			slog.String("application", r.Application), slog.String("business_id", r.BusinessID), slog.Int64("alarm_id", r.AlarmID),
+			slog.String("message_id", r.MessageID()), slog.String("target", d.Target.String()), slog.String("outcome", outcome.Kind.String()),
+			slog.String("due_at", r.RingAt.String()), slog.Duration("lateness", d.Now.Sub(r.RingAt)),
+		}
+		if outcome.Reason != "" {
+			attributes = append(attributes, slog.String("reason", outcome.Reason))
+		}
+		log.LogAttrs(context.Background(), slog.LevelDebug, "alarm rang", attributes...)
 	}
 }
 
@@ -202,7 +218,7 @@ func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, read
 func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
 		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&clock.SettingsSnapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
-		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces),
+		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces, log),
 	})
 }
 
@@ -269,9 +285,14 @@ func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets,
 	return &service{cfg: cfg, log: log, store: st, targets: targets, server: server, access: tokens, self: self, draining: draining}
 }
 
-// announce prints two lines for a person: the service's address and a request to try.
+// announce prints two lines for a person: the service's address and a request to try. Beside a log in JSON it logs them as one line, because
+// many systems collect both streams of a process as its log.
 func (s *service) announce(out io.Writer) error {
 	url := "http://" + s.server.Addr().String()
+	if s.cfg.LogFormat == formatJSON {
+		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name, "version", version)
+		return nil
+	}
 	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\ntry: curl -X PUT %s/v1/applications/shop/alarms/order-1 -d '{\"delay\":\"5s\",\"payload\":{\"order\":1}}'\n",
 		version, url, shownURL(s.cfg.DatabaseURL), s.targets.name, url)
 	return err
