@@ -104,7 +104,7 @@ func TestDebugLogTellsOfAlarms(t *testing.T) {
 	}
 	want := []string{
 		"alarm request decided set shop/order-1", "alarm request decided cancel shop/order-1", "alarm request decided set shop/order-2",
-		"alarm rang confirmed shop/order-2",
+		"ring ended confirmed shop/order-2",
 	}
 	if !slices.Equal(events, want) {
 		t.Errorf("the log tells of\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))

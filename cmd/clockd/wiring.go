@@ -164,10 +164,13 @@ func observeDeliveries(recorder *stats.Recorder, traces *tracing, log *slog.Logg
 	}
 }
 
-// logDelivery logs each ring of a delivery with its outcome, for people who follow single alarms.
+// logDelivery logs each ring of a delivery whose outcome is known, for people who follow single alarms.
 func logDelivery(log *slog.Logger, d *ring.Delivery) {
 	for i := range d.Rings {
 		r, outcome := &d.Rings[i], &d.Outcomes[i]
+		if outcome.Kind == clock.Awaited {
+			continue // its outcome comes in a late delivery
+		}
 		attributes := []slog.Attr{
 			slog.String("application", r.Application), slog.String("business_id", r.BusinessID), slog.Int64("alarm_id", r.AlarmID),
 			slog.String("message_id", r.MessageID()), slog.String("target", d.Target.String()), slog.String("outcome", outcome.Kind.String()),
@@ -176,7 +179,7 @@ func logDelivery(log *slog.Logger, d *ring.Delivery) {
 		if outcome.Reason != "" {
 			attributes = append(attributes, slog.String("reason", outcome.Reason))
 		}
-		log.LogAttrs(context.Background(), slog.LevelDebug, "alarm rang", attributes...)
+		log.LogAttrs(context.Background(), slog.LevelDebug, "ring ended", attributes...)
 	}
 }
 
