@@ -71,7 +71,7 @@
 //	            amqp.go endpoint.go webhook.go kafka.go grpc.go webhookjson.go kafkajson.go grpcjson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            instant.go limits.go errors.go settingsversion.go jobrecord.go event.go targetkind.go
+//	            instant.go limits.go errors.go settingsversion.go jobrecord.go event.go targetkind.go blocker.go
 //
 // # Invariants
 //

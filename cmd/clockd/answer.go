@@ -37,7 +37,7 @@ func (a *answerArgs) answer(answer client.Answer) error {
 func (a *answerArgs) find(ctx context.Context, c *client.Client) (application string, err error) {
 	found, err := c.Search(ctx, client.SearchQuery{Text: a.MessageID, Limit: 1}) // the alarm of a message id comes first
 	if err != nil {
-		return "", explained(err)
+		return "", a.explained(err)
 	}
 	if len(found.Alarms) == 0 {
 		return "", fmt.Errorf("no alarm has rung with the message id %q", a.MessageID)

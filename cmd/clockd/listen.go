@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"sync"
@@ -23,7 +22,7 @@ type listenCommand struct {
 // Run prints each ring as a line until it has printed Count rings or gets a signal. Faults of the stream go to standard error.
 func (l *listenCommand) Run() error {
 	if l.Count < 0 {
-		return errors.New("--count must be at least 1")
+		return usagef("--count must be at least 1")
 	}
 	c, err := l.client()
 	if err != nil {
@@ -32,7 +31,7 @@ func (l *listenCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	printed := 0
-	var faults faultLog
+	faults := faultLog{flags: l.clientFlags}
 	_, _ = fmt.Fprintf(stderr, "listening to %s, Ctrl-C ends it\n", l.Application)
 	err = c.Consume(ctx, l.Application, client.Consumer{
 		ReadAhead: 1,
@@ -51,19 +50,20 @@ func (l *listenCommand) Run() error {
 		},
 		Failed: faults.print,
 	})
-	return explained(err)
+	return l.explained(err)
 }
 
 // faultLog prints faults. It leaves out a fault that comes with each try. Safe for concurrent use.
 type faultLog struct {
-	mu   sync.Mutex
-	last string
+	flags clientFlags // server of the faults
+	mu    sync.Mutex
+	last  string
 }
 
 func (f *faultLog) print(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if text := explained(err).Error(); text != f.last {
+	if text := f.flags.explained(err).Error(); text != f.last {
 		f.last = text
 		_, _ = fmt.Fprintln(stderr, text)
 	}

@@ -30,7 +30,7 @@ func (r *reserveCommand) Run() error {
 	ctx := context.Background()
 	rings, err := c.Reserve(ctx, r.Application, r.Count, wait)
 	if err != nil {
-		return explained(err)
+		return r.explained(err)
 	}
 	if len(rings) == 0 {
 		_, _ = fmt.Fprintf(stderr, "no alarm of %s was due within %s\n", r.Application, r.Wait)
@@ -52,5 +52,5 @@ func (r *reserveCommand) take(ctx context.Context, c *client.Client, ring *clien
 		return nil
 	}
 	_, err := c.Ack(ctx, r.Application, ring.MessageID)
-	return explained(err)
+	return r.explained(err)
 }
