@@ -24,7 +24,7 @@ func (t *Target) newTransport() *http.Transport {
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 5 * time.Second},
 	}
 	if t.cfg.EnvironmentProxy {
-		transport.Proxy = http.ProxyFromEnvironment
+		transport.Proxy = t.proxy
 	}
 	return transport
 }

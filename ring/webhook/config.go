@@ -15,8 +15,8 @@ import (
 type Config struct {
 	httpcall.Config
 
-	// EnvironmentProxy sends requests through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. The proxy then resolves the hosts, and
-	// the guard checks only the proxy's own address. Default false.
+	// EnvironmentProxy sends requests through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. The proxy then resolves the hosts and
+	// decides which addresses are allowed. The guard checks only connections without the proxy (NO_PROXY). Default false.
 	EnvironmentProxy bool
 }
 
@@ -33,6 +33,7 @@ type Deps struct {
 	Endpoints  func(application string) (*clock.Webhook, bool)
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: the system's authorities
-	// Dial connects to the address of a host, instead of a httpcall.Guard. Nil: a guard with Config.Allow.
+	// Dial connects to the address of a receiver or a proxy, instead of a httpcall.Guard. Nil: a guard with Config.Allow for receivers, and any
+	// address for the proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -28,7 +28,8 @@
 //     some time before the limit (writeMargin).
 //  2. A ring is sent once per try. The HTTP client repeats a request by itself only if no byte of it was written, or if an HTTP/2 receiver has said that
 //     it has not begun it, and only before the write limit.
-//  3. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved.
+//  3. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved. A connection
+//     to the proxy of the environment (Config.EnvironmentProxy) is not checked: the operator has named it, and it decides about the receivers' addresses.
 //  4. Of a response at most maxHeadBytes and maxResponse bytes are read, for the timeout of the endpoint and bodyTime. Text from it is
 //     cleaned before it becomes a reason.
 //  5. Requests under way are bounded: all of them, to one host, and of one application. Receivers that hang or are not known yet have shares of these

@@ -16,7 +16,11 @@ type exchange struct {
 
 // Do sends the request and reads the response; see httpcall.Exchange.
 func (x *exchange) Do(c *httpcall.Call) error {
-	res, err := c.Transport().RoundTrip(x.request.WithContext(c.Context()))
+	ctx, err := withProxy(c.Context(), c.Transport(), x.request)
+	if err != nil {
+		return err
+	}
+	res, err := c.Transport().RoundTrip(x.request.WithContext(ctx))
 	if err != nil {
 		return err
 	}

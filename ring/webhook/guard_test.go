@@ -36,14 +36,3 @@ func TestNoConnectionGoesToThisHost(t *testing.T) {
 	b.point("shop", "http://localhost:"+port)
 	wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
 }
-
-// The environment names a proxy only for a target that asks for it.
-func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
-	t.Parallel()
-	if b := openTarget(t); b.newTransport().Proxy != nil {
-		t.Error("the client uses the proxy of the environment")
-	}
-	if b := openTarget(t, func(c *Config, _ *Deps) { c.EnvironmentProxy = true }); b.newTransport().Proxy == nil {
-		t.Error("the client uses no proxy")
-	}
-}

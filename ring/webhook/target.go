@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"crypto/x509"
+	"net/http"
+	"net/url"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
@@ -16,6 +18,7 @@ type Target struct {
 
 	cfg     Config
 	rootCAs *x509.CertPool
+	proxy   func(*http.Request) (*url.URL, error) // proxy of a request; tests replace it before the first delivery
 }
 
 // New returns a Target. It sends nothing by itself.
@@ -23,7 +26,14 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Target{cfg: cfg, rootCAs: deps.RootCAs}
+	t := &Target{cfg: cfg, rootCAs: deps.RootCAs, proxy: http.ProxyFromEnvironment}
+	if deps.Dial == nil && cfg.EnvironmentProxy {
+		guard, err := httpcall.NewGuard(cfg.Allow...)
+		if err != nil {
+			return nil, err
+		}
+		deps.Dial = dialProxyOr(guard.DialContext)
+	}
 	var err error
 	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
 		Endpoint: func(application string) (httpcall.Endpoint, bool) {
