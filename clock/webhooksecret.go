@@ -37,6 +37,9 @@ func (s WebhookSecret) GoString() string { return s.String() }
 // LogValue returns String.
 func (s WebhookSecret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
+// Encoded returns the key in base64.
+func (s WebhookSecret) Encoded() string { return strings.TrimPrefix(string(s), webhookSecretPrefix) }
+
 // Key returns the key for HMAC-SHA256. The error does not repeat the secret.
 func (s WebhookSecret) Key() ([]byte, error) {
 	encoded, found := strings.CutPrefix(string(s), webhookSecretPrefix)

@@ -96,6 +96,7 @@ func (s status) outcome(head, trailer http.Header) clock.Outcome {
 type exchange struct {
 	request *http.Request
 	body    *httpcall.Body
+	secrets []string // of the method; see Secrets
 }
 
 // Do sends the call and reads its status; see httpcall.Exchange.
@@ -147,3 +148,6 @@ func (x *exchange) Size() int { return x.body.Size() }
 
 // Drop forgets a large body.
 func (x *exchange) Drop() { x.body.Drop() }
+
+// Secrets returns the method's metadata; see httpcall.Exchange.
+func (x *exchange) Secrets() []string { return x.secrets }

@@ -37,6 +37,7 @@ type sender struct {
 	url     *url.URL
 	address string // host and port
 	header  http.Header
+	secrets []string // texts that no reason may repeat
 }
 
 var _ httpcall.Sender = (*sender)(nil)
@@ -50,7 +51,7 @@ func newSender(m *clock.GRPC, t *Target) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
+	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}, secrets: httpcall.HeaderSecrets(m.Metadata)}
 	for name, value := range m.Metadata {
 		httpcall.SetHeader(s.header, name, value)
 	}
@@ -73,7 +74,7 @@ func (s *sender) Timeout() time.Duration { return s.method.Timeout }
 // NewExchange returns the call of a ring.
 func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 	req, body := s.request(r)
-	return &exchange{request: req, body: body}, nil
+	return &exchange{request: req, body: body, secrets: s.secrets}, nil
 }
 
 // request returns the request of a ring, and its body.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,6 +89,25 @@ func TestAcknowledgementMayBeAnnouncedInTheTrailers(t *testing.T) {
 	}
 }
 
+// No reason repeats the metadata of the settings, in a message or in the type of a response.
+func TestEchoingServerPutsNoMetadataIntoTheReason(t *testing.T) {
+	b := openTarget(t)
+	withToken := func(m *clock.GRPC) {
+		m.Metadata = map[string]string{"authorization": "Bearer ab/cd+4711", "x-key": "key%0815"}
+	}
+	b.point("shop", startServer(t, func(_ context.Context, c call, _ *metadata.MD) error {
+		return grpcstatus.Error(codes.Unauthenticated, fmt.Sprint("not valid: ", c.metadata["authorization"], c.metadata["x-key"]))
+	}), withToken)
+	want := "the receiver answered UNAUTHENTICATED: not valid: [[redacted]] [[redacted]]"
+	if o := b.deliver(testRing()); o.Reason != want {
+		t.Errorf("got %+v", o)
+	}
+	b.point("shop", startHTTP2(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", r.Header.Get("X-Key")) }), withToken)
+	if o := b.deliver(testRing()); !strings.Contains(o.Reason, "the type [redacted] instead") {
+		t.Errorf("got %+v", o)
+	}
+}
+
 // A wait that the receiver asks for counts only with the statuses of an overload.
 func TestPushbackIsObeyed(t *testing.T) {
 	for _, c := range []struct {
@@ -118,12 +138,7 @@ func TestOtherServersConfirmNothing(t *testing.T) {
 		"a reset":             {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, clock.Doubtful, "without a reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewUnstartedServer(c.handle)
-			server.Config.Protocols = new(http.Protocols)
-			server.Config.Protocols.SetUnencryptedHTTP2(true)
-			server.Start()
-			defer server.Close()
-			b.point("shop", server.URL)
+			b.point("shop", startHTTP2(t, c.handle))
 			if o := b.deliver(testRing()); o.Kind != c.want || !strings.Contains(o.Reason, c.reason) {
 				t.Errorf("%+v", o)
 			}
@@ -135,6 +150,17 @@ func TestOtherServersConfirmNothing(t *testing.T) {
 	if o := b.deliver(testRing()); o.Kind == clock.Confirmed || o.Reason == "" {
 		t.Errorf("a server of HTTP/1.1: %+v", o)
 	}
+}
+
+// startHTTP2 starts a server that speaks HTTP/2 in plain text, and returns its URL.
+func startHTTP2(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handle)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func endless(w http.ResponseWriter, r *http.Request) {

@@ -34,6 +34,8 @@ type Exchange interface {
 	Size() int
 	// Drop forgets what needs much memory. It is called when no further byte of the request may be written.
 	Drop()
+	// Secrets returns the texts of the request that no reason may repeat; see Redact.
+	Secrets() []string
 }
 
 // Call is one Exchange under way.
@@ -82,7 +84,7 @@ func (c *Call) Replied(class string) {
 	c.target.metrics.replied(class, time.Since(c.began))
 }
 
-// Report reports the outcome.
+// Report reports the outcome, without the secrets of the request in its reason.
 func (c *Call) Report(o clock.Outcome) { c.report(o) }
 
 // StopReading ends the request, because nothing more is to be read.
@@ -90,7 +92,11 @@ func (c *Call) StopReading() { c.cancel(errRead) }
 
 // run sends the request and reports its outcome. It returns when nothing more is to be read.
 func (c *Call) run(report func(clock.Outcome)) {
-	c.began, c.report = time.Now(), report
+	c.began = time.Now()
+	c.report = func(o clock.Outcome) {
+		o.Reason = Cut(Redact(o.Reason, c.exchange.Secrets()))
+		report(o)
+	}
 	c.passage = c.target.clients.take(c.sender.Address(), c.exchange.Size())
 	defer c.target.clients.free(c.passage)
 	defer c.cancel(errRead)
@@ -104,7 +110,7 @@ func (c *Call) run(report func(clock.Outcome)) {
 	defer writeLimit.Stop()
 	defer c.write.leave() // a receiver may answer before it has the whole request
 	if err := c.exchange.Do(c); err != nil {
-		report(c.outcomeWithoutReply(err))
+		c.report(c.outcomeWithoutReply(err))
 		c.target.metrics.noReply()
 	}
 }

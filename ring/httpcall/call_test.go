@@ -23,6 +23,7 @@ func (s *hangingSender) NewSender() (Sender, error)                   { return s
 func (s *hangingSender) NewExchange(*clock.Ring) (Exchange, error)    { return s, nil }
 func (s *hangingSender) Size() int                                    { return 0 }
 func (s *hangingSender) Drop()                                        { close(s.dropped) }
+func (s *hangingSender) Secrets() []string                            { return nil }
 func (s *hangingSender) endpoint(string) (endpoint Endpoint, ok bool) { return s, true }
 
 func (s *hangingSender) Do(c *Call) error {

@@ -26,6 +26,7 @@
 //  9. There is no circuit breaker beside the quarantine of package ring: returned, doubtful and untaken rings put their application into
 //     quarantine, and an application whose rings never arrive is held, with one probe a second. A reply that asks to wait holds the application for
 //     that time, at most maxPause (a minute).
+//  10. No reason has a secret of its request: Call.Report and the reasons of failed calls go through Redact, with the texts of Exchange.Secrets.
 //
 // # Requests without a reply
 //

@@ -31,7 +31,7 @@
 //  3. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved. A connection
 //     to the proxy of the environment (Config.EnvironmentProxy) is not checked: the operator has named it, and it decides about the receivers' addresses.
 //  4. Of a response at most maxHeadBytes and maxResponse bytes are read, for the timeout of the endpoint and bodyTime. Text from it is
-//     cleaned before it becomes a reason.
+//     cleaned before it becomes a reason, and has no secrets of the request.
 //  5. Requests under way are bounded: all of them, to one host, and of one application. Receivers that hang or are not known yet have shares of these
 //     bounds, so the others always find slots (package httpcall).
 //  6. A request keeps content of more than smallContent (16 KiB) in memory only until the write limit. This bounds the memory of awaited rings.

@@ -12,6 +12,7 @@ import (
 type exchange struct {
 	request *http.Request
 	body    *httpcall.Body
+	secrets []string // of the endpoint; see Secrets
 }
 
 // Do sends the request and reads the response; see httpcall.Exchange.
@@ -39,6 +40,11 @@ func (x *exchange) Size() int { return x.body.Size() }
 
 // Drop forgets a large body.
 func (x *exchange) Drop() { x.body.Drop() }
+
+// Secrets returns the endpoint's headers, query and secrets, and the signatures of the request; see httpcall.Exchange.
+func (x *exchange) Secrets() []string {
+	return append(httpcall.SignatureSecrets(x.request.Header, headerSignature), x.secrets...)
+}
 
 // statusClasses are the classes of statuses.
 var statusClasses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}

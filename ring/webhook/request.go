@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,6 +39,7 @@ type sender struct {
 	address  string // host and port
 	keys     [][]byte
 	header   http.Header
+	secrets  []string // texts that no reason may repeat
 }
 
 var _ httpcall.Sender = (*sender)(nil)
@@ -60,6 +62,10 @@ func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
 	for name, value := range e.Headers {
 		httpcall.SetHeader(s.header, name, value)
 	}
+	s.secrets = slices.Concat(httpcall.HeaderSecrets(e.Headers), httpcall.QuerySecrets(u))
+	for _, secret := range e.Secrets {
+		s.secrets = append(s.secrets, string(secret), secret.Encoded())
+	}
 	return s, nil
 }
 
@@ -75,7 +81,7 @@ func (s *sender) Timeout() time.Duration { return s.endpoint.Timeout }
 // NewExchange returns the request of a ring.
 func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 	req, body, err := s.request(r)
-	return &exchange{request: req, body: body}, err
+	return &exchange{request: req, body: body, secrets: s.secrets}, err
 }
 
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
