@@ -45,6 +45,8 @@ const (
 	longestPause = 5 * time.Second
 	// confirmTime is the longest wait for the confirm of an answer.
 	confirmTime = 10 * time.Second
+	// answerPause is the wait before a message whose answer the broker did not take goes back to its queue.
+	answerPause = time.Second
 )
 
 func (k Consumer) withDefaults(application string) (Consumer, error) {
@@ -131,6 +133,7 @@ func (c *consuming) session(ctx context.Context) error {
 		return err
 	}
 	lost := ch.NotifyClose(make(chan *amqp.Error, 1))
+	publisher := newPublisher(ch, c.Prefetch)
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var workers sync.WaitGroup
@@ -138,7 +141,7 @@ func (c *consuming) session(ctx context.Context) error {
 		workers.Go(func() {
 			for d := range deliveries {
 				if work.Err() == nil { // else the broker gives the message to another consumer
-					c.take(work, ch, &d)
+					c.take(work, publisher, &d)
 				}
 			}
 		})
@@ -208,7 +211,7 @@ func (c *consuming) bind(ch *amqp.Channel, queue string) error {
 }
 
 // take handles one message. It acknowledges the message when nothing is left to be done for it.
-func (c *consuming) take(ctx context.Context, ch *amqp.Channel, d *amqp.Delivery) {
+func (c *consuming) take(ctx context.Context, p *publisher, d *amqp.Delivery) {
 	r, err := ringOf(d, c.application)
 	if err != nil {
 		c.Failed(fmt.Errorf("a message of %s is no ring: %w", c.application, err))
@@ -229,41 +232,15 @@ func (c *consuming) take(ctx context.Context, ch *amqp.Channel, d *amqp.Delivery
 	case once.Done: // the answer may not have reached the service
 	}
 	if r.NeedsAnswer && answer.Kind != "" {
-		if err := c.answer(ctx, ch, d.ReplyTo, r.MessageID, answer); err != nil {
+		if answer.By == "" {
+			answer.By = c.By
+		}
+		if err := p.answer(ctx, d.ReplyTo, r.MessageID, answer); err != nil {
 			c.Failed(fmt.Errorf("answer to ring %s of %s/%s: %w", r.MessageID, r.Application, r.BusinessID, err))
+			p.pause(ctx)
 			_ = d.Nack(false, true) // comes again, and repeats the answer
 			return
 		}
 	}
 	_ = d.Ack(false)
-}
-
-// answer publishes an answer, and waits until the broker has it.
-func (c *consuming) answer(ctx context.Context, ch *amqp.Channel, queue, messageID string, a client.Answer) error {
-	p := amqp.Publishing{
-		Type: "alarm." + string(a.Kind), CorrelationId: messageID, DeliveryMode: amqp.Persistent, Headers: amqp.Table{},
-	}
-	if a.Delay > 0 {
-		p.Headers["x-delay"] = a.Delay.Milliseconds()
-	}
-	if a.Reason != "" {
-		p.Headers["x-reason"] = a.Reason
-	}
-	if by := a.By; by != "" || c.By != "" {
-		if by == "" {
-			by = c.By
-		}
-		p.Headers["x-by"] = by
-	}
-	ctx, cancel := context.WithTimeout(ctx, confirmTime)
-	defer cancel()
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, p)
-	if err != nil {
-		return err
-	}
-	acked, err := confirm.WaitContext(ctx)
-	if err == nil && !acked {
-		err = errors.New("the broker refused the answer")
-	}
-	return err
 }

@@ -293,6 +293,42 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 	}
 }
 
+// The broker confirms an answer whose queue does not exist. The fault is told, and the answer is repeated until the queue exists.
+func TestAnswerToAMissingQueueIsRepeated(t *testing.T) {
+	ch, exchange := open(t, "shop")
+	var got handled
+	faults := make(chan error, 100)
+	consume(t, "shop", amqp.Consumer{
+		URL: brokerURL, Exchange: exchange,
+		Handle: func(_ context.Context, r *amqp.Ring) client.Answer {
+			got.add(r)
+			return client.Answer{Kind: client.Acked}
+		},
+		Failed: func(err error) { faults <- err },
+	})
+	eventually(t, "the queue exists", func() bool { return bound(t, exchange) })
+	queue := exchange + ".answers"
+	publish(t, ch, exchange, driver.Publishing{MessageId: "17.2.3", CorrelationId: "order", ReplyTo: queue})
+	select {
+	case err := <-faults:
+		if !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("the fault is %v", err)
+		}
+	case <-time.After(hangGuard):
+		t.Fatal("the lost answer is not told")
+	}
+	if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the answer", func() bool {
+		answer, found, err := ch.Get(queue, true)
+		return err == nil && found && answer.CorrelationId == "17.2.3"
+	})
+	if len(faults) > 1 || got.rings["17.2.3"] != 1 {
+		t.Errorf("%d further faults; handled %v", len(faults), got.rings)
+	}
+}
+
 // bound reports whether the consumer has declared and bound its queue.
 func bound(t *testing.T, exchange string) bool {
 	t.Helper()
