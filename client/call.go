@@ -21,6 +21,7 @@ type request struct {
 	header http.Header
 	body   []byte        // JSON; nil: none
 	repeat bool          // whether a second effect of the request does no harm
+	resend bool          // with repeat false: whether the request is sent again after a try that certainly had no effect
 	wait   time.Duration // time that the service may wait before it responds; a try lasts that much longer
 }
 
@@ -65,10 +66,15 @@ func (c *Client) send(ctx context.Context, r *request) (*response, *Error) {
 		}
 		unconfirmed = unconfirmed || failed.Unconfirmed && r.method != http.MethodGet
 		failed.Unconfirmed = unconfirmed
-		if n >= c.tries || !r.repeat || !failed.again || !pause(ctx, backoff(n, failed.RetryAfter)) {
+		if n >= c.tries || !r.mayRepeat(failed) || !pause(ctx, backoff(n, failed.RetryAfter)) {
 			return nil, failed
 		}
 	}
+}
+
+// mayRepeat reports whether another try may follow a failure.
+func (r *request) mayRepeat(failed *Error) bool {
+	return failed.again && (r.repeat || r.resend && !failed.Unconfirmed)
 }
 
 // backoff returns the wait after the nth try. A Retry-After is extended by up to a half, any other wait is shortened by up to a half. The

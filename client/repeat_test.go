@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,5 +299,50 @@ func TestCallOutlastsARestartOfTheService(t *testing.T) {
 	newService(t, file, strings.TrimPrefix(url, "http://"))
 	if r := <-ended; r.err != nil || r.alarm.Generation != 1 {
 		t.Errorf("%+v, %v", r.alarm, r.err)
+	}
+}
+
+// A second reserve takes further rings, so it is sent only if the first one certainly reserved none.
+func TestReserveIsNotRepeatedAfterALostResponse(t *testing.T) {
+	t.Parallel()
+	none := respond(200, `{"rings":[]}`)
+	for name, c2 := range map[string]struct {
+		fault fault
+		tries int
+	}{
+		"connection closed": {cut, 1}, "response cut": {half, 1}, "bad gateway": {respond(502, ""), 1}, "gateway timeout": {respond(504, ""), 1},
+		"proxy's 503": {respond(503, ""), 1}, "no response": {stall, 1},
+		"unavailable": {busy("unavailable", "0"), 2}, "overloaded": {busy("overloaded", "0"), 2}, "too many": {respond(429, ""), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, server := faulty(t, []fault{c2.fault, none}, client.WithTryTimeout(time.Second))
+			_, err := c.Reserve(t.Context(), applicationOf(t), 10, 100*time.Millisecond)
+			if server.tries() != c2.tries {
+				t.Errorf("%d tries, then %v", server.tries(), err)
+			}
+			var failed *client.Error
+			if errors.As(err, &failed) != (c2.tries == 1) || failed != nil && !failed.Unconfirmed {
+				t.Errorf("got %+v", err)
+			}
+		})
+	}
+}
+
+// Without a connection the service has reserved nothing.
+func TestReserveIsRepeatedWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+	}}
+	c, err := client.New("http://clockd.invalid", client.WithHTTPClient(&http.Client{Transport: transport}), client.WithTries(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Reserve(t.Context(), "shop", 1, time.Second)
+	if failed := refused(t, err, ""); failed.Unconfirmed || dials.Load() != 2 {
+		t.Errorf("%+v after %d connections", failed, dials.Load())
 	}
 }
