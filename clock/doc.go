@@ -70,7 +70,7 @@
 //	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go shift.go recompute.go condition.go settings.go settingsjson.go cursor.go traceparent.go
 //	            amqp.go endpoint.go webhook.go kafka.go grpc.go webhookjson.go kafkajson.go grpcjson.go webhooksecret.go
 //	model       the alarm and its parts, rings and their outcomes, errors
-//	            alarm.go content.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
+//	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            instant.go limits.go errors.go settingsversion.go jobrecord.go event.go targetkind.go blocker.go
 //
 // # Invariants

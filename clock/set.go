@@ -130,6 +130,9 @@ func (s *Set) Validate(maxPayload int) error {
 			Detail: fmt.Sprintf("payload has %d bytes; at most %d are kept", len(s.Payload), maxPayload),
 		}
 	}
+	if s.PayloadKind == JSON && nestsTooDeep(s.Payload) {
+		return invalid(CodeOutOfRange, "payload", fmt.Sprintf("payload nests arrays and objects more than %d levels deep", MaxPayloadDepth))
+	}
 	if err := s.validateOptions(); err != nil {
 		return err
 	}

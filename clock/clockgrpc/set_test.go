@@ -104,6 +104,9 @@ func TestFaultsOfSetsAreRefusedWithTheirField(t *testing.T) {
 			}},
 			{"out_of_range", "latest_ring_at", func(a *clockdv1.AlarmSpec) { a.LatestRingAt = timestamppb.New(time.UnixMilli(-1)) }},
 			{"invalid_value", "json", func(a *clockdv1.AlarmSpec) { a.Payload = &clockdv1.AlarmSpec_Json{Json: "{"} }},
+			{"out_of_range", "payload", func(a *clockdv1.AlarmSpec) {
+				a.Payload = &clockdv1.AlarmSpec_Json{Json: strings.Repeat("[", 501) + strings.Repeat("]", 501)}
+			}},
 			{"payload_too_large", "payload", func(a *clockdv1.AlarmSpec) {
 				a.Payload = &clockdv1.AlarmSpec_Text{Text: strings.Repeat("x", 64<<10+1)}
 			}},

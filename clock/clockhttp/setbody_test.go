@@ -10,6 +10,35 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// deepJSON returns a JSON value with this many levels.
+func deepJSON(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+// The deepest payload is readable with encoding/json, and one level more is refused on each way in.
+func TestDeepestPayloadIsReadable(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	deepest, deeper := deepJSON(clock.MaxPayloadDepth), deepJSON(clock.MaxPayloadDepth+1)
+	line := func(id, payload string) string {
+		return `{"business_id":"` + id + `","delay":"1h","payload":` + payload + `}`
+	}
+	results := h.batch(`{"set":[` + line("a", deepest) + "," + line("b", deeper) + `]}`)
+	if results[0].Status != 201 || results[1].String() != "b 422 0  out_of_range payload" {
+		t.Errorf("batch: %v", results)
+	}
+	c := h.stream()
+	c.send(line("c", deeper) + "\n")
+	c.expect(1, "c 422 0  out_of_range payload")
+	_ = c.in.Close()
+	c.expectEnd()
+	var page struct {
+		Alarms []struct{ Payload json.RawMessage }
+	}
+	r := h.expect(200, "", "GET", alarms, "")
+	if err := json.Unmarshal(r.body, &page); err != nil || len(page.Alarms) != 1 || string(page.Alarms[0].Payload) != deepest {
+		t.Errorf("%v: %.200s", err, r.body)
+	}
+}
+
 func TestInvalidSetBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -66,6 +95,8 @@ func TestInvalidSetBodiesAreRefused(t *testing.T) {
 		{`{"delay":{}}`, 422, "invalid_value", "delay"},
 		{`{"delay":9223372036854775807}`, 422, "out_of_range", "delay"},
 		{`{"delay":"40000d"}`, 422, "out_of_range", "delay"},
+		{`{"delay":1,"payload":` + deepJSON(clock.MaxPayloadDepth+1) + `}`, 422, "out_of_range", "payload"},
+		{`{"delay":1,"payload":` + deepJSON(9998) + `}`, 422, "out_of_range", "payload"},
 		{`{"delay":1,"text":1}`, 422, "invalid_value", "text"},
 		{`{"delay":1,"text":"\ud800"}`, 422, "invalid_value", "text"},
 		{`{"delay":1,"text":"\ud800\u0041"}`, 422, "invalid_value", "text"},

@@ -1052,7 +1052,7 @@ type isAlarmSpec_Payload interface {
 }
 
 type AlarmSpec_Json struct {
-	// Text of any JSON value, kept byte for byte.
+	// Text of any JSON value with at most 500 levels of arrays and objects, kept byte for byte.
 	Json string `protobuf:"bytes,5,opt,name=json,proto3,oneof"`
 }
 
