@@ -17,12 +17,23 @@ type Set struct {
 	If           Condition // default: none
 
 	Retry       *Retry        // default: 1 s doubled up to 30 s, without a limit
-	AckTimeout  time.Duration // time for an answer to a ring, 1 s to 24 h; default: rings need no answer
+	AckTimeout  time.Duration // time for an answer to a ring, 1 s to 24 h, or NoAckTimeout; default: as the application's settings say
 	MaxRings    int           // rings without an answer until the alarm is dead; default 10
 	Priority    int           // 0 to 9; among alarms due at the same instant the higher rings first
 	Delivery    Delivery      // default AtLeastOnce
 	Target      string        // amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it; default: the application's target
 	Traceparent string        // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
+}
+
+// NoAckTimeout is the AckTimeout of a set whose rings need no answer, whatever the application's settings say.
+const NoAckTimeout time.Duration = -1
+
+// givenAckTimeout returns nil for 0, and 0 for NoAckTimeout.
+func givenAckTimeout(d time.Duration) *duration {
+	if d == NoAckTimeout {
+		return new(duration(0))
+	}
+	return given(d)
 }
 
 // setFields are the members of a set in JSON, without the payload.
@@ -71,7 +82,7 @@ func (s *Set) encode(businessID string) ([]byte, *Error) {
 	}
 	f := setFields{
 		BusinessID: businessID, RingAt: s.When.at, TimeZone: s.When.timeZone, Delay: s.When.after, Repeat: s.Repeat, ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
-		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: given(s.AckTimeout), MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery,
+		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: givenAckTimeout(s.AckTimeout), MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery,
 		Target: s.Target,
 	}
 	b, err := json.Marshal(f)

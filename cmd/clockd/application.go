@@ -204,7 +204,7 @@ type applicationSetCommand struct {
 	AlarmTargets []string          `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Targets that an alarm may name for its own rings, beside the application's target."`
 	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
 	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
-	MaxRings     int               `placeholder:"10" help:"max_rings of alarms whose set names none."`
+	MaxRings     *int              `placeholder:"10" help:"max_rings of alarms whose set names none."`
 	Unset        []string          `placeholder:"NAME" values:"target,alarm_targets,amqp,webhook,kafka,grpc,retry,ack_timeout,max_rings,paused" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
 
 	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
@@ -314,7 +314,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == 0 && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() && !s.methodFlags.named() {
+	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == nil && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() && !s.methodFlags.named() {
 		return "", usage(errNothingNamed)
 	}
 	for _, name := range s.Unset {
@@ -332,8 +332,8 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	if s.AckTimeout != "" {
 		fields["ack_timeout"] = s.AckTimeout
 	}
-	if s.MaxRings != 0 {
-		fields["max_rings"] = s.MaxRings
+	if s.MaxRings != nil {
+		fields["max_rings"] = *s.MaxRings
 	}
 	if len(s.Retry) > 0 {
 		retry, _ := fields["retry"].(map[string]any)

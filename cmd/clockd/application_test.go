@@ -58,6 +58,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("field kafka", "set", "shop", "--alarm-targets=kafka")
 			refused("unknown field", "set", "shop", "--retry=tries=3")
 			refused("field max_rings", "set", "shop", "--max-rings=-1")
+			refused("field max_rings", "set", "shop", "--max-rings=0")
 			refused("field ack_timeout", "set", "shop", "--ack-timeout=soon")
 			refused("unknown setting", "set", "shop", "--unset=colour")
 			refused("name a setting", "set", "shop")

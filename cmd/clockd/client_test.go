@@ -160,6 +160,20 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"ring_at":1893456000000,"latest_ring_at":1893456000001,"content_type":"x/y",` +
 				`"ack_timeout":90000,"max_rings":3,"priority":9,"payload":{"a" : 1}} if "2"`},
 		},
+		"set without answers": {
+			args: []string{"set", "shop", "a", "--in", "5s", "--ack-timeout", "0s", "--generation", "0", "--priority", "0"}, responses: []string{kickedAlarm},
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":5000,"ack_timeout":0} if "0"`},
+		},
+		"set without rings":    {args: []string{"set", "shop", "a", "--in", "5s", "--max-rings", "0"}, code: exitFailure, out: []string{"--max-rings must be at least 1"}},
+		"set zero times":       {args: []string{"set", "shop", "a", "--every", "1h", "--times", "0"}, code: exitFailure, out: []string{"--times must be at least 1"}},
+		"set without period":   {args: []string{"set", "shop", "a", "--every", "0s"}, code: exitFailure, out: []string{"--every must be more than 0"}},
+		"set none missed":      {args: []string{"set", "shop", "a", "--every", "1h", "--missed", "all", "--missed-limit", "0"}, code: exitFailure, out: []string{"--missed-limit must be"}},
+		"set latest after 0":   {args: []string{"set", "shop", "a", "--every", "1h", "--latest-after", "0s"}, code: exitFailure, out: []string{"--latest-after must be"}},
+		"set jitter once":      {args: []string{"set", "shop", "a", "--in", "5s", "--jitter", "0s"}, code: exitFailure, out: []string{"need --cron or --every"}},
+		"forecast of no steps": {args: []string{"forecast", "--count", "0"}, code: exitFailure, out: []string{"--count must be at least 1"}},
+		"kick at generation 0": {
+			args: []string{"kick", "shop", "--prefix", "b", "--generation", "0"}, code: exitFailure, out: []string{"--generation goes with a business id"},
+		},
 		"set if absent": {
 			args: []string{"set", "shop", "a", "--in", "7d", "--if", "absent", "--text", "hi"}, responses: []string{`412 {"code":"condition_failed","detail":"it exists"}`},
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":604800000,"if":"absent","text":"hi"}`}, code: exitFailure,

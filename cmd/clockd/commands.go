@@ -33,11 +33,11 @@ type setCommand struct {
 
 	ContentType string `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
 	AckTimeout  string `placeholder:"30s" help:"Ring again unless the ring is acknowledged within this time."`
-	MaxRings    int    `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
+	MaxRings    *int   `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
 	Priority    int    `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
 	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
 	Target      string `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
-	Generation  int64  `placeholder:"N" help:"Condition: the alarm has this generation."`
+	Generation  *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // Run sends the set and prints the alarm.
@@ -56,7 +56,10 @@ func (s *setCommand) Run() error {
 // set returns the set that the flags describe. The server has the defaults of options that are not given.
 func (s *setCommand) set() (given client.Set, err error) {
 	given = client.Set{
-		ContentType: s.ContentType, MaxRings: s.MaxRings, Priority: s.Priority, Delivery: client.Delivery(s.Delivery), Target: s.Target,
+		ContentType: s.ContentType, MaxRings: zeroUnless(s.MaxRings), Priority: s.Priority, Delivery: client.Delivery(s.Delivery), Target: s.Target,
+	}
+	if err := notZero("max-rings", s.MaxRings); err != nil {
+		return given, err
 	}
 	if given.If, err = s.condition(); err != nil {
 		return given, err
@@ -75,12 +78,15 @@ func (s *setCommand) set() (given client.Set, err error) {
 	if given.AckTimeout, err = durationFlag("ack-timeout", s.AckTimeout); err != nil {
 		return given, err
 	}
+	if s.AckTimeout != "" && given.AckTimeout == 0 {
+		given.AckTimeout = client.NoAckTimeout
+	}
 	given.Payload, err = s.payload()
 	return given, err
 }
 
 func (s *setCommand) condition() (client.Condition, error) {
-	if s.If != "" && s.Generation != 0 {
+	if s.If != "" && s.Generation != nil {
 		return client.Condition{}, usagef("give --if or --generation, not both")
 	}
 	switch s.If {
@@ -91,8 +97,8 @@ func (s *setCommand) condition() (client.Condition, error) {
 	case "later":
 		return client.Later, nil
 	}
-	if s.Generation != 0 {
-		return client.AtGeneration(s.Generation), nil
+	if s.Generation != nil {
+		return client.AtGeneration(*s.Generation), nil
 	}
 	return client.Condition{}, nil
 }
@@ -159,12 +165,12 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// atGeneration returns the condition of --generation, none for 0.
-func atGeneration(generation int64) []client.Condition {
-	if generation == 0 {
+// atGeneration returns the condition of --generation, none if the flag is not given.
+func atGeneration(generation *int64) []client.Condition {
+	if generation == nil {
 		return nil
 	}
-	return []client.Condition{client.AtGeneration(generation)}
+	return []client.Condition{client.AtGeneration(*generation)}
 }
 
 // cancelCommand cancels an alarm.
@@ -172,7 +178,7 @@ type cancelCommand struct {
 	keyArgs
 	clientFlags
 
-	Generation int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+	Generation *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // Run sends the cancel and prints the alarm.

@@ -18,7 +18,7 @@ type deadArgs struct {
 	State      []string `placeholder:"STATE,..." values:"dead,expired" help:"Select alarms in these states: dead, expired."`
 	Prefix     string   `help:"Select alarms whose business id begins with this text."`
 	Limit      int      `default:"1000" help:"Most alarms to select; 0: all."`
-	Generation int64    `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
+	Generation *int64   `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
 }
 
 // deadAction is what kick or discard does to alarms.
@@ -52,7 +52,7 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 		return usagef("give a business id, --prefix or --state (--state dead,expired is all of them)")
 	case d.BusinessID != "" && filtered:
 		return usagef("give a business id or a filter, not both")
-	case d.BusinessID == "" && d.Generation != 0:
+	case d.BusinessID == "" && d.Generation != nil:
 		return usagef("--generation goes with a business id")
 	}
 	c, err := d.client()

@@ -30,17 +30,20 @@ type forecastCommand struct {
 	clientFlags
 
 	By          string `enum:"second,minute,hour,day" default:"minute" help:"Length of a step: second, minute, hour or day."`
-	Count       int    `placeholder:"N" help:"Steps to show, at most 1000 (default: 60 seconds or minutes, 24 hours, 14 days)."`
+	Count       *int   `placeholder:"N" help:"Steps to show, at most 1000 (default: 60 seconds or minutes, 24 hours, 14 days)."`
 	Application string `placeholder:"NAME" help:"Only alarms of this application."`
 }
 
 // Run asks the server and prints a line for each step, or with --json the forecast.
 func (f *forecastCommand) Run() error {
+	if err := notZero("count", f.Count); err != nil {
+		return err
+	}
 	server, err := f.client()
 	if err != nil {
 		return err
 	}
-	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: f.Count, Application: f.Application})
+	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: zeroUnless(f.Count), Application: f.Application})
 	if err != nil {
 		return f.explained(err)
 	}

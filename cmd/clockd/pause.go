@@ -12,7 +12,7 @@ type pauseArgs struct {
 	BusinessID  string `arg:"" name:"business-id" help:"The application's own id of the alarm."`
 	clientFlags
 
-	Generation int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+	Generation *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // pauseCommand keeps an alarm from ringing.

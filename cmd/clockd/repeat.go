@@ -16,25 +16,27 @@ type repeatFlags struct {
 	TimeZone    string `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
 	Anchor      string `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
 	Until       string `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
-	Times       int64  `placeholder:"N" help:"With --cron or --every: number of occurrences."`
+	Times       *int64 `placeholder:"N" help:"With --cron or --every: number of occurrences."`
 	Jitter      string `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
 	LatestAfter string `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
 	Missed      string `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
-	MissedLimit int    `placeholder:"100" help:"With --missed all: most late rings."`
+	MissedLimit *int   `placeholder:"100" help:"With --missed all: most late rings."`
 	Overlap     string `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
 }
 
 // repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to the local time.
 func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
-		Cron: cron, TimeZone: f.TimeZone, Times: f.Times, Missed: client.Missed(f.Missed), MissedLimit: f.MissedLimit, Overlap: client.Overlap(f.Overlap),
+		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed), MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
 	}
-	var errs [5]error
+	var errs [9]error
 	r.Every, errs[0] = durationFlag("every", every)
 	r.Anchor, errs[1] = instantFlag("anchor", f.Anchor)
 	r.Until, errs[2] = instantFlag("until", f.Until)
 	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
 	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
+	errs[5], errs[6], errs[7] = notZero("times", f.Times), notZero("missed-limit", f.MissedLimit), notZeroDuration("every", every)
+	errs[8] = notZeroDuration("latest-after", f.LatestAfter)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -44,7 +46,7 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	switch {
 	case cron != "" || every != "":
 		return &r, nil
-	case r != client.Repeat{}:
+	case r != client.Repeat{} || f.Jitter != "":
 		return nil, usagef("the options of repeating alarms need --cron or --every")
 	}
 	return nil, nil //nolint:nilnil // no rule is no error
