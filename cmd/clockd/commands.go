@@ -31,13 +31,14 @@ type setCommand struct {
 
 	repeatFlags
 
-	ContentType string `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
-	AckTimeout  string `placeholder:"30s" help:"Ring again unless the ring is acknowledged within this time."`
-	MaxRings    *int   `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
-	Priority    int    `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
-	Delivery    string `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
-	Target      string `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
-	Generation  *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+	ContentType string            `placeholder:"TYPE" help:"Content type of the payload, as delivered."`
+	AckTimeout  string            `placeholder:"30s" help:"Ring again unless the ring is acknowledged within this time."`
+	Retry       map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Waits between tries of a ring that fails, and the most retries until the alarm is dead. Parts that are left out have their defaults."`
+	MaxRings    *int              `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
+	Priority    int               `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
+	Delivery    string            `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
+	Target      string            `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where the ring goes, if the application's settings allow it: amqp, stream, webhook, kafka, grpc or pull."`
+	Generation  *int64            `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
 // Run sends the set and prints the alarm.
@@ -59,6 +60,9 @@ func (s *setCommand) set() (given client.Set, err error) {
 		ContentType: s.ContentType, MaxRings: zeroUnless(s.MaxRings), Priority: s.Priority, Delivery: client.Delivery(s.Delivery), Target: s.Target,
 	}
 	if err := notZero("max-rings", s.MaxRings); err != nil {
+		return given, err
+	}
+	if given.Retry, err = retryFlag(s.Retry); err != nil {
 		return given, err
 	}
 	if given.If, err = s.condition(); err != nil {

@@ -29,15 +29,14 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
 		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed), MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
 	}
-	var errs [9]error
+	var errs [5]error
 	r.Every, errs[0] = durationFlag("every", every)
 	r.Anchor, errs[1] = instantFlag("anchor", f.Anchor)
 	r.Until, errs[2] = instantFlag("until", f.Until)
 	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
 	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
-	errs[5], errs[6], errs[7] = notZero("times", f.Times), notZero("missed-limit", f.MissedLimit), notZeroDuration("every", every)
-	errs[8] = notZeroDuration("latest-after", f.LatestAfter)
-	if err := errors.Join(errs[:]...); err != nil {
+	zeros := errors.Join(notZero("times", f.Times), notZero("missed-limit", f.MissedLimit), notZeroDuration("every", every), notZeroDuration("latest-after", f.LatestAfter))
+	if err := errors.Join(append(errs[:], zeros)...); err != nil {
 		return nil, err
 	}
 	if at != "" {

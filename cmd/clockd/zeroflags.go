@@ -1,7 +1,5 @@
 package main
 
-import "fmt"
-
 // Package client takes a field that is zero for one that is not given. So these functions refuse flags that are given as 0.
 
 // zeroUnless returns the value of a flag, 0 if the flag is not given.
@@ -15,7 +13,7 @@ func zeroUnless[T int | int64](flag *T) T {
 // notZero refuses a flag that is given as 0.
 func notZero[T int | int64](name string, flag *T) error {
 	if flag != nil && *flag == 0 {
-		return fmt.Errorf("--%s must be at least 1; leave it out for the default", name)
+		return usagef("--%s must be at least 1; leave it out for the default", name)
 	}
 	return nil
 }
@@ -24,7 +22,7 @@ func notZero[T int | int64](name string, flag *T) error {
 func notZeroDuration(name, value string) error {
 	d, err := durationFlag(name, value)
 	if value != "" && err == nil && d == 0 {
-		return fmt.Errorf("--%s must be more than 0; leave it out for the default", name)
+		return usagef("--%s must be more than 0; leave it out for the default", name)
 	}
 	return nil
 }
