@@ -67,11 +67,12 @@ func TestReadsTellWhyDueAlarmsWait(t *testing.T) {
 		return string(out)
 	}
 	for command, want := range map[string]string{
-		"get misspelt 1": "\n  waits: amqp: no ring is delivered",
-		"list worker":    "waits: pull: no worker has asked",
-		"search 1":       "waits: the application is paused",
-		"applications":   "stream: no subscriber is connected",
-		"list stream":    "waits: stream: no subscriber is connected",
+		"get misspelt 1":   "\n  waits: amqp: no ring is delivered",
+		"get stream later": "\n  payload: none\n",
+		"list worker":      "waits: pull: no worker has asked",
+		"search 1":         "waits: the application is paused",
+		"applications":     "stream: no subscriber is connected",
+		"list stream":      "waits: stream: no subscriber is connected",
 	} {
 		if out := run(strings.Fields(command)...); !strings.Contains(out, want) {
 			t.Errorf("clockd %s lacks %q:\n%s", command, want, out)

@@ -206,7 +206,12 @@ func (g *getCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	return g.printAlarm(server.Get(context.Background(), g.Application, g.BusinessID))
+	a, err := server.Get(context.Background(), g.Application, g.BusinessID)
+	if err := g.printAlarm(a, err); err != nil || g.JSON {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "  payload: %s\n", payloadLine(a.Payload))
+	return err
 }
 
 // listCommand lists alarms.

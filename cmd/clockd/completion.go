@@ -140,7 +140,7 @@ func (l *commandLine) read(word string) bool {
 			l.pending = flag
 		}
 		return true
-	case word == "help" && l.node.Parent == nil: // the words after it are those of another command
+	case word == "help" && l.node.Parent == nil: // another command follows
 		return true
 	case l.arguments < len(l.node.Positional):
 		if !l.node.Positional[l.arguments].IsCumulative() {

@@ -46,7 +46,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 		out, err := cmd.CombinedOutput()
 		got := strings.Fields(string(out))
-		if want := strings.Fields(c.want); err != nil || !slices.Equal(got, want) && !(c.words[0] == "" && slices.Contains(got, c.want)) {
+		if want := strings.Fields(c.want); err != nil || !slices.Equal(got, want) && (c.words[0] != "" || !slices.Contains(got, c.want)) {
 			t.Errorf("%q: %v, completed with %q, want %q", c.words, err, got, want)
 		}
 	}

@@ -37,7 +37,7 @@ func (l *listenCommand) Run() error {
 		ReadAhead: 1,
 		Handle: func(_ context.Context, r *client.Ring) client.Answer {
 			if printRing(r, l.JSON) != nil {
-				stop() // nobody reads: the ring has no answer
+				stop() // standard output is closed: the ring has no answer
 				return client.Answer{}
 			}
 			if printed++; printed == l.Count {

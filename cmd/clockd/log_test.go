@@ -61,7 +61,7 @@ func TestLogInJSONHasNoOtherLines(t *testing.T) {
 		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGARBAGE GARBAGE", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "NOT HTTP\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", address) //nolint:noctx // the address is local
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

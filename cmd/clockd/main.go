@@ -15,7 +15,7 @@ type cli struct {
 	Migrate       migrateCommand       `cmd:"" help:"Bring the database schema up to date, then exit."`
 	Set           setCommand           `cmd:"" help:"Set an alarm."`
 	Cancel        cancelCommand        `cmd:"" help:"Cancel an alarm."`
-	Get           getCommand           `cmd:"" help:"Show an alarm with its attempts."`
+	Get           getCommand           `cmd:"" help:"Show an alarm with its attempts and its payload."`
 	List          listCommand          `cmd:"" help:"List alarms of an application."`
 	Listen        listenCommand        `cmd:"" help:"Print the rings of an application whose target is the stream."`
 	Reserve       reserveCommand       `cmd:"" help:"Reserve rings of an application whose target is pull, and print them."`
@@ -104,9 +104,9 @@ func errorLogger(command *kong.Node) *slog.Logger {
 	return nil
 }
 
-// misused prints what is wrong with the command line or the environment, and returns the exit code.
+// misused prints the mistakes of the command line or the environment, and returns the exit code.
 func misused(err error) int {
-	reason, command := mistake(err)
+	command, reason := mistake(err)
 	_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: %s --help\n", reason, command)
 	return exitUsage
 }

@@ -29,7 +29,7 @@ func printRing(r *client.Ring, asJSON bool) error {
 func payloadLine(p client.Payload) string {
 	switch p.Kind() {
 	case client.NoPayload:
-		return "no payload"
+		return "none"
 	case client.BinaryPayload:
 		return base64.StdEncoding.EncodeToString(p.Bytes())
 	case client.JSONPayload:
@@ -37,6 +37,7 @@ func payloadLine(p client.Payload) string {
 		if json.Compact(&line, p.Bytes()) == nil {
 			return line.String()
 		}
+	case client.TextPayload:
 	}
 	if text := p.String(); strings.ContainsAny(text, "\n\t") {
 		return strconv.Quote(text)

@@ -28,7 +28,7 @@ func (e *usageError) Error() string { return e.reason.Error() }
 // Unwrap returns the reason.
 func (e *usageError) Unwrap() error { return e.reason }
 
-// usagef returns a *usageError. The format is that of fmt.Errorf.
+// usagef returns a *usageError. The format is as in fmt.Errorf.
 func usagef(format string, args ...any) error {
 	return &usageError{reason: fmt.Errorf(format, args...)}
 }
@@ -52,25 +52,25 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// mistake returns a parser's error for people, and the command whose --help tells more.
-func mistake(err error) (reason error, command string) {
+// mistake returns the command whose --help tells more about a parser's error, and the error for people.
+func mistake(err error) (command string, reason error) {
 	command = "clockd"
 	parsed, is := errors.AsType[*kong.ParseError](err)
 	if !is || parsed.Context == nil {
-		return err, command
+		return command, err
 	}
 	if faults := environmentFaults(parsed.Context); faults != nil {
-		return faults, command
+		return command, faults
 	}
 	if parsed.Context.Error != nil {
 		if parent, unknown := unknownCommand(parsed.Context); unknown != nil {
-			return unknown, parent.FullPath()
+			return parent.FullPath(), unknown
 		}
 	}
 	if selected := parsed.Context.Selected(); selected != nil && !chosenByDefault(parsed.Context) {
 		command = selected.FullPath()
 	}
-	return err, command
+	return command, err
 }
 
 // unknownCommand returns the error for an argument in the place of a command, and the command whose subcommand it would be. The error is nil if

@@ -84,7 +84,7 @@ func variable(flag *kong.Flag) (name, value string, set bool) {
 	return "", "", false
 }
 
-// checkVariable returns what is wrong with the value of an environment variable of the flag, nil if nothing is.
+// checkVariable returns the mistake in the value of an environment variable of the flag, nil without one.
 func checkVariable(flag *kong.Flag, value string) error {
 	into := reflect.New(flag.Target.Type()).Elem()
 	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})

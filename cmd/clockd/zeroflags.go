@@ -1,6 +1,6 @@
 package main
 
-// Package client takes a field that is zero for one that is not given. So these functions refuse flags that are given as 0.
+// To package client, a field that is zero is not given. So these functions refuse 0 as the value of a flag.
 
 // zeroUnless returns the value of a flag, 0 if the flag is not given.
 func zeroUnless[T int | int64](flag *T) T {

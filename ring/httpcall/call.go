@@ -94,7 +94,9 @@ func (c *Call) StopReading() { c.cancel(errRead) }
 func (c *Call) run(report func(clock.Outcome)) {
 	c.began = time.Now()
 	c.report = func(o clock.Outcome) {
-		o.Reason = Cut(Redact(o.Reason, c.exchange.Secrets()))
+		if o.Reason != "" {
+			o.Reason = Cut(Redact(o.Reason, c.exchange.Secrets()))
+		}
 		report(o)
 	}
 	c.passage = c.target.clients.take(c.sender.Address(), c.exchange.Size())

@@ -89,8 +89,8 @@ func (t *Target) Ration(application string) (rings int) {
 // Changed returns a channel of capacity 1 that is signalled when a reserve comes, or when there is memory again.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
-// Applications returns the accepted applications, sorted: those with a reserve, or with one less than restAfter ago, and those whose
-// workers rest.
+// Applications returns the accepted applications, sorted. Working applications have a reserve, or had one less than restAfter ago. The workers of the
+// others rest.
 func (t *Target) Applications() (working, resting []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
