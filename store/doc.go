@@ -90,6 +90,8 @@
 //	schema cannot be migrated  Migrate returns a SchemaError that names the statement     a person
 //	build is too old           ErrOldBuild; the node drains (package preload/lease)       a newer node
 //	database down              every call ends in ErrUnavailable within its deadline      the pool reconnects
+//	wrong user, password,      ErrSetup, which is ErrUnavailable as well                  a person
+//	database or folder
 //	database is read-only      every call ends in ErrUnavailable that says so             new connections find the primary
 //	requests use all           loading, purging, leases, the time and claims go on: they  not needed
 //	connections                have pools of their own

@@ -116,7 +116,7 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
-		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, step); err != nil {
+		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), step); err != nil {
 			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
@@ -124,8 +124,11 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 	return st, nil
 }
 
-// retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout.
-func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, step func(context.Context) error) error {
+// setupMayChange reports whether somebody may be about to make the database or its user (store.ErrSetup). The folder of a SQLite file is made by nobody.
+func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
+
+// retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an error of the set-up that nothing changes.
+func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error) error {
 	const pause = time.Second
 	deadline := time.Now().Add(timeout)
 	for {
@@ -133,9 +136,17 @@ func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog
 		if err == nil || ctx.Err() != nil || !errors.Is(err, clock.ErrUnavailable) || time.Now().After(deadline) {
 			return err
 		}
-		if schema, interrupted := errors.AsType[*store.SchemaError](err); interrupted {
+		setup := errors.Is(err, store.ErrSetup)
+		if setup && !setupMayChange {
+			return err
+		}
+		schema, interrupted := errors.AsType[*store.SchemaError](err)
+		switch {
+		case interrupted:
 			log.Warn("a migration was interrupted and goes on", "migration", schema.Migration, "err", err)
-		} else {
+		case setup:
+			log.Error("the database does not let clockd in: waiting helps only if its user, its password or the database itself is about to be made", "err", err)
+		default:
 			log.Warn("the database is not available yet", "err", err)
 		}
 		select {

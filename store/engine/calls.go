@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 // Limits of replays: how often a rolled back transaction runs again, and the longest wait before it does.
@@ -83,9 +84,13 @@ func (c *calls) mapError(ctx context.Context, doing string, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = errors.Join(ended, err)
 	}
-	if c.errors.Classify(err) == ReadOnly {
+	class := c.errors.Classify(err)
+	if class == ReadOnly {
 		c.errors.DropConnections()
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	if class == Misconfigured {
+		err = fmt.Errorf("%w: %w", store.ErrSetup, err)
 	}
 	err = fmt.Errorf("%s: %s: %w", c.traits.Name, doing, err)
 	if errors.Is(err, ErrReadOnly) {

@@ -12,6 +12,7 @@ const (
 	KeyExists                  // another transaction has inserted the key meanwhile
 	Migrated                   // a migration changed the table of a prepared statement
 	ReadOnly                   // the server takes no writes
+	Misconfigured              // the database does not let clockd in, or its file cannot be made (store.ErrSetup); nothing was written
 	Refused                    // the server or the driver refuses the statement whenever it comes; matters to migrations only
 )
 

@@ -57,6 +57,8 @@ func classify(err error) engine.Class {
 		return engine.Serialization
 	case m.Number == errNotPrepared:
 		return engine.ReadOnly
+	case slices.Contains(misconfigured, m.Number):
+		return engine.Misconfigured
 	case slices.Contains(passing, m.Number):
 		return engine.Unavailable
 	}
@@ -67,11 +69,14 @@ func classify(err error) engine.Class {
 var conflicts = []uint16{errRolledBackByPlugin, errCannotRetry, errSchemaChanged, errWriteConflict}
 
 // passing are the server errors that pass without an operator: the server stops, is full of connections, ended the session or the
-// statement, is a replica, or does not know the user or the database yet. From 8022 on: TiDB does not reach its storage, or its storage is
+// statement, or is a replica. From 8022 on: TiDB does not reach its storage, or its storage is
 // busy.
 var passing = []uint16{
-	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 1044, 1045, 1049, 8022, 8027, 9001, 9002, 9003, 9004, 9005,
+	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 8022, 8027, 9001, 9002, 9003, 9004, 9005,
 }
+
+// misconfigured are the server errors of a wrong user, password or database, also of one that is not made yet.
+var misconfigured = []uint16{1044, 1045, 1049, 1698}
 
 // definite reports whether a COMMIT that failed with err certainly rolled back.
 func definite(err error) bool { return hasNumber(err, errDeadlock) || hasNumber(err, conflicts...) }

@@ -56,9 +56,12 @@ var classes = map[string]engine.Class{
 	codeKeyExists: engine.KeyExists, codeNotSupported: engine.Migrated, codeReadOnly: engine.ReadOnly,
 }
 
-// passing are the classes of server errors that may pass without an operator: a broken connection, a user or database that is not known yet,
-// a replica, a rollback, too few resources, a lock, an operator's intervention, a fault outside PostgreSQL.
-var passing = []string{"08", "28", "3D", "25", "40", "53", "55", "57", "58"}
+// passing are the classes of server errors that may pass without an operator: a broken connection, a replica,
+// a rollback, too few resources, a lock, an operator's intervention, a fault outside PostgreSQL.
+var passing = []string{"08", "25", "40", "53", "55", "57", "58"}
+
+// misconfigured are the classes of the server errors of a wrong user, password or database, also of one that is not made yet.
+var misconfigured = []string{"28", "3D"}
 
 // classify returns the class of an error.
 func classify(err error) engine.Class {
@@ -74,6 +77,9 @@ func classify(err error) engine.Class {
 			return engine.Refused // Citus cannot run the statement
 		}
 		return class
+	}
+	if slices.Contains(misconfigured, p.Code[:2]) {
+		return engine.Misconfigured
 	}
 	if slices.Contains(passing, p.Code[:2]) {
 		return engine.Unavailable

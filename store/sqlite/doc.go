@@ -21,7 +21,7 @@
 //
 // # Failures, effects, recovery
 //
-//	file's directory is missing     ErrUnavailable, naming the file                       an operator makes the directory
+//	file's directory is missing     store.ErrSetup and ErrUnavailable, naming it          an operator makes the directory
 //	disk full                       ErrUnavailable, the transaction is rolled back        sets work again when there is room
 //	disk error in COMMIT            ErrUnconfirmed                                        the caller repeats
 //	process dies                    the WAL is replayed or cut at the next start          the next start

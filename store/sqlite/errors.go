@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"modernc.org/sqlite"
@@ -23,6 +24,9 @@ func (d *Driver) Classify(err error) engine.Class {
 	failed, is := errors.AsType[*sqlite.Error](err)
 	if is && !hasCode(failed, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_INTERRUPT) || errors.Is(err, errNoFile) {
 		return engine.Refused
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return engine.Misconfigured
 	}
 	return engine.Unavailable
 }

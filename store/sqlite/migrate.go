@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -70,6 +71,9 @@ func create(path string) error {
 // lockMigration waits until no other process migrates, and takes the lock. The lock's file stays, because deleting it would be a race.
 func (d *Driver) lockMigration(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(d.path+".migrate-lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the folder %q does not exist: %w", filepath.Dir(d.path), err)
+	}
 	if err != nil {
 		return nil, err
 	}
