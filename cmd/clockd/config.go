@@ -165,11 +165,9 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
 	cfg.grpc.Config = cfg.webhook.Config // the same limits, and the same allowed hosts
-	var err error
-	if cfg.kafka, err = flags.kafkaConfig(); err != nil {
-		return nil, &configError{reasons: err}
-	}
-	if err := cfg.check(); err != nil {
+	var unreadable error
+	cfg.kafka, unreadable = flags.kafkaConfig()
+	if err := cfg.check(unreadable); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -184,10 +182,12 @@ func defaultRingBatch(databaseURL string) int {
 	return ring.DefaultConfig().BatchRows
 }
 
-func (c *config) check() error {
+// check returns all faults of the configuration as a *configError. unreadable is the error of files that the configuration names.
+func (c *config) check(unreadable error) error {
 	errs := []error{
+		unreadable,
 		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
-		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.Validate(),
+		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.faults(),
 	}
 	switch {
 	case c.usesBroker():
@@ -201,9 +201,9 @@ func (c *config) check() error {
 	case c.intakeFlags.named():
 		errs = append(errs, errors.New("an intake of delayed messages is named, but no AMQP URL is given"))
 	}
-	if c.usesKafka() {
+	if c.usesKafka() && unreadable == nil {
 		errs = append(errs, c.kafka.Validate())
-	} else if c.kafkaFlags.named() {
+	} else if !c.usesKafka() && unreadable == nil && c.kafkaFlags.named() {
 		errs = append(errs, errors.New("options of Kafka are given, but no Kafka brokers"))
 	}
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {

@@ -57,16 +57,16 @@ func main() {
 
 // run parses the arguments, runs the command and returns the exit code.
 func run(args []string) int {
-	err := readSecretFiles()
-	var ctx *kong.Context
-	if err == nil {
-		ctx, err = newParser().Parse(args)
-	}
+	values := new(sources)
+	ctx, err := newParser(values).Parse(args)
 	if err != nil {
-		return misused(err)
+		return misused(mistake(err, values))
+	}
+	if err = values.err(); err != nil && !configures(ctx.Selected()) {
+		return misused(err, helpfulCommand(ctx))
 	}
 	if err = ctx.Run(); errors.As(err, new(*kong.ParseError)) {
-		return misused(err) // clockd help
+		return misused(mistake(err, values)) // clockd help
 	}
 	if err != nil {
 		if log := errorLogger(ctx.Selected()); log != nil {
@@ -82,9 +82,11 @@ func run(args []string) int {
 	return 0
 }
 
-// newParser returns the parser of the command line.
-func newParser() *kong.Kong {
-	options := append(valueMappers(),
+// newParser returns the parser of the command line. values gets the faults of values.
+func newParser(values *sources) *kong.Kong {
+	options := append(valueMappers(values),
+		kong.Bind(values),
+		kong.Resolvers(values),
 		kong.Name("clockd"),
 		kong.Description("The alarm clock for services: set an alarm under your own id, cancel it by that id, be rung on time.\n\n"+exitCodes),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -104,9 +106,15 @@ func errorLogger(command *kong.Node) *slog.Logger {
 	return nil
 }
 
-// misused prints the mistakes of the command line or the environment, and returns the exit code.
-func misused(err error) int {
-	command, reason := mistake(err)
+// configures reports whether the command validates the configuration of the service. It reports faulty values together with its own faults.
+func configures(command *kong.Node) bool {
+	_, is := command.Target.Addr().Interface().(interface{ configures() })
+	return is
+}
+
+// misused prints what is wrong with the command line, the environment or the configuration file, and returns the exit code. The --help of the
+// command tells more.
+func misused(reason error, command string) int {
 	_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: %s --help\n", reason, command)
 	return exitUsage
 }

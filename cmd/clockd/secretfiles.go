@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,27 +11,35 @@ import (
 // names it. So a secret need not be in the environment of a process, which its children and its user can read.
 var secretVariables = []string{"CLOCKD_DATABASE_URL", "CLOCKD_AMQP_URL", "CLOCKD_AMQP_MANAGEMENT_URL", "CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN"}
 
-// readSecretFiles sets the variables whose files are named. A variable that is set beside its file is an error.
-func readSecretFiles() error {
+// fileSuffix ends the name of a variable that names the file of a secret.
+const fileSuffix = "_FILE"
+
+// secretFile is a file that a variable names.
+type secretFile struct{ path, content string }
+
+// readSecretFiles returns the files that are named, by the variable whose value they have. A variable that is set beside its file is an error.
+func readSecretFiles() (map[string]secretFile, error) {
+	files := map[string]secretFile{}
+	var errs []error
 	for _, name := range secretVariables {
-		file := os.Getenv(name + "_FILE")
-		if file == "" {
+		path := os.Getenv(name + fileSuffix)
+		if path == "" {
 			continue
 		}
 		if os.Getenv(name) != "" {
-			return fmt.Errorf("%s and %s_FILE are both set: set one", name, name)
+			errs = append(errs, fmt.Errorf("%s and %s%s are both set: set one", name, name, fileSuffix))
+			continue
 		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("%s_FILE: %w", name, err)
-		}
+		content, err := os.ReadFile(path)
 		secret := strings.TrimRight(string(content), "\r\n")
-		if secret == "" {
-			return fmt.Errorf("%s_FILE: %s is empty", name, file)
-		}
-		if err := os.Setenv(name, secret); err != nil {
-			return fmt.Errorf("%s_FILE: %w", name, err)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s%s: %w", name, fileSuffix, err))
+		case secret == "":
+			errs = append(errs, fmt.Errorf("%s%s: %s is empty", name, fileSuffix, path))
+		default:
+			files[name] = secretFile{path: path, content: secret}
 		}
 	}
-	return nil
+	return files, errors.Join(errs...)
 }

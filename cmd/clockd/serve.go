@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"go.uber.org/fx"
 
 	"github.com/clockd/clockd/cmd/internal/gcpace"
@@ -19,6 +20,9 @@ type serveCommand struct {
 	serveFlags
 }
 
+// configures marks a command that reports all faults of the configuration.
+func (*serveCommand) configures() {}
+
 // stopTimeout is the most time for a graceful stop: running requests, rings in flight and the last commit.
 const stopTimeout = 10 * time.Second
 
@@ -26,8 +30,8 @@ const stopTimeout = 10 * time.Second
 var errComponent = errors.New("stopped because a component failed; see the log")
 
 // Run serves until SIGTERM or SIGINT, then drains and returns.
-func (s *serveCommand) Run() (err error) {
-	cfg, err := newConfig(s.serveFlags)
+func (s *serveCommand) Run(parsed *kong.Context, values *sources) (err error) {
+	cfg, err := values.configure(parsed, &s.serveFlags)
 	if err != nil {
 		return err
 	}

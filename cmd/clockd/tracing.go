@@ -46,8 +46,8 @@ func (f tracingFlags) on() bool {
 	return cmp.Or(f.OTLPEndpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
-// Validate returns the faults of the configuration of traces, or nil.
-func (f tracingFlags) Validate() error {
+// faults returns the faults of the configuration of traces, or nil. It is not named Validate: the parser would call it and stop at its error.
+func (f tracingFlags) faults() error {
 	if !f.on() {
 		return nil
 	}

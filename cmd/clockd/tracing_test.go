@@ -197,7 +197,7 @@ func TestTracingRefusesWhatItCannotSend(t *testing.T) {
 				t.Setenv(c.env[0], c.env[1])
 			}
 			f := tracingFlags{OTLPEndpoint: c.endpoint}
-			err := f.Validate()
+			err := f.faults()
 			if f.on() != c.on || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("on %v, error %v", f.on(), err)
 			}

@@ -52,25 +52,26 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// mistake returns the command whose --help tells more about a parser's error, and the error for people.
-func mistake(err error) (command string, reason error) {
-	command = "clockd"
+// mistake returns a parser's error for people, and the command whose --help tells more. values has the faults that the parser went past.
+func mistake(err error, values *sources) (reason error, command string) {
 	parsed, is := errors.AsType[*kong.ParseError](err)
 	if !is || parsed.Context == nil {
-		return command, err
-	}
-	if faults := environmentFaults(parsed.Context); faults != nil {
-		return command, faults
+		return err, "clockd"
 	}
 	if parsed.Context.Error != nil {
 		if parent, unknown := unknownCommand(parsed.Context); unknown != nil {
 			return parent.FullPath(), unknown
 		}
 	}
-	if selected := parsed.Context.Selected(); selected != nil && !chosenByDefault(parsed.Context) {
-		command = selected.FullPath()
+	return configFaults(append(slices.Clone(values.faults), err)), helpfulCommand(parsed.Context)
+}
+
+// helpfulCommand returns the command whose --help tells about the arguments.
+func helpfulCommand(ctx *kong.Context) string {
+	if selected := ctx.Selected(); selected != nil && !chosenByDefault(ctx) {
+		return selected.FullPath()
 	}
-	return command, err
+	return ctx.Model.FullPath()
 }
 
 // unknownCommand returns the error for an argument in the place of a command, and the command whose subcommand it would be. The error is nil if
@@ -137,25 +138,4 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// environmentFaults returns the faults of the environment variables of the selected command, nil if there are none. The parser's own error
-// names the flag, which the person has not written.
-func environmentFaults(ctx *kong.Context) error {
-	var errs []error
-	for _, flag := range ctx.Flags() {
-		given := slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag })
-		if given {
-			continue
-		}
-		if name, value, set := variable(flag); set {
-			if err := checkVariable(flag, value); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-	}
-	if len(errs) > 1 {
-		return &configError{reasons: errors.Join(errs...)}
-	}
-	return errors.Join(errs...)
 }

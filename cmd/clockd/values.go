@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,19 +15,20 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// valueMappers make the parser read durations with days, and say in plain words why it cannot read a value.
-func valueMappers() []kong.Option {
+// valueMappers make the parser read durations with days, and say in plain words why it cannot read a value. values gets the faults of the
+// command line.
+func valueMappers(values *sources) []kong.Option {
 	return []kong.Option{
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(parseDuration)),
-		kong.TypeMapper(reflect.TypeFor[slog.Level](), mapper(parseLevel)),
-		kong.KindMapper(reflect.String, mapper(func(s string) (string, error) { return s, nil })),
-		kong.KindMapper(reflect.Int, mapper(func(s string) (int, error) { return parseNumber[int](s, strconv.IntSize) })),
-		kong.KindMapper(reflect.Int64, mapper(func(s string) (int64, error) { return parseNumber[int64](s, 64) })),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(values, parseDuration)),
+		kong.TypeMapper(reflect.TypeFor[slog.Level](), mapper(values, parseLevel)),
+		kong.KindMapper(reflect.String, mapper(values, func(s string) (string, error) { return s, nil })),
+		kong.KindMapper(reflect.Int, mapper(values, func(s string) (int, error) { return parseNumber[int](s, strconv.IntSize) })),
+		kong.KindMapper(reflect.Int64, mapper(values, func(s string) (int64, error) { return parseNumber[int64](s, 64) })),
 	}
 }
 
-// mapper returns the parser's mapper for values that parse reads.
-func mapper[T any](parse func(string) (T, error)) kong.MapperFunc {
+// mapper returns the parser's mapper for values that parse reads. A value of the command line that parse cannot read becomes the default.
+func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue(ctx.Value.Name)
 		switch {
@@ -39,7 +39,12 @@ func mapper[T any](parse func(string) (T, error)) kong.MapperFunc {
 		}
 		v, err := parse(fmt.Sprint(token.Value))
 		if err != nil {
-			return err
+			if err = values.tolerate(ctx.Value, err); err != nil {
+				return err
+			}
+			if v, err = parse(ctx.Value.Default); err != nil {
+				return nil //nolint:nilerr // no default: the zero value
+			}
 		}
 		target.Set(reflect.ValueOf(v).Convert(target.Type()))
 		return nil
@@ -74,25 +79,27 @@ func parseNumber[T int | int64](s string, bits int) (T, error) {
 	return T(n), nil
 }
 
-// variable returns the environment variable that is set for the flag.
-func variable(flag *kong.Flag) (name, value string, set bool) {
-	for _, name := range flag.Envs {
-		if value, set := os.LookupEnv(name); set {
-			return name, value, true
-		}
-	}
-	return "", "", false
+// checkValue returns what is wrong with the text of a flag's value, nil if nothing is.
+func checkValue(flag *kong.Flag, text string) error {
+	return checkValueInto(flag, text, reflect.New(flag.Target.Type()).Elem())
 }
 
-// checkVariable returns the mistake in the value of an environment variable of the flag, nil without one.
-func checkVariable(flag *kong.Flag, value string) error {
-	into := reflect.New(flag.Target.Type()).Elem()
-	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
-	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, into); err != nil {
+// checkValueInto is checkValue, and puts the value into target.
+func checkValueInto(flag *kong.Flag, text string, target reflect.Value) error {
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
+	if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target); err != nil {
 		return err
 	}
-	if flag.Enum != "" && !slices.Contains(flag.EnumSlice(), fmt.Sprint(into)) {
-		return fmt.Errorf("%q is none of %s", value, strings.Join(flag.EnumSlice(), ", "))
+	if flag.Enum != "" {
+		return checkEnum(flag, target)
 	}
 	return nil
+}
+
+// checkEnum returns an error if the value is none of the flag's choices.
+func checkEnum(flag *kong.Flag, value reflect.Value) error {
+	if slices.Contains(flag.EnumSlice(), fmt.Sprint(value)) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s", fmt.Sprint(value), strings.Join(flag.EnumSlice(), ", "))
 }
