@@ -30,8 +30,15 @@ func (e *configError) Error() string {
 	return "the configuration cannot be used:\n  - " + strings.ReplaceAll(e.reasons.Error(), "\n", "\n  - ")
 }
 
+// configFlag is the flag for the configuration file, and configVariable its variable.
+const (
+	configFlag     = "config"
+	configVariable = "CLOCKD_CONFIG"
+)
+
 // databaseFlags select the database.
 type databaseFlags struct {
+	Config       string `env:"CLOCKD_CONFIG" placeholder:"FILE" help:"File of settings: lines of a flag's name, a colon and the value. Flags and variables override it."`
 	DatabaseURL  string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"mysql://user:pass@host:3306/db (or mariadb://), postgres://user:pass@host:5432/db or sqlite:FILE."`
 	DatabaseMode string `env:"CLOCKD_DATABASE_MODE" default:"server" enum:"server,distributed" help:"server or distributed. Distributed: the URL leads to the coordinator of Citus."`
 	Shards       int    `env:"CLOCKD_SHARDS" default:"0" help:"Shard count of a new database (0: 64). The count of an existing database must be the same."`

@@ -165,8 +165,9 @@ type migrateCommand struct {
 
 // Run migrates and checks the database. SIGTERM and SIGINT end the migration after its running statement. The next start continues
 // it.
-func (m *migrateCommand) Run() error {
+func (m *migrateCommand) Run(values *sources) error {
 	log := m.logger()
+	values.warnReadable(log)
 	if err := checkDatabase(m.databaseFlags, spareRingConns); err != nil {
 		return &configError{reasons: err}
 	}

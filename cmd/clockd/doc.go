@@ -18,7 +18,7 @@
 //
 // # Failures, effects, recovery
 //
-//	configuration is invalid   all faults in one error, exit 2, nothing is changed   the operator
+//	configuration is invalid   all faults in one error, exit 2, nothing is changed   the operator (clockd config)
 //	database away at start     it is asked for --start-timeout, then exit 1          the service manager
 //	database or broker away    serving goes on, see the packages' tables             clockd, by itself
 //	a component ends early     the process stops in order, exit 1                    the service manager

@@ -96,7 +96,7 @@ func runPage(t *testing.T, page string, blocks []documentedBlock) {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), asClockd+"=1", "PATH="+dir+":"+os.Getenv("PATH"), "CLOCKD_LISTEN="+address, "CLOCKD_SERVER=http://"+address)
+	cmd.Env = append(withoutVariables(), asClockd+"=1", "PATH="+dir+":"+os.Getenv("PATH"), "CLOCKD_LISTEN="+address, "CLOCKD_SERVER=http://"+address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -33,8 +33,9 @@ import (
 
 // The tests of this package use clockd as its users do: as separate processes, over HTTP and RabbitMQ.
 
-// asClockd is the environment variable that makes the test binary run as clockd.
-const asClockd = "CLOCKD_TEST_AS_CLOCKD"
+// asClockd is the environment variable that makes the test binary run as clockd. It has no name like those of clockd, which refuses variables that
+// it does not know.
+const asClockd = "TEST_AS_CLOCKD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asClockd) != "" {
@@ -183,6 +184,11 @@ func command(env []string, args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "CLOCKD_DATABASE_MODE="+modeDistributed)
 	}
 	return cmd
+}
+
+// withoutVariables returns the environment of the test without the variables of clockd and of its tests.
+func withoutVariables() []string {
+	return slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, variablePrefix) })
 }
 
 // releaseDirectory has the program that release builds.

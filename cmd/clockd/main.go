@@ -13,6 +13,7 @@ import (
 type cli struct {
 	Serve         serveCommand         `cmd:"" default:"withargs" help:"Run the service. Without a database URL it uses a SQLite file. Without an AMQP URL rings go to the stream."`
 	Migrate       migrateCommand       `cmd:"" help:"Bring the database schema up to date, then exit."`
+	Config        configCommand        `cmd:"" help:"Show the configuration of the service: each setting, its value, and where it comes from."`
 	Set           setCommand           `cmd:"" help:"Set an alarm."`
 	Cancel        cancelCommand        `cmd:"" help:"Cancel an alarm."`
 	Get           getCommand           `cmd:"" help:"Show an alarm with its attempts and its payload."`

@@ -36,6 +36,7 @@ func (s *serveCommand) Run(parsed *kong.Context, values *sources) (err error) {
 		return err
 	}
 	slog.SetDefault(cfg.logger().With("node", cfg.Node)) // libraries write to package log, which writes to this log from now on
+	values.warnReadable(slog.Default())
 	gcpace.Start()
 	profiled, err := startProfile(s.CPUProfile)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // at once, while the parser stops at its first error. A flag with a faulty value has its default.
 type sources struct {
 	secrets map[string]secretFile // contents of the files that variables name, by the variable without _FILE
+	file    configFile            // configuration file
 	origins map[*kong.Flag]origin // flags of the command that have no default value, or a faulty one
 	faults  []error               // each names the flag or variable as the person gave it
 	traced  bool                  // the command line was read
@@ -25,14 +27,18 @@ const (
 	fromDefault     = "default"
 	fromFlag        = "flag"
 	fromEnvironment = "environment"
+	fromFile        = "file"
 )
 
 // origin is where a value comes from.
 type origin struct {
 	kind string // fromFlag and so on
-	name string // flag or variable as the person gave it
+	name string // flag, variable, or file and setting as the person gave it
 	file string // path of the file that has the value, "" if none has it
 }
+
+// spaceAroundCommas matches what separates the items of a list in a configuration file.
+var spaceAroundCommas = regexp.MustCompile(` *, *`)
 
 var _ kong.Resolver = (*sources)(nil)
 
@@ -55,6 +61,8 @@ func (*cli) BeforeResolve(ctx *kong.Context, s *sources) error {
 	var err error
 	s.secrets, err = readSecretFiles()
 	s.add(err)
+	s.checkVariables(ctx)
+	s.readFile(ctx)
 	return nil
 }
 
@@ -84,6 +92,12 @@ func (s *sources) find(flag *kong.Flag) (value string, from origin, found bool) 
 		if secret, set := s.secrets[name]; set {
 			return secret.content, origin{kind: fromEnvironment, name: name + fileSuffix, file: secret.path}, true
 		}
+	}
+	if value, set := s.file.values[flag.Name]; set && len(flag.Envs) > 0 && flag.Name != configFlag {
+		if flag.IsSlice() {
+			value = spaceAroundCommas.ReplaceAllString(value, ",")
+		}
+		return value, origin{kind: fromFile, name: s.file.path + ": " + flag.Name, file: s.file.path}, true
 	}
 	return "", origin{}, false
 }

@@ -69,6 +69,9 @@ func launch(ctx context.Context, executable, command, node string, env []string)
 	return c, nil
 }
 
+// ofTests matches the variables of the tests and of deploy/. clockd refuses variables that it does not know.
+var ofTests = regexp.MustCompile("^CLOCKD_(TEST|SERVICES|CITUS)_")
+
 // environment returns the environment of the bench, with the child's own settings. Other settings, like CLOCKD_RING_WORKERS, are inherited so
 // that they can be measured.
 func environment(node, databaseURL, amqpURL, exchange string) []string {
@@ -82,7 +85,7 @@ func environment(node, databaseURL, amqpURL, exchange string) []string {
 	var env []string
 	for _, setting := range os.Environ() {
 		name, _, _ := strings.Cut(setting, "=")
-		if _, ours := own[name]; !ours {
+		if _, ours := own[name]; !ours && !ofTests.MatchString(name) {
 			env = append(env, setting)
 		}
 	}

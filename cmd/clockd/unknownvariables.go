@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// variablePrefix begins the names of all variables of clockd.
+const variablePrefix = "CLOCKD_"
+
+// checkVariables reports variables that begin like those of clockd and do not exist. Clients do not check: a client may run in the environment of
+// another version.
+func (s *sources) checkVariables(ctx *kong.Context) {
+	if selected := ctx.Selected(); selected == nil || !checksVariables(selected.Target.Addr().Interface()) {
+		return
+	}
+	known := variables(ctx.Model.Node)
+	environment := os.Environ()
+	slices.Sort(environment)
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, variablePrefix) && !slices.Contains(known, name) && !setByKubernetes(name, value) {
+			s.add(fmt.Errorf("%s: there is no such variable%s", name, suggestion(name, known)))
+		}
+	}
+}
+
+func checksVariables(command any) bool {
+	switch command.(type) {
+	case *serveCommand, *migrateCommand, *configCommand:
+		return true
+	}
+	return false
+}
+
+// variables returns the names of all variables of clockd.
+func variables(root *kong.Node) (names []string) {
+	_ = kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			names = append(names, flag.Envs...)
+		}
+		return next(nil)
+	})
+	for _, name := range secretVariables {
+		names = append(names, name+fileSuffix)
+	}
+	return names
+}
+
+// Kubernetes sets variables for each service of a namespace. Those of a service whose name begins with clockd begin like ours.
+var (
+	kubernetesService = regexp.MustCompile(`^CLOCKD_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$`)
+	kubernetesPort    = regexp.MustCompile(`^CLOCKD_([A-Z0-9_]+_)?PORT$`)
+	kubernetesLink    = regexp.MustCompile(`^CLOCKD_([A-Z0-9_]+_)?PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+	kubernetesURL     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// setByKubernetes reports whether the variable is one that Kubernetes sets.
+func setByKubernetes(name, value string) bool {
+	return kubernetesService.MatchString(name) || kubernetesLink.MatchString(name) || kubernetesPort.MatchString(name) && kubernetesURL.MatchString(value)
+}
+
+// suggestion returns the question whether the person meant the nearest known name, "" if none is near.
+func suggestion(name string, known []string) string {
+	const mostEdits = 3
+	nearest, least := "", mostEdits+1
+	for _, candidate := range known {
+		if n := edits(name, candidate); n < least {
+			nearest, least = candidate, n
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %s?", nearest)
+}
