@@ -126,12 +126,12 @@ func TestCommandsOnTheDatabaseReadTheConfigurationFile(t *testing.T) {
 
 func TestConfigurationFileIsPlainYAML(t *testing.T) {
 	t.Parallel()
-	file := writtenFile(t, 0o600, "a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n- 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\n")
+	file := writtenFile(t, 0o600, "a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n- 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\nh: x # comment\n")
 	got, err := readConfigFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"a": "1", "b": "x # y", "c": "tab\there", "d": "x,y,z", "e": "one,two", "f": "", "g": "amqp://u:p#q@h/"} {
+	for name, want := range map[string]string{"a": "1", "b": "x # y", "c": "tab\there", "d": "x,y,z", "e": "one,two", "f": "", "g": "amqp://u:p#q@h/", "h": "x"} {
 		if value, set := got.values[name]; !set || value != want {
 			t.Errorf("%s is %q, want %q", name, value, want)
 		}
