@@ -7,20 +7,20 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
 )
 
-// configFile is a configuration file: lines of a flag's name, a colon and the value. They are YAML without nesting.
+// configFile is a configuration file in YAML: names of flags with their values.
 type configFile struct {
 	path   string // "" if no file is given
 	mode   fs.FileMode
 	values map[string]string // by the name of the flag
 }
 
-// readConfigFile reads the file. Its error has all faulty lines. No error has a value, because it may be a secret.
+// readConfigFile reads the file. Its error has all faults. No error has a value, because it may be a secret.
 func readConfigFile(path string) (configFile, error) {
 	f := configFile{path: path, values: map[string]string{}}
 	content, err := os.ReadFile(path)
@@ -30,92 +30,44 @@ func readConfigFile(path string) (configFile, error) {
 	if info, err := os.Stat(path); err == nil {
 		f.mode = info.Mode()
 	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return f, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(document.Content) == 0 { // the file is empty
+		return f, nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return f, fmt.Errorf("%s, line %d: write lines of name: value", path, root.Line)
+	}
 	var errs []error
-	last := "" // name whose value is a list on the next lines
-	for i, line := range strings.Split(string(content), "\n") {
-		fault := func(text string) { errs = append(errs, fmt.Errorf("%s, line %d: %s", path, i+1, text)) }
-		text := strings.TrimSpace(line)
-		item, isItem := strings.CutPrefix(text, "- ")
-		name, value, isSetting := strings.Cut(text, ":")
-		switch {
-		case text == "" || text == "---" || strings.HasPrefix(text, "#"):
-		case isItem && last != "":
-			if item, err = plainValue(item); err != nil {
-				fault(err.Error())
-			}
-			f.values[last] = strings.TrimPrefix(f.values[last]+","+item, ",")
-		case line != strings.TrimLeft(line, " \t") || !isSetting || strings.ContainsAny(name, " \t"):
-			fault("write name: value, without indentation")
-		default:
-			if _, twice := f.values[name]; twice {
-				fault(name + " is set twice")
-			}
-			if value, err = plainValue(value); err != nil {
-				fault(err.Error())
-			}
-			f.values[name], last = value, ""
-			if value == "" {
-				last = name
-			}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if err := f.read(root.Content[i], root.Content[i+1]); err != nil {
+			errs = append(errs, fmt.Errorf("%s, line %d: %w", path, root.Content[i].Line, err))
 		}
 	}
 	return f, errors.Join(errs...)
 }
 
-var errQuotes = errors.New("the quotes of the value do not match")
-
-// plainValue returns a value without its comment, and without the quotes or the brackets around it.
-func plainValue(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "#") {
-		return "", nil
+// read reads one setting.
+func (f *configFile) read(name, value *yaml.Node) error {
+	if _, twice := f.values[name.Value]; twice {
+		return fmt.Errorf("%s is set twice", name.Value)
 	}
-	if text != "" && strings.ContainsRune(`"'`, rune(text[0])) {
-		return unquoted(text)
+	items := []*yaml.Node{value}
+	if value.Kind == yaml.SequenceNode {
+		items = value.Content
 	}
-	text, _, _ = strings.Cut(text, " #")
-	text = strings.TrimSpace(text)
-	list, opened := strings.CutPrefix(text, "[")
-	list, closed := strings.CutSuffix(list, "]")
-	if !opened || !closed {
-		return text, nil
-	}
-	items := strings.Split(list, ",")
-	for i, item := range items {
-		item = strings.TrimSpace(item)
-		if item != "" && strings.ContainsRune(`"'`, rune(item[0])) {
-			var err error
-			if item, err = unquoted(item); err != nil {
-				return "", err
-			}
+	var texts []string
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode {
+			return fmt.Errorf("%s needs a value, or a list of values", name.Value)
 		}
-		items[i] = item
+		texts = append(texts, item.Value)
 	}
-	return strings.Join(items, ","), nil
-}
-
-// unquoted returns the text between the quotes at the beginning of text. Only a comment may follow them.
-func unquoted(text string) (string, error) {
-	value, rest := "", ""
-	if text[0] == '"' {
-		quoted, err := strconv.QuotedPrefix(text)
-		if err != nil {
-			return "", errQuotes
-		}
-		rest = text[len(quoted):]
-		if value, err = strconv.Unquote(quoted); err != nil {
-			return "", errQuotes
-		}
-	} else {
-		var closed bool
-		if value, rest, closed = strings.Cut(text[1:], "'"); !closed {
-			return "", errQuotes
-		}
-	}
-	if rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, "#") {
-		return "", errQuotes
-	}
-	return value, nil
+	f.values[name.Value] = strings.Join(texts, ",")
+	return nil
 }
 
 // readFile reads the configuration file of the command, if it has one. A file for serve may be given to each command: it may have all settings of

@@ -84,13 +84,19 @@ func TestConfigReportsMistakesAfterTheTable(t *testing.T) {
 func TestMistakesOfAConfigurationFileAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	file := writtenFile(t, 0o600, strings.Join([]string{
-		"# a comment", "---", "databse-url: postgres://u:hidden@db/clockd", "retention: abc # a comment", "  connections: 5", "hidden", `node: "hidden`,
-		"max-payload: many", "heap-entries: -1", "log-format: xml", "log-format: text", "amqp-exchanges:", "  - a", "config: other", "kafka-password: 'hidden' x",
+		"# a comment", "---", "databse-url: postgres://u:hidden@db/clockd", "retention: abc # a comment", "webhook-proxy: {host: hidden}",
+		"max-payload: many", "heap-entries: -1", "log-format: xml", "log-format: text", "amqp-exchanges:", "  - a", "config: other",
 	}, "\n"))
 	lines := refused(t, []string{"CLOCKD_SHARDS=x"}, "serve", "--config", file)
-	wantLines(t, lines, "CLOCKD_SHARDS: ", file+", line 5: ", file+", line 6: ", file+", line 7: ", file+", line 11: log-format is set twice",
-		file+", line 15: ", file+": databse-url: there is no such setting, did you mean database-url?", file+": config: there is no such setting",
-		file+": retention: ", file+": max-payload: ", file+": heap-entries: heap entries must", file+": amqp-exchanges: further exchanges")
+	wantLines(t, lines, "CLOCKD_SHARDS: ", file+", line 5: webhook-proxy needs a value, or a list of values", file+", line 9: log-format is set twice",
+		file+": databse-url: there is no such setting, did you mean database-url?", file+": config: there is no such setting",
+		file+": retention: ", file+": max-payload: ", file+": log-format: ", file+": heap-entries: heap entries must", file+": amqp-exchanges: further exchanges")
+	for content, want := range map[string]string{"- a": ", line 1: write lines of name: value", "node: 'hidden": ": found", "retention: 7d\n  x: y\n": ": line 2: "} {
+		broken := writtenFile(t, 0o600, content)
+		if lines := refused(t, nil, "serve", "--config", broken); !strings.HasPrefix(lines[0], "clockd: "+broken+want) || strings.Contains(lines[0], "hidden") {
+			t.Errorf("%q is refused with %q", content, lines)
+		}
+	}
 	if strings.Contains(strings.Join(lines, "\n"), "hidden") {
 		t.Errorf("a secret is printed:\n%s", strings.Join(lines, "\n"))
 	}
@@ -124,9 +130,9 @@ func TestCommandsOnTheDatabaseReadTheConfigurationFile(t *testing.T) {
 	}
 }
 
-func TestConfigurationFileIsPlainYAML(t *testing.T) {
+func TestConfigurationFileIsYAML(t *testing.T) {
 	t.Parallel()
-	file := writtenFile(t, 0o600, "a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n- 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\nh: x # comment\n")
+	file := writtenFile(t, 0o600, "a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n  - 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\nh: x # comment\n")
 	got, err := readConfigFile(file)
 	if err != nil {
 		t.Fatal(err)

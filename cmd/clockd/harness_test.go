@@ -33,8 +33,8 @@ import (
 
 // The tests of this package use clockd as its users do: as separate processes, over HTTP and RabbitMQ.
 
-// asClockd is the environment variable that makes the test binary run as clockd. It has no name like those of clockd, which refuses variables that
-// it does not know.
+// asClockd is the environment variable that makes the test binary run as clockd. clockd refuses
+// unknown variables named CLOCKD_...
 const asClockd = "TEST_AS_CLOCKD"
 
 func TestMain(m *testing.M) {

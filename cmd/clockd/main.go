@@ -64,7 +64,7 @@ func run(args []string) int {
 		return misused(mistake(err, values))
 	}
 	if err = values.err(); err != nil && !configures(ctx.Selected()) {
-		return misused(err, helpfulCommand(ctx))
+		return misused(helpfulCommand(ctx), err)
 	}
 	if err = ctx.Run(); errors.As(err, new(*kong.ParseError)) {
 		return misused(mistake(err, values)) // clockd help
@@ -113,9 +113,9 @@ func configures(command *kong.Node) bool {
 	return is
 }
 
-// misused prints what is wrong with the command line, the environment or the configuration file, and returns the exit code. The --help of the
+// misused prints the mistakes of the command line, the environment or the configuration file, and returns the exit code. The --help of the
 // command tells more.
-func misused(reason error, command string) int {
+func misused(command string, reason error) int {
 	_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: %s --help\n", reason, command)
 	return exitUsage
 }

@@ -42,7 +42,7 @@ var spaceAroundCommas = regexp.MustCompile(` *, *`)
 
 var _ kong.Resolver = (*sources)(nil)
 
-// BeforeReset ends the time in which faulty values are those of the command line. The parser calls it.
+// BeforeReset notes that the parser has read the command line. The parser calls it.
 func (*cli) BeforeReset(s *sources) error {
 	s.traced = true
 	return nil
@@ -157,7 +157,7 @@ func configFaults(faults []error) error {
 	return usage(errors.Join(faults...))
 }
 
-// configure makes the configuration of the service. Its error has the faults of the values and those of all parts. flags are the flags of the
+// configure makes the configuration of the service. Its error has the faults of the values and of all parts. flags are the flags of the
 // selected command.
 func (s *sources) configure(ctx *kong.Context, flags *serveFlags) (*config, error) {
 	cfg, err := newConfig(*flags)

@@ -13,7 +13,7 @@ import (
 // variablePrefix begins the names of all variables of clockd.
 const variablePrefix = "CLOCKD_"
 
-// checkVariables reports variables that begin like those of clockd and do not exist. Clients do not check: a client may run in the environment of
+// checkVariables reports unknown variables whose names begin with CLOCKD_. Clients do not check: a client may run in the environment of
 // another version.
 func (s *sources) checkVariables(ctx *kong.Context) {
 	if selected := ctx.Selected(); selected == nil || !checksVariables(selected.Target.Addr().Interface()) {
@@ -60,7 +60,7 @@ var (
 	kubernetesURL     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// setByKubernetes reports whether the variable is one that Kubernetes sets.
+// setByKubernetes reports whether Kubernetes sets the variable.
 func setByKubernetes(name, value string) bool {
 	return kubernetesService.MatchString(name) || kubernetesLink.MatchString(name) || kubernetesPort.MatchString(name) && kubernetesURL.MatchString(value)
 }

@@ -52,18 +52,18 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// mistake returns a parser's error for people, and the command whose --help tells more. values has the faults that the parser went past.
-func mistake(err error, values *sources) (reason error, command string) {
+// mistake returns the command whose --help tells more about a parser's error, and the error for people. values has the faults that the parser went past.
+func mistake(err error, values *sources) (command string, reason error) {
 	parsed, is := errors.AsType[*kong.ParseError](err)
 	if !is || parsed.Context == nil {
-		return err, "clockd"
+		return "clockd", err
 	}
 	if parsed.Context.Error != nil {
 		if parent, unknown := unknownCommand(parsed.Context); unknown != nil {
 			return parent.FullPath(), unknown
 		}
 	}
-	return configFaults(append(slices.Clone(values.faults), err)), helpfulCommand(parsed.Context)
+	return helpfulCommand(parsed.Context), configFaults(append(slices.Clone(values.faults), err))
 }
 
 // helpfulCommand returns the command whose --help tells about the arguments.

@@ -79,7 +79,7 @@ func parseNumber[T int | int64](s string, bits int) (T, error) {
 	return T(n), nil
 }
 
-// checkValue returns what is wrong with the text of a flag's value, nil if nothing is.
+// checkValue returns the mistake in the text of a flag's value, nil without one.
 func checkValue(flag *kong.Flag, text string) error {
 	return checkValueInto(flag, text, reflect.New(flag.Target.Type()).Elem())
 }
