@@ -72,8 +72,8 @@ func service(t *testing.T, exchange string) *client.Client {
 	}
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "serve")
-	others := slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // clockd refuses them
-	cmd.Env = append(others, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(dir, "clockd.db"),
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // clockd refuses them
+	cmd.Env = append(cmd.Env, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(dir, "clockd.db"),
 		"CLOCKD_AMQP_URL="+brokerURL, "CLOCKD_AMQP_EXCHANGE="+exchange)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

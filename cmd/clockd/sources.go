@@ -43,14 +43,14 @@ var spaceAroundCommas = regexp.MustCompile(` *, *`)
 var _ kong.Resolver = (*sources)(nil)
 
 // BeforeReset notes that the parser has read the command line. The parser calls it.
-func (*cli) BeforeReset(s *sources) error {
+func (*cli) BeforeReset(s *sources) error { //nolint:unparam // the parser demands the result
 	s.traced = true
 	return nil
 }
 
 // BeforeResolve reads the files that have values, and checks the flags of the command line. The parser calls it after --help, which needs no
 // valid configuration.
-func (*cli) BeforeResolve(ctx *kong.Context, s *sources) error {
+func (*cli) BeforeResolve(ctx *kong.Context, s *sources) error { //nolint:unparam // the parser demands the result
 	s.origins = map[*kong.Flag]origin{}
 	for _, path := range ctx.Path {
 		if path.Flag != nil {
@@ -107,7 +107,7 @@ func (s *sources) add(err error) {
 	if err == nil {
 		return
 	}
-	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // faults that are joined, not a fault that wraps them
+	if joined, is := err.(interface{ Unwrap() []error }); is {
 		s.faults = append(s.faults, joined.Unwrap()...)
 		return
 	}

@@ -39,7 +39,7 @@ func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFu
 		}
 		v, err := parse(fmt.Sprint(token.Value))
 		if err != nil {
-			if err = values.tolerate(ctx.Value, err); err != nil {
+			if err := values.tolerate(ctx.Value, err); err != nil {
 				return err
 			}
 			if v, err = parse(ctx.Value.Default); err != nil {
