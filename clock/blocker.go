@@ -21,10 +21,3 @@ const (
 	BlockedByFailures   BlockerCode = "failing"     // the last rings failed, so alarms ring in small batches
 	BlockedByHold       BlockerCode = "held"        // no ring is delivered, so one alarm a second is tried
 )
-
-// BlockerCodes returns all codes of blockers.
-func BlockerCodes() []BlockerCode {
-	return []BlockerCode{
-		BlockedByNode, BlockedElsewhere, BlockedByPause, BlockedByRoute, BlockedByTarget, BlockedByNoReceiver, BlockedByFailures, BlockedByHold,
-	}
-}
