@@ -144,25 +144,17 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 // LockTimeoutError returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim, for as long as the
 // op may wait. row is the row as far as it could be read.
 func (o Op) LockTimeoutError(row *Alarm) error {
+	detail := "the alarm is being rung now, and the outcome is not known in time; repeat the request" // a held claim, or another write, has locked the row
 	switch {
 	case row != nil && row.ID == 0:
-		return &Error{
-			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
-			Detail: "another transaction on the database has inserted the alarm and has not ended yet; repeat the request",
-		}
-	case row == nil || !row.Claimed(): // a held claim, or another write, has locked the row: the refusal below
+		detail = "another transaction on the database has inserted the alarm and has not ended yet; repeat the request"
+	case row == nil || !row.Claimed():
 	case o.Answer != nil, o.Resend != nil: // the sender of an answer knows that the ring arrived
-		return &Error{
-			Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
-			Detail: "the ring is not yet known as delivered; repeat the request",
-		}
+		detail = "the ring is not yet known as delivered; repeat the request"
 	default: // a two-phase claim has taken the row: its ring may have been handed over
 		return refuseInDoubt(row).Err
 	}
-	return &Error{
-		Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter,
-		Detail: "the alarm is being rung now, and the outcome is not known in time; repeat the request",
-	}
+	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter, Detail: detail, Cause: ErrRowLocked}
 }
 
 // refuseEnded refuses a set whose rule has no occurrence left.

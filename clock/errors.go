@@ -17,6 +17,9 @@ var (
 	ErrUnavailable  = errors.New("unavailable")         // nothing was changed; safe to repeat later
 	ErrUnconfirmed  = errors.New("unconfirmed")         // the change may be committed or not; safe to repeat
 
+	// ErrRowLocked is the cause of an ErrUnavailable whose op has waited for its row as long as it may.
+	ErrRowLocked = errors.New("the row stayed locked")
+
 	ErrUnauthenticated = errors.New("unauthenticated") // the caller is not known
 	ErrForbidden       = errors.New("forbidden")       // the caller is known, and may not do this
 	ErrLimited         = errors.New("limited")         // the caller has done too much; nothing was changed; safe to repeat later

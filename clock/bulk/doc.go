@@ -17,8 +17,10 @@
 //
 // # Failures, effects, recovery
 //
-//	the owner dies             the job stands still until its lease expires       another node goes on, within about 12 s
+//	the owner dies             the job stands still until its lease expires       another node goes on, within about 14 s
 //	the owner stops            it gives the lease up after its page               another node goes on within a second
-//	the database is away       the owner repeats the page until it succeeds, or until its lease has expired
-//	a claim holds a row        the op waits as a request does; then the alarm is counted as refused   a person starts another job
+//	the database is away       no alarm is counted as refused                     a node repeats the page until it succeeds
+//	a COMMIT has no reply      the op is repeated; if its alarm has changed, it counts as changed
+//	a row stays locked         the op waits as a request does; then the alarm is counted as refused   a person starts another job
+//	an alarm changes meanwhile a shift does not select it any more: it is counted neither as changed nor as refused
 package bulk

@@ -12,18 +12,16 @@ import (
 const (
 	// poll is the time between two looks for jobs without an owner.
 	poll = time.Second
-	// leaseTime is the length of a lease. It is longer than a page takes.
-	leaseTime = 10 * time.Second
+	// leaseTime is the length of a lease. A page has a second less, and so more than an op that waits for its row (clock.RequestTimeout less 5 s).
+	leaseTime = 12 * time.Second
 	// keepJobs is how long ended jobs are kept.
 	keepJobs = 30 * 24 * time.Hour
 	// sweep is the time between two deletions of old jobs.
 	sweep = time.Hour
 	// openJobs is the number of jobs that a look returns.
 	openJobs = 100
-	// opTries is how often an op is submitted whose alarm is locked, or whose outcome is unknown.
-	opTries = 3
-	// refusedWait is the wait before ops are submitted again that found no room in the queue of writes.
-	refusedWait = 200 * time.Millisecond
+	// repeatWait is the wait before ops without a decision are submitted again.
+	repeatWait = 200 * time.Millisecond
 )
 
 // Deps are the parts that a Runner uses.
@@ -94,7 +92,7 @@ func (r *Runner) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if record.Owner != "" && record.LeaseUntil > now {
+		if record.Owner != "" && record.Owner != r.self && record.LeaseUntil > now {
 			continue
 		}
 		if err := r.take(ctx, record, now); err != nil {
@@ -131,7 +129,7 @@ func (r *Runner) work(ctx context.Context, j *Job) error {
 				return r.leave(ctx, j)
 			}
 			if err != nil {
-				return err // the lease expires, and the page is repeated
+				return err // the next look repeats the page, on this node or another
 			}
 		}
 		if goesOn, err := r.save(ctx, j); err != nil || !goesOn {
@@ -220,11 +218,12 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// change submits an op for each key, and counts the outcomes. Ops that find no room in the queue of writes are repeated until ctx ends, other ops that
-// may be repeated opTries times.
+// change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends, because the database or the queue of
+// writes is at fault. An op whose row stayed locked is refused: it has waited as a request does.
 func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (changed int, refused map[string]int, err error) {
 	refused = map[string]int{}
-	for try := 1; len(keys) > 0; try++ {
+	unconfirmed := map[clock.Key]bool{}
+	for {
 		pending := make([]*clock.Pending, len(keys))
 		for i, k := range keys {
 			pending[i] = r.alarms.Submit(ctx, f.op(k))
@@ -232,24 +231,26 @@ func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (chang
 		var again []clock.Key
 		for i, p := range pending {
 			_, err := p.Wait(ctx)
-			e, is := errors.AsType[*clock.Error](err)
-			switch {
+			switch e, is := errors.AsType[*clock.Error](err); {
 			case err == nil:
 				changed++
-			case !is || e.Code == clock.CodeOverloaded || try < opTries && (errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
+			case !is || !errors.Is(err, clock.ErrRowLocked) && (errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
 				again = append(again, keys[i])
+				unconfirmed[keys[i]] = unconfirmed[keys[i]] || errors.Is(err, clock.ErrUnconfirmed)
+			case unconfirmed[keys[i]] && (errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
+				changed++ // by the try whose outcome was unknown
+			case errors.Is(err, clock.ErrPrecondition): // it has changed since the filter was frozen, so the filter does not select it
 			default:
 				refused[e.Code]++
 			}
 		}
 		if keys = again; len(keys) == 0 {
-			break
+			return changed, refused, nil
 		}
 		select {
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
-		case <-time.After(refusedWait):
+		case <-time.After(repeatWait):
 		}
 	}
-	return changed, refused, nil
 }

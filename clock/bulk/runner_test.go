@@ -1,0 +1,181 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/clockd/clockd/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is the alarms and the jobs of a database. It refuses the ops on each alarm with the errors of a script, in order; the last one stays.
+type scripted struct {
+	mu     sync.Mutex
+	ids    []string
+	script map[string][]error // by business id
+	jobs   map[string]clock.JobRecord
+	lists  int // reads of the alarms
+}
+
+func (s *scripted) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (clock.ListPosition, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists++
+	for _, id := range s.ids {
+		take(&clock.Alarm{Key: clock.Key{Application: q.Application, BusinessID: id}})
+	}
+	return clock.ListPosition{}, nil
+}
+
+func (s *scripted) Submit(_ context.Context, op clock.Op) *clock.Pending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := op.Key().BusinessID
+	errs := s.script[id]
+	if len(errs) > 1 {
+		s.script[id] = errs[1:]
+	}
+	if len(errs) == 0 || errs[0] == nil {
+		return clock.Decided(op, clock.Decision{Verdict: clock.Amend})
+	}
+	return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: errs[0]})
+}
+
+func (s *scripted) AddJob(_ context.Context, j clock.JobRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs[j.ID] = j
+	return nil
+}
+
+func (s *scripted) Job(_ context.Context, id string) (clock.JobRecord, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[id], nil
+}
+
+func (s *scripted) OpenJobs(ctx context.Context, limit int) (open []clock.JobRecord, err error) {
+	jobs, err := s.Jobs(ctx, limit)
+	for _, j := range jobs {
+		if j.EndedAt == clock.NoInstant {
+			open = append(open, j)
+		}
+	}
+	return open, err
+}
+
+func (s *scripted) Jobs(context.Context, int) (jobs []clock.JobRecord, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+func (s *scripted) ChangeJob(_ context.Context, j clock.JobRecord) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs[j.ID].Revision != j.Revision {
+		return false, nil
+	}
+	j.Revision++
+	s.jobs[j.ID] = j
+	return true, nil
+}
+
+func (s *scripted) DeleteJobs(context.Context, clock.Instant) error { return nil }
+
+// run runs a job on the alarms to its end, at most for a time.
+func (s *scripted) run(t *testing.T, action Action, most time.Duration) *Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	r := NewRunner(Deps{Alarms: s, Store: s, Now: func() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }, Incarnation: "one", Log: slog.New(slog.DiscardHandler)})
+	f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, FrozenAt: clock.NoInstant}
+	if action == Shift {
+		f.ShiftMillis = 1000
+	}
+	j, err := r.Start(ctx, f, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- r.Run(ctx) }()
+	for ctx.Err() == nil && j.EndedAt == clock.NoInstant {
+		time.Sleep(100 * time.Millisecond)
+		if j, err = r.Job(ctx, j.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+	return j
+}
+
+func TestJobCountsWhatItsOpsCameTo(t *testing.T) {
+	var (
+		away        = clock.Unavailable(errors.New("connection refused"))
+		unconfirmed = clock.Unconfirmed(errors.New("connection reset"))
+		overloaded  = &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded}
+		locked      = clock.Op{}.LockTimeoutError(nil)
+		repeats     = &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeRepeats}
+		cancelled   = &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeAlreadyCancelled}
+		changed     = &clock.Error{Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed}
+	)
+	minute := make([]error, 5*60, 5*60+1) // a failure every 200 ms
+	for i := range minute {
+		minute[i] = away
+	}
+	tests := map[string]struct {
+		script  []error
+		changed int
+		refused map[string]int
+	}{
+		"changed":                               {script: nil, changed: 1},
+		"refused":                               {script: []error{repeats}, refused: map[string]int{clock.CodeRepeats: 1}},
+		"the database is away for a minute":     {script: append(minute, nil), changed: 1},
+		"the queue is full for a time":          {script: []error{overloaded, overloaded, overloaded, overloaded, nil}, changed: 1},
+		"the row stays locked":                  {script: []error{locked}, refused: map[string]int{clock.CodeUnavailable: 1}},
+		"it has changed since":                  {script: []error{changed}},
+		"changed by the COMMIT without a reply": {script: []error{unconfirmed, changed}, changed: 1},
+		"ended by the COMMIT without a reply":   {script: []error{unconfirmed, away, cancelled}, changed: 1},
+		"refused after the database was away":   {script: []error{away, repeats}, refused: map[string]int{clock.CodeRepeats: 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{ids: []string{"a"}, script: map[string][]error{"a": test.script}, jobs: map[string]clock.JobRecord{}}
+				j := s.run(t, Shift, 5*time.Minute)
+				if j.Status != Done || j.Changed != test.changed || !maps.Equal(j.Refused, test.refused) {
+					t.Errorf("the job is %s: %d changed, %v refused", j.Status, j.Changed, j.Refused)
+				}
+			})
+		})
+	}
+}
+
+// TestAlarmWithoutDecisionHoldsTheJob shows that a job whose ops fail neither ends nor counts, and that its owner repeats the page before its lease ends.
+func TestAlarmWithoutDecisionHoldsTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{ids: []string{"a", "b"}, script: map[string][]error{"b": {clock.Unavailable(errors.New("connection refused"))}}, jobs: map[string]clock.JobRecord{}}
+		j := s.run(t, Cancel, time.Minute)
+		if j.EndedAt != clock.NoInstant || j.Changed != 0 || j.RefusedTotal() != 0 {
+			t.Errorf("the job is %s: %d changed, %v refused", j.Status, j.Changed, j.Refused)
+		}
+		if s.lists < 4 {
+			t.Errorf("the page was read %d times in a minute", s.lists)
+		}
+	})
+}
