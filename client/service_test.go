@@ -141,10 +141,12 @@ func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry
 	if err != nil {
 		return err
 	}
-	if err := server.Listen(context.Background()); err != nil {
+	port, err := clockhttp.Listen(context.Background(), web, log, reg)
+	if err != nil {
 		return err
 	}
-	s.addr = server.Addr().String()
+	server.Attach(port)
+	s.addr = port.Addr().String()
 	s.url = "http://" + s.addr
 	for _, run := range []func(context.Context) error{tb.Run, loop.Run, reads.Run, preloader.Run, alarms.Run, server.Run, keeper.Run} {
 		s.run(run)

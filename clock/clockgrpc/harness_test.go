@@ -185,10 +185,12 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 	for _, p := range rpc.Procedures() {
 		s.server.Mount(clockhttp.Procedure(p))
 	}
-	if err := s.server.Listen(s.t.Context()); err != nil {
+	port, err := clockhttp.Listen(s.t.Context(), web, log, s.metrics)
+	if err != nil {
 		return err
 	}
-	s.addr = s.server.Addr().String()
+	s.server.Attach(port)
+	s.addr = port.Addr().String()
 	return nil
 }
 

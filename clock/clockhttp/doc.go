@@ -38,9 +38,12 @@
 //  13. Each route has a need, or is public. The caller of a request must have a role that allows the need, and cover the application in the path
 //     (authorize). A route without a need refuses every token. Lists over several applications have the covered ones alone.
 //  14. Each request has an id (identify). The response, its problem and the log lines about the request have it.
+//  15. A Port serves from the start of the node. Until Server.Attach it says what the node waits for, and refuses all other requests. No connection ends
+//     when the server takes over.
 //
 // # Failures, effects and remedies
 //
+//	database is away at the start   /readyz says so; other requests are 503 unavailable                     the client repeats
 //	client stops sending            after ReadTimeout: 408; a stream sends the results so far and is cut   the client repeats
 //	client stops reading a stream   after WriteTimeout the stream is cut; lines already read may be set    the client repeats
 //	database down                   503 with Retry-After; a stream says so line by line and goes on        the client repeats

@@ -125,10 +125,12 @@ func background(t testing.TB, run func(context.Context) error) (stop func()) {
 
 func (h *harness) serve() {
 	h.t.Helper()
-	if err := h.server.Listen(h.t.Context()); err != nil {
+	port, err := Listen(h.t.Context(), h.server.cfg, quiet(), h.metrics)
+	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.url = "http://" + h.server.Addr().String()
+	h.server.Attach(port)
+	h.url = "http://" + port.Addr().String()
 	h.stop = background(h.t, h.server.Run)
 	h.transport = &http.Transport{}
 	h.client = &http.Client{Transport: &contractTransport{t: h.t, next: h.transport}}

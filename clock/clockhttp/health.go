@@ -28,8 +28,11 @@ var openAPI []byte
 //go:embed openapi-3.0.yaml
 var openAPI30 []byte
 
+// healthy is the body of /healthz.
+var healthy = []byte("ok\n")
+
 func (s *Server) healthz(c echo.Context) error {
-	return s.respond(c, http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte("ok\n"))
+	return s.respond(c, http.StatusOK, echo.MIMETextPlainCharsetUTF8, healthy)
 }
 
 // readyz is 503 only when this node cannot process sets. It reports other faults with status 200.

@@ -43,9 +43,6 @@ const (
 	headerBytes  = 128
 )
 
-// maxRefusals is the number of refusals that may wait for their clients with a body. As many may wait without a body.
-const maxRefusals = 128
-
 // serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the response: a client that
 // opens no window could otherwise leave any number of finished requests with the server. net/http's own responses to heads beyond
 // Config.MaxHeaderBytes (431) do not count.
@@ -57,7 +54,7 @@ func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.memory.give(requests, size)
 	s.route(w, r)
-	s.flushWithin(w, r)
+	flushWithin(w, r, s.cfg.WriteTimeout)
 }
 
 // requestSize returns the memory of a running request.
@@ -74,36 +71,22 @@ func requestSize(r *http.Request) int64 {
 // usualHead is the memory of a head that requestBytes has room for.
 const usualHead = 4 << 10
 
-// flushWithin waits until the client has taken the response, at most for Config.WriteTimeout. Without it, net/http would wait after the handler.
-func (s *Server) flushWithin(w http.ResponseWriter, r *http.Request) {
+// flushWithin waits until the client has taken the response, at most for a time. Without it, net/http would wait after the handler.
+func flushWithin(w http.ResponseWriter, r *http.Request, most time.Duration) {
 	conn := http.NewResponseController(w)
-	_ = conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) // only test recorders do not support it
+	_ = conn.SetWriteDeadline(time.Now().Add(most)) // only test recorders do not support it
 	if conn.Flush() == nil {
 		endWriteDeadline(conn, r)
 	}
 }
 
-// refuseRequest responds to a request that finds no memory. Its client may not read. Then a body waits for the stream's window, and the headers
-// wait for the connection. So only some refusals have a body, some more have headers alone, and the others end their streams without waiting.
+// refuseRequest responds to a request that finds no memory.
 func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
-	waiting := s.refusals.Add(1)
-	defer s.refusals.Add(-1)
 	p := problemOf(&clock.Error{
 		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests at once; repeat later",
 	})
 	s.note(r, p)
-	if waiting > 2*maxRefusals {
-		panic(http.ErrAbortHandler)
-	}
-	w.Header().Set("Retry-After", "1")
-	if waiting > maxRefusals {
-		w.WriteHeader(p.Status)
-	} else {
-		w.Header().Set(echo.HeaderContentType, problemJSON)
-		w.WriteHeader(p.Status)
-		_, _ = w.Write(append(p.append(nil, requestID(r)), '\n'))
-	}
-	s.flushWithin(w, r)
+	s.refusals.refuse(w, r, p)
 }
 
 // closeAfter closes the connection after the response, so that net/http does not read the rest of a body. On HTTP/2 the stream alone ends.

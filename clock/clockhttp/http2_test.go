@@ -240,7 +240,7 @@ func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
 	if held := h.server.memory.inUse(requests); held != places*requestBytes {
 		t.Errorf("%d bytes are held", held)
 	}
-	if waiting := h.server.refusals.Load(); waiting > 2*maxRefusals {
+	if waiting := h.server.refusals.waiting.Load(); waiting > 2*maxBrief {
 		t.Errorf("%d refusals wait", waiting)
 	}
 	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "") // over HTTP/1.1

@@ -17,7 +17,6 @@ type metrics struct {
 	problems *prometheus.CounterVec
 	items    *prometheus.CounterVec
 	streams  *prometheus.GaugeVec
-	refused  prometheus.Counter
 }
 
 // requestBuckets range, in seconds, from the duration of a fast read to the longest wait of a set.
@@ -38,12 +37,9 @@ func newMetrics(into prometheus.Registerer, memory *budget) (*metrics, error) {
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_http_streams", Help: "Open streams, by route.",
 		}, []string{"route"}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_http_connections_refused_total", Help: "Connections closed at once, because too many were open in total or from one address.",
-		}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.requests, m.problems, m.items, m.streams, m.refused} {
+	for _, c := range []prometheus.Collector{m.requests, m.problems, m.items, m.streams} {
 		errs = append(errs, into.Register(c))
 	}
 	for c, name := range classNames {

@@ -262,7 +262,7 @@ func heap() uint64 {
 // dial opens a plain connection to the server.
 func (h *harness) dial() net.Conn {
 	h.t.Helper()
-	conn, err := net.Dial("tcp", h.server.Addr().String())
+	conn, err := net.Dial("tcp", h.server.port.Addr().String())
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote them, and pathParam
 // decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.identify(w, r)
+	s.requestIDs.identify(w, r)
 	if r.ProtoMajor > 1 {
 		s.serveRequest(w, r)
 		return

@@ -27,10 +27,10 @@ func (ids *requestIDs) next() string {
 
 // identify gives the request its id, and repeats the id in the response. The id is the header X-Request-Id of the request if it is valid, else a
 // new one.
-func (s *Server) identify(w http.ResponseWriter, r *http.Request) {
+func (ids *requestIDs) identify(w http.ResponseWriter, r *http.Request) {
 	given := r.Header[echo.HeaderXRequestID]
 	if len(given) != 1 || !validRequestID(given[0]) {
-		given = []string{s.requestIDs.next()}
+		given = []string{ids.next()}
 		r.Header[echo.HeaderXRequestID] = given
 	}
 	w.Header()[echo.HeaderXRequestID] = given

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -70,8 +69,8 @@ type Server struct {
 	log       *slog.Logger
 	metrics   *metrics
 	echo      *echo.Echo
-	http      *http.Server
-	listener  net.Listener
+	root      http.Handler // the server, wrapped
+	port      *Port        // nil before Attach
 	memory    *budget
 	guard     guard
 	access    Access
@@ -87,7 +86,7 @@ type Server struct {
 	audit     Audit
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
-	refusals atomic.Int64 // requests of HTTP/2 that are being refused
+	refusals briefResponses // to requests of HTTP/2 that find no memory
 
 	requestIDs *requestIDs
 
@@ -97,7 +96,7 @@ type Server struct {
 	stop     context.CancelFunc
 }
 
-// New returns a Server. It opens no listener and starts no goroutine.
+// New returns a Server. It serves nothing before Attach, and starts no goroutine.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
@@ -115,18 +114,11 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats,
-		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
+		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(), refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.echo = s.newEcho(deps.Gatherer)
-	s.http = &http.Server{
-		Handler: wrapped(s, deps.Wrap), ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(deps.Log.Handler(), slog.LevelWarn),
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, conn)
-		},
-	}
-	serveHTTP2(s.http, cfg)
+	s.root = wrapped(s, deps.Wrap)
 	return s, nil
 }
 
@@ -163,65 +155,33 @@ func (d *Deps) validate() error {
 	return nil
 }
 
-// Listen opens the listener. Call it before Run to find an occupied port early. Otherwise Run calls it.
-func (s *Server) Listen(ctx context.Context) error {
-	if s.listener != nil {
-		return nil
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
-	if op, is := errors.AsType[*net.OpError](err); is {
-		err = op.Err // the OpError repeats the address
-	}
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.cfg.Listen, err)
-	}
-	tcp, ok := l.(*net.TCPListener)
-	if !ok {
-		return errors.Join(fmt.Errorf("listen on %s: not a TCP listener", s.cfg.Listen), l.Close())
-	}
-	s.listener = newLimitedListener(tcp, s.cfg, s.metrics.refused)
-	return nil
+// Attach makes the port hand all further requests to the server. Call it once, before Run.
+func (s *Server) Attach(p *Port) {
+	s.port = p
+	p.handler.Store(&s.root)
 }
 
-// Addr returns the address of the listener, nil before Listen.
-func (s *Server) Addr() net.Addr {
-	if s.listener == nil {
-		return nil
-	}
-	return s.listener.Addr()
-}
-
-// Run serves until ctx ends, then drains. While it drains, it accepts no connections, ends each stream after the items that
+// Run serves until ctx ends, then drains and closes the port. While it drains, it accepts no connections, ends each stream after the items that
 // the stream holds, and waits for running requests, at most Config.DrainTimeout. Call it only once.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.stop()
-	if err := s.Listen(ctx); err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.listener) }()
 	select {
-	case err := <-served:
-		return fmt.Errorf("serve on %s: %w", s.cfg.Listen, err)
+	case <-s.port.ended:
+		return s.port.err
 	case <-ctx.Done():
 	}
-	s.drain(ctx)
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", s.cfg.Listen, err)
-	}
-	return nil
-}
-
-func (s *Server) drain(ctx context.Context) {
 	end := time.Now().Add(s.cfg.DrainBody)
 	s.bodiesUntil.Store(&end)
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
+	if err := s.port.drain(ctx); err != nil {
 		s.log.Warn("requests were cut because they took too long to drain", "err", err)
-		_ = s.http.Close() // fails only because the listeners are already closed
 	}
+	if !errors.Is(s.port.err, http.ErrServerClosed) {
+		return s.port.err
+	}
+	return nil
 }
 
 // route is one method of one path.

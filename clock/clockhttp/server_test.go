@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/clockd/clockd/clock"
 )
 
@@ -147,7 +149,7 @@ func TestStopWaitsForRunningRequests(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 	<-stopped
-	if _, err := net.Dial("tcp", h.server.Addr().String()); err == nil {
+	if _, err := net.Dial("tcp", h.server.port.Addr().String()); err == nil {
 		t.Error("the server still listens")
 	}
 }
@@ -271,13 +273,12 @@ func TestConfigErrorsNameEveryFault(t *testing.T) {
 	}
 }
 
-func TestOccupiedPortFailsBeforeRun(t *testing.T) {
+func TestOccupiedPortFails(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	cfg := DefaultConfig()
-	cfg.Listen = h.server.Addr().String()
-	other := &Server{cfg: cfg}
-	if err := other.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), cfg.Listen) || other.Addr() != nil {
+	cfg.Listen = h.server.port.Addr().String()
+	if _, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
 		t.Errorf("listen: %v", err)
 	}
 }

@@ -31,16 +31,18 @@ func (h *httpCommand) Run() error {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	ready := func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} }
-	server, err := clockhttp.New(cfg, clockhttp.Deps{
-		Alarms: bench.Discard{}, Readiness: ready, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Registerer: reg, Gatherer: reg,
-	})
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	port, err := clockhttp.Listen(ctx, cfg, log, reg)
 	if err != nil {
 		return err
 	}
-	if err := server.Listen(ctx); err != nil {
+	defer port.Close()
+	server, err := clockhttp.New(cfg, clockhttp.Deps{Alarms: bench.Discard{}, Readiness: ready, Log: log, Registerer: reg, Gatherer: reg})
+	if err != nil {
 		return err
 	}
-	if _, err := fmt.Printf("clockd listens on http://%s and stores nothing\n", server.Addr()); err != nil {
+	server.Attach(port)
+	if _, err := fmt.Printf("clockd listens on http://%s and stores nothing\n", port.Addr()); err != nil {
 		return err
 	}
 	return server.Run(ctx)

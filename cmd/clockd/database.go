@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/mysql"
 	"github.com/clockd/clockd/store/postgresql"
@@ -102,8 +103,8 @@ func checkDatabase(flags databaseFlags, ringConns int) error {
 
 // openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an unavailable database
 // again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a migration after its running
-// statement.
-func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer) (store.Store, error) {
+// statement. The port, if there is one, says what the process waits for.
+func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, port *clockhttp.Port) (store.Store, error) {
 	st, err := newStore(cfg.databaseFlags, cfg.ringConns(), log, reg)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
-		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), step); err != nil {
+		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), reported(port, step)); err != nil {
 			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
@@ -126,6 +127,21 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 
 // setupMayChange reports whether somebody may be about to make the database or its user (store.ErrSetup). The folder of a SQLite file is made by nobody.
 func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
+
+// reported returns the step, which tells the port that it runs, and then how it failed.
+func reported(port *clockhttp.Port, step func(context.Context) error) func(context.Context) error {
+	if port == nil {
+		return step
+	}
+	port.WaitsFor(clockhttp.Check{Name: "database", Status: statusWarning, Detail: "its schema is being checked, or migrated"})
+	return func(ctx context.Context) error {
+		err := step(ctx)
+		if err != nil {
+			port.WaitsFor(check("database", err))
+		}
+		return err
+	}
+}
 
 // retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an error of the set-up that nothing changes.
 func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error) error {
@@ -174,7 +190,7 @@ func (m *migrateCommand) Run(values *sources) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags}}
-	st, err := openStore(ctx, cfg, log, nil)
+	st, err := openStore(ctx, cfg, log, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@
 //
 // One runner owns the goroutine of each component. The function own in wiring.go has their order:
 //
-//	before  store: opened, migrated, checked; then the first sample of the database clock
+//	before  port: listens, and says what the start waits for; store: opened, migrated, checked; then the first sample of the database clock
 //	start   database clock ▸ broker ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸ retention ▸ overdue ▸ durability ▸
 //	        answers ▸ http ▸ leases
 //	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
@@ -19,7 +19,7 @@
 // # Failures, effects, recovery
 //
 //	configuration is invalid   all faults in one error, exit 2, nothing is changed   the operator (clockd config)
-//	database away at start     it is asked for --start-timeout, then exit 1          the service manager
+//	database away at start     /readyz says so for --start-timeout, then exit 1      the service manager
 //	database or broker away    serving goes on, see the packages' tables             clockd, by itself
 //	a component ends early     the process stops in order, exit 1                    the service manager
 //	a component does not stop  the error of the stop names it                        a bug: please report it

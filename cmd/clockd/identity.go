@@ -2,28 +2,18 @@ package main
 
 import (
 	"crypto/rand"
-	"net"
-	"sync/atomic"
+
+	"github.com/clockd/clockd/clock/clockhttp"
 )
 
 // identity identifies this process among the nodes.
 type identity struct {
-	incarnation string                 // random, so no other process ever has it
-	address     atomic.Pointer[string] // host:port of HTTP; nil before HTTP listens
+	incarnation string // random, so no other process ever has it
+	address     string // host:port on which HTTP is served
 }
 
-func newIdentity() *identity { return &identity{incarnation: rand.Text()} }
-
-// listensOn stores the address on which HTTP is served.
-func (i *identity) listensOn(a net.Addr) {
-	s := a.String()
-	i.address.Store(&s)
+func newIdentity(port *clockhttp.Port) *identity {
+	return &identity{incarnation: rand.Text(), address: port.Addr().String()}
 }
 
-// httpAddress returns the address on which HTTP is served, "" before HTTP listens.
-func (i *identity) httpAddress() string {
-	if s := i.address.Load(); s != nil {
-		return *s
-	}
-	return ""
-}
+func (i *identity) httpAddress() string { return i.address }

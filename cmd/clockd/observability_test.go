@@ -13,6 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
+
+	"github.com/clockd/clockd/clock/clockhttp"
 )
 
 const observability = "../../deploy/observability/"
@@ -35,12 +37,18 @@ func registeredMetrics(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	log, reg := slog.New(slog.DiscardHandler), newRegistry()
-	st, err := openStore(t.Context(), cfg, log, reg)
+	cfg.http.Listen = "127.0.0.1:0"
+	port, err := clockhttp.Listen(t.Context(), cfg.http, log, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Close)
+	st, err := openStore(t.Context(), cfg, log, reg, port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	if err := fx.New(options(cfg, log, reg, st)).Err(); err != nil {
+	if err := fx.New(options(cfg, log, reg, st, port)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	descs, names := make(chan *prometheus.Desc), map[string]bool{}

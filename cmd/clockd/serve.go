@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.uber.org/fx"
 
+	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/cmd/internal/gcpace"
 )
 
@@ -52,19 +53,21 @@ func (s *serveCommand) Run(parsed *kong.Context, values *sources) (err error) {
 func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) error {
 	log := cfg.logger().With("node", cfg.Node)
 	reg := newRegistry()
-	st, err := openStore(ctx, cfg, log, reg)
+	port, err := clockhttp.Listen(ctx, cfg.http, log, reg)
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	log.Info("starting", "address", port.Addr().String(), "version", version)
+	st, err := openStore(ctx, cfg, log, reg, port)
 	if err != nil {
 		return err
 	}
 	var s *service
-	app := fx.New(options(cfg, log, reg, st), fx.Options(more...), fx.Populate(&s))
+	app := fx.New(options(cfg, log, reg, st, port), fx.Options(more...), fx.Populate(&s))
 	if err := app.Err(); err != nil {
 		return errors.Join(err, st.Close())
 	}
-	if err := s.server.Listen(ctx); err != nil {
-		return errors.Join(err, st.Close())
-	}
-	s.self.listensOn(s.server.Addr())
 	if err := app.Start(ctx); err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), st.Close())
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -41,6 +43,43 @@ func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 				}
 				p.kill()
 			}
+		})
+	}
+}
+
+// TestNodeRespondsBeforeItsDatabase starts a node whose database is away. Its port says so until the database is there.
+func TestNodeRespondsBeforeItsDatabase(t *testing.T) {
+	t.Parallel()
+	for _, e := range sharedEngines() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			g, through := newGate(t, e.open(t))
+			g.set(true)
+			p := starting(t, "CLOCKD_DATABASE_URL="+through)
+			address := regexp.MustCompile(`msg=starting .*address=(\S+)`)
+			eventually(t, "the log has the address", func() bool { return address.MatchString(p.log.String()) })
+			p.url = "http://" + address.FindStringSubmatch(p.log.String())[1]
+			eventually(t, "/readyz has the reason", func() bool {
+				a, err := p.do(http.MethodGet, "/readyz", nil)
+				if err != nil || a.Status != http.StatusServiceUnavailable || a.Ready || len(a.Checks) != 2 {
+					t.Fatalf("/readyz is %+v, %v", a, err)
+				}
+				return a.Checks[1].Name == "database" && a.Checks[1].Status == statusFailing && strings.Contains(a.Checks[1].Detail, "not available")
+			})
+			live, err := http.Head(p.url + "/healthz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = live.Body.Close(); live.StatusCode != http.StatusOK {
+				t.Errorf("/healthz is %s", live.Status)
+			}
+			a, err := p.do(http.MethodPut, alarmPath("shop", "early"), map[string]any{"delay": "1h"})
+			if err != nil || a.Status != http.StatusServiceUnavailable || a.Code != "unavailable" || a.RetryAfter != "1" {
+				t.Errorf("a set is %+v, %v", a, err)
+			}
+			g.set(false)
+			p.awaitListening()
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "early"), map[string]any{"delay": "1h"})
 		})
 	}
 }

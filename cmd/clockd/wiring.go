@@ -33,7 +33,6 @@ import (
 type service struct {
 	cfg      *config
 	log      *slog.Logger
-	server   *clockhttp.Server
 	store    store.Store
 	targets  *targets
 	access   *access.Watch
@@ -63,6 +62,7 @@ type parts struct {
 	Answers    []*rabbit.Answers
 	Intakes    []*rabbit.Intake
 	Server     *clockhttp.Server
+	Port       *clockhttp.Port
 	Keeper     *lease.Keeper
 	Tracing    *tracing
 	Recorder   *stats.Recorder
@@ -71,11 +71,11 @@ type parts struct {
 }
 
 // options joins the parts with fx.
-func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.Store) fx.Option {
+func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.Store, port *clockhttp.Port) fx.Option {
 	return fx.Options(
 		fx.NopLogger, // fx returns its errors; each component logs its own events
 		fx.StartTimeout(cfg.StartTimeout+stopTimeout), fx.StopTimeout(stopTimeout),
-		fx.Supply(cfg, log, reg),
+		fx.Supply(cfg, log, reg, port),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
 			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities, newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
@@ -91,11 +91,11 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	lc.Append(fx.StopHook(p.Tracing.Close))
 	p.Abilities.loop.Store(p.Loop)
 	routeBySettings(p.Settings, p.Targets, p.Loop)
-	lc.Append(fx.StartHook(p.Timebase.Sample))               // so that the time is known before the first request
-	lc.Append(fx.StartHook(untilAvailable(p.Settings.Load))) // so that no ring goes to a target that is not its application's
-	lc.Append(fx.StartHook(untilAvailable(bootstrap(p.Config, st, p.Timebase, log))))
-	lc.Append(fx.StartHook(untilAvailable(p.Access.Load)))     // so that no request passes as one that needs no token
-	lc.Append(fx.StartHook(untilAvailable(p.Recomputer.Join))) // before this node computes a time
+	lc.Append(fx.StartHook(p.Timebase.Sample))                       // so that the time is known before the first request
+	lc.Append(fx.StartHook(untilAvailable(p.Port, p.Settings.Load))) // so that no ring goes to a target that is not its application's
+	lc.Append(fx.StartHook(untilAvailable(p.Port, bootstrap(p.Config, st, p.Timebase, log))))
+	lc.Append(fx.StartHook(untilAvailable(p.Port, p.Access.Load)))     // so that no request passes as one that needs no token
+	lc.Append(fx.StartHook(untilAvailable(p.Port, p.Recomputer.Join))) // before this node computes a time
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
 	r.own(lc, component{name: "settings", run: p.Settings.Run})
@@ -129,6 +129,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	for _, in := range p.Intakes {
 		r.own(lc, component{name: "intake", run: in.Run})
 	}
+	lc.Append(fx.StartHook(func() { p.Server.Attach(p.Port) }))
 	r.own(lc, component{name: "http", run: p.Server.Run})
 	r.own(lc, component{name: "leases", run: p.Keeper.Run}) // the first to stop: this node rings until other nodes own its shards
 }
@@ -284,14 +285,14 @@ func newBulk(log *slog.Logger, st store.Store, tb *clock.Timebase, service *cloc
 	return bulk.NewRunner(bulk.Deps{Alarms: service, Store: st, Now: tb.Now, Incarnation: self.incarnation, Log: log})
 }
 
-func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, server *clockhttp.Server, tokens *access.Watch, self *identity, draining *atomic.Bool) *service {
-	return &service{cfg: cfg, log: log, store: st, targets: targets, server: server, access: tokens, self: self, draining: draining}
+func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, tokens *access.Watch, self *identity, draining *atomic.Bool) *service {
+	return &service{cfg: cfg, log: log, store: st, targets: targets, access: tokens, self: self, draining: draining}
 }
 
 // announce prints two lines for a person: the service's address and a request to try. Beside a log in JSON it logs them as one line, because
 // many systems collect both streams of a process as its log.
 func (s *service) announce(out io.Writer) error {
-	url := "http://" + s.server.Addr().String()
+	url := "http://" + s.self.httpAddress()
 	if s.cfg.LogFormat == formatJSON {
 		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name, "version", version)
 		return nil
