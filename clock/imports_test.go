@@ -66,7 +66,7 @@ var homes = []struct {
 }{
 	{"github.com/netresearch/go-cron", []string{"clock/repeat"}},
 	{"github.com/labstack/", []string{"clock/clockhttp"}},
-	{"connectrpc.com/connect", []string{"clock/clockgrpc/..."}},
+	{"connectrpc.com/", []string{"clock/clockgrpc/..."}},
 	{"google.golang.org/protobuf", []string{"clock/clockgrpc/..."}},
 	{"github.com/rabbitmq/amqp091-go", []string{"ring/rabbit", "cmd/..."}},
 	{"github.com/twmb/franz-go", []string{"ring/kafka"}},

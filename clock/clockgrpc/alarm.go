@@ -35,6 +35,15 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	return m
 }
 
+// blockedAlarmOf is alarmOf with the reasons why the alarm does not ring.
+func (s *Service) blockedAlarmOf(a *clock.Alarm) *clockdv1.Alarm {
+	m := alarmOf(a)
+	for _, b := range s.blockers(a) {
+		m.Blockers = append(m.Blockers, &clockdv1.Blocker{Code: string(b.Code), Target: b.Target.String(), Detail: text(b.Detail)})
+	}
+	return m
+}
+
 // setPayload sets the payload in the form in which it was given. It sets nothing for an alarm without a payload.
 func setPayload(m *clockdv1.Alarm, kind clock.PayloadKind, payload []byte) {
 	switch kind {

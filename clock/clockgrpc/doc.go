@@ -1,6 +1,6 @@
 // Package clockgrpc is clockd's interface over gRPC, gRPC-Web and Connect: the service clockd.v1.AlarmService, on the port of clock/clockhttp.
 // clockd/v1/clockd.proto is the contract. Its messages, limits and errors have the names of the HTTP interface. This package reaches the domain
-// through the interface Alarms, and the server through the interface Host. It decides nothing: it turns messages into the domain's requests,
+// through the interface Alarms, and the server through the interface Host. It also serves gRPC's health check and reflection, with the libraries of connect. It decides nothing: it turns messages into the domain's requests,
 // and the domain's decisions into messages.
 //
 // # Invariants
@@ -15,6 +15,7 @@
 //  6. The host finds the caller of a request and checks its role. admission checks the application of each request, and asks for all applications
 //     if a request has none.
 //  7. Package ringstream decides what counts as written on a stream of rings, and which rings a resumed stream lacks.
+//  8. Health checks and reflection serve the protocols of gRPC alone: their failures have no Problem, unless the host refuses the call.
 //
 // # Failures, effects and remedies
 //

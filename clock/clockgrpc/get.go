@@ -18,7 +18,7 @@ func (s *Service) Get(ctx context.Context, request *clockdv1.GetRequest) (*clock
 	if !callOf(ctx).take(int64(len(a.Payload))) {
 		return nil, errTooManyResponses
 	}
-	return &clockdv1.GetResponse{Alarm: alarmOf(a), Attempts: attemptsOf(a.Attempts)}, nil
+	return &clockdv1.GetResponse{Alarm: s.blockedAlarmOf(a), Attempts: attemptsOf(a.Attempts)}, nil
 }
 
 // read reads an alarm. It validates the key.

@@ -64,6 +64,8 @@ type setup struct {
 	streams clockgrpc.Streams // nil: none
 	failing bool              // see failingAlarms
 	access  clockhttp.Access  // nil: everyone may do everything
+	unready bool              // the node cannot process sets
+	blocked []clock.Blocker   // reasons why alarms do not ring
 }
 
 // failingAlarms fails requests for some business ids, and passes the others on.
@@ -166,7 +168,7 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 		return err
 	}
 	s.server, err = clockhttp.New(web, clockhttp.Deps{
-		Alarms: alarms, Streams: su.streams, Journal: journal, Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
+		Alarms: alarms, Streams: su.streams, Journal: journal, Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: !su.unready} },
 		Access: su.access, Log: log, Registerer: s.metrics, Gatherer: s.metrics,
 	})
 	if err != nil {
@@ -178,7 +180,7 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 	}
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server})
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server, Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
 	if err != nil {
 		return err
 	}

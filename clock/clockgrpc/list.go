@@ -29,7 +29,7 @@ func (s *Service) List(ctx context.Context, request *clockdv1.ListRequest) (*clo
 	}
 	read, cancel := context.WithTimeout(ctx, clock.RequestTimeout)
 	defer cancel()
-	p := listPage{call: callOf(ctx)}
+	p := listPage{service: s, call: callOf(ctx)}
 	for limit := q.Limit; ; {
 		q.Limit = min(limit-len(p.alarms), listRead)
 		before := len(p.alarms)
@@ -83,17 +83,18 @@ func listQuery(request *clockdv1.ListRequest) (clock.ListQuery, error) {
 
 // listPage collects the alarms of a page, as long as there is memory.
 type listPage struct {
-	call   *call
-	alarms []*clockdv1.Alarm
-	bytes  int
-	full   bool // true: an alarm has not found room
+	service *Service
+	call    *call
+	alarms  []*clockdv1.Alarm
+	bytes   int
+	full    bool // true: an alarm has not found room
 }
 
 // add adds the alarm and returns true. It returns false if the page is full or no memory is left.
 func (p *listPage) add(a *clock.Alarm) bool {
 	kept := *a
 	kept.Payload = bytes.Clone(a.Payload) // the store may use the bytes again
-	m := alarmOf(&kept)
+	m := p.service.blockedAlarmOf(&kept)
 	size := alarmBytes + proto.Size(m)
 	if len(p.alarms) > 0 && p.bytes+size > ListBytes || !p.call.take(int64(size)) {
 		p.full = true

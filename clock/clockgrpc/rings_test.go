@@ -361,7 +361,7 @@ func TestSilentStreamHasAHeartbeatPastTheWriteTimeout(t *testing.T) {
 	t.Parallel()
 	f := newFakeStreams()
 	s := start(t, func(su *setup) {
-		su.streams, su.web.WriteTimeout, su.web.Heartbeat = f, 50*time.Millisecond, 200*time.Millisecond
+		su.streams, su.web.WriteTimeout, su.web.Heartbeat = f, time.Second, 1500*time.Millisecond
 	})
 	for name, in := range map[string]subscription{"grpc": s.subscribe(t.Context(), s.grpc()), "json": s.subscribeJSON(t.Context())} {
 		for range 3 {

@@ -60,6 +60,8 @@ type Host interface {
 	Cut(r *http.Request, err error)
 	// Flushed returns a mark of what the response to r has flushed before the call.
 	Flushed(r *http.Request) clock.Flushed
+	// Ready reports whether the server can process sets.
+	Ready() bool
 	// Stopping is closed when streams must end, because the server stops.
 	Stopping() <-chan struct{}
 }
@@ -89,17 +91,20 @@ type Deps struct {
 	Streams Streams             // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
 	Journal *ringstream.Journal // what was written to streams; nil only without Streams
 	Host    Host
+	// Blockers returns the reasons why a due alarm does not ring. It must not block. nil: no reasons are known.
+	Blockers func(a *clock.Alarm) []clock.Blocker
 }
 
-// Service serves clockd.v1.AlarmService.
+// Service serves clockd.v1.AlarmService, health checks and reflection.
 type Service struct {
-	cfg     Config
-	alarms  Alarms
-	streams Streams
-	journal *ringstream.Journal
-	host    Host
-	handler http.Handler
-	errors  *connect.ErrorWriter
+	cfg      Config
+	alarms   Alarms
+	streams  Streams
+	journal  *ringstream.Journal
+	host     Host
+	blockers func(a *clock.Alarm) []clock.Blocker
+	handler  http.Handler
+	errors   *connect.ErrorWriter
 }
 
 // New returns a Service. It starts nothing.
@@ -113,7 +118,10 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if deps.Streams != nil && deps.Journal == nil {
 		return nil, errors.New("streams need a journal")
 	}
-	s := &Service{cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, host: deps.Host, errors: connect.NewErrorWriter()}
+	if deps.Blockers == nil {
+		deps.Blockers = func(*clock.Alarm) []clock.Blocker { return nil }
+	}
+	s := &Service{cfg: cfg, blockers: deps.Blockers, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, host: deps.Host, errors: connect.NewErrorWriter()}
 	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
 	return s, nil
 }
@@ -132,6 +140,7 @@ type Procedure struct {
 	Name      string // name in metrics
 	Path      string
 	Need      access.Need // what the caller's role must allow
+	Public    bool        // everyone may call it, without a token
 	BodyBytes int         // most bytes of a request's body; 0: the procedure reads a stream
 	Batch     bool        // the memory of the body counts as memory of a batch
 	Lasting   bool        // a call may last
@@ -159,18 +168,23 @@ func (s *Service) Procedures() []Procedure {
 		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: access.Take, BodyBytes: smallBytes},
 		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: access.Read, BodyBytes: smallBytes},
 	}
+	alarms := s.calls(s.handler)
 	for i := range all {
-		all[i].Handler, all[i].Refuse = s, s.refuse
+		all[i].Handler = alarms
+	}
+	all = append(all, s.probeProcedures()...)
+	for i := range all {
+		all[i].Refuse = s.refuse
 	}
 	return all
 }
 
-// ServeHTTP serves a call of any procedure.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve serves a call of any procedure.
+func (s *Service) serve(handler http.Handler, w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, request: r}
 	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w), deadline: ringstream.NewDeadline(w, r, s.cfg.WriteTimeout)}
 	defer c.release()
-	s.handler.ServeHTTP(&c.writer, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	handler.ServeHTTP(&c.writer, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
 
 // call is one call of a procedure.

@@ -37,16 +37,22 @@ func (s *Server) healthz(c echo.Context) error {
 
 // readyz is 503 only when this node cannot process sets. It reports other faults with status 200.
 func (s *Server) readyz(c echo.Context) error {
-	r := s.readiness()
-	if s.stopping.Err() != nil {
-		r.Ready = false
-		r.Checks = append(r.Checks[:len(r.Checks):len(r.Checks)], Check{Name: "http", Status: "draining", Detail: "the node is stopping"})
-	}
+	r := s.readyNow()
 	status := http.StatusOK
 	if !r.Ready {
 		status = http.StatusServiceUnavailable
 	}
 	return s.respondJSON(c, status, r.append(nil))
+}
+
+// readyNow returns the readiness of the node and of this server.
+func (s *Server) readyNow() Readiness {
+	r := s.readiness()
+	if s.stopping.Err() != nil {
+		r.Ready = false
+		r.Checks = append(r.Checks[:len(r.Checks):len(r.Checks)], Check{Name: "http", Status: "draining", Detail: "the node is stopping"})
+	}
+	return r
 }
 
 func (r *Readiness) append(b []byte) []byte {

@@ -19,6 +19,7 @@ type Procedure struct {
 	Name      string      // name in metrics
 	Path      string      // path of its POST requests
 	Need      access.Need // what the caller's role must allow. Handler asks Server.Authorize for the application
+	Public    bool        // everyone may call it, under any server name
 	BodyBytes int         // most bytes of a request's body, which is read before Handler is called; 0: Handler reads a stream
 	Batch     bool        // the memory of the body counts as memory of a batch
 	Lasting   bool        // a call may last, so its duration is not measured
@@ -30,7 +31,7 @@ type Procedure struct {
 // Mount adds a procedure. Call it before Run.
 func (s *Server) Mount(p Procedure) {
 	s.echo.POST(p.Path, s.handler(&route{
-		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, lasting: p.Lasting, handle: s.call(&p), refuse: p.Refuse,
+		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, public: p.Public, lasting: p.Lasting, handle: s.call(&p), refuse: p.Refuse,
 	}))
 }
 
@@ -136,6 +137,12 @@ func (s *Server) ItemRefusal(r *http.Request, err error) (status int, e *clock.E
 // Cut counts a stream that ends because a write has failed.
 func (s *Server) Cut(r *http.Request, err error) {
 	s.note(r, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the stream could not be written: " + err.Error()})
+}
+
+// Ready reports whether /readyz is 200.
+func (s *Server) Ready() bool {
+	r := s.readyNow()
+	return r.Ready
 }
 
 // Stopping returns a channel that is closed when the server begins to drain.

@@ -270,7 +270,7 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 	server.MountPages(clockhttp.Pages{Name: "console", Path: "/ui", Handler: pages})
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Host: server})
+	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Host: server, Blockers: why.ofAlarm})
 	if err != nil {
 		return nil, err
 	}

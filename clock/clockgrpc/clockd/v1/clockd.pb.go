@@ -1209,7 +1209,9 @@ type Alarm struct {
 	// Local time whose instant is ring_at, of an alarm that was set with a local time. Empty: it was not.
 	LocalRingAt string `protobuf:"bytes,35,opt,name=local_ring_at,json=localRingAt,proto3" json:"local_ring_at,omitempty"`
 	// IANA name of the time zone of local_ring_at.
-	TimeZone      string `protobuf:"bytes,36,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	TimeZone string `protobuf:"bytes,36,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// Reasons why the alarm does not ring although it is due, or has failed tries. Only Get and List have them.
+	Blockers      []*Blocker `protobuf:"bytes,37,rep,name=blockers,proto3" json:"blockers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1504,6 +1506,13 @@ func (x *Alarm) GetTimeZone() string {
 	return ""
 }
 
+func (x *Alarm) GetBlockers() []*Blocker {
+	if x != nil {
+		return x.Blockers
+	}
+	return nil
+}
+
 type isAlarm_Payload interface {
 	isAlarm_Payload()
 }
@@ -1536,6 +1545,70 @@ func (*Alarm_Binary) isAlarm_Payload() {}
 
 func (*Alarm_Message) isAlarm_Payload() {}
 
+// Blocker is a reason why due alarms do not ring now, as the answering node knows it.
+type Blocker struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Code of the reason, as in the HTTP interface: "node", "other_node", "paused", "no_target", "target_down", "no_receiver", "failing", "held".
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// Target of the concerned alarms. Empty: none, or all.
+	Target string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	// Sentence for people.
+	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Blocker) Reset() {
+	*x = Blocker{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Blocker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Blocker) ProtoMessage() {}
+
+func (x *Blocker) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Blocker.ProtoReflect.Descriptor instead.
+func (*Blocker) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Blocker) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Blocker) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Blocker) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 // Attempt is a try that failed, or a ring that was released, buried or not acknowledged.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1559,7 +1632,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1644,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1657,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Attempt) GetGeneration() int64 {
@@ -1649,7 +1722,7 @@ type SetRequest struct {
 
 func (x *SetRequest) Reset() {
 	*x = SetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1734,7 @@ func (x *SetRequest) String() string {
 func (*SetRequest) ProtoMessage() {}
 
 func (x *SetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1747,7 @@ func (x *SetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRequest.ProtoReflect.Descriptor instead.
 func (*SetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetRequest) GetApplication() string {
@@ -1704,7 +1777,7 @@ type SetResponse struct {
 
 func (x *SetResponse) Reset() {
 	*x = SetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1789,7 @@ func (x *SetResponse) String() string {
 func (*SetResponse) ProtoMessage() {}
 
 func (x *SetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1802,7 @@ func (x *SetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetResponse.ProtoReflect.Descriptor instead.
 func (*SetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetResponse) GetAlarm() *Alarm {
@@ -1761,7 +1834,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1846,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1859,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelRequest) GetApplication() string {
@@ -1821,7 +1894,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1906,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1919,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CancelResponse) GetAlarm() *Alarm {
@@ -1871,7 +1944,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1956,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1969,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PauseRequest) GetApplication() string {
@@ -1931,7 +2004,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2016,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2029,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseResponse) GetAlarm() *Alarm {
@@ -1981,7 +2054,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2066,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2079,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResumeRequest) GetApplication() string {
@@ -2041,7 +2114,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2126,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2139,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResumeResponse) GetAlarm() *Alarm {
@@ -2089,7 +2162,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2174,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2187,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRequest) GetApplication() string {
@@ -2144,7 +2217,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2229,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2242,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetResponse) GetAlarm() *Alarm {
@@ -2209,7 +2282,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2294,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2307,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListRequest) GetApplication() string {
@@ -2299,7 +2372,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2384,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2397,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListResponse) GetAlarms() []*Alarm {
@@ -2358,7 +2431,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2443,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2456,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Problem) GetCode() string {
@@ -2427,7 +2500,7 @@ type RingOccurrence struct {
 
 func (x *RingOccurrence) Reset() {
 	*x = RingOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2512,7 @@ func (x *RingOccurrence) String() string {
 func (*RingOccurrence) ProtoMessage() {}
 
 func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2525,7 @@ func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingOccurrence.ProtoReflect.Descriptor instead.
 func (*RingOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RingOccurrence) GetNumber() int64 {
@@ -2510,7 +2583,7 @@ type Ring struct {
 
 func (x *Ring) Reset() {
 	*x = Ring{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2595,7 @@ func (x *Ring) String() string {
 func (*Ring) ProtoMessage() {}
 
 func (x *Ring) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2608,7 @@ func (x *Ring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ring.ProtoReflect.Descriptor instead.
 func (*Ring) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Ring) GetMessageId() string {
@@ -2695,7 +2768,7 @@ type RingsRequest struct {
 
 func (x *RingsRequest) Reset() {
 	*x = RingsRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2780,7 @@ func (x *RingsRequest) String() string {
 func (*RingsRequest) ProtoMessage() {}
 
 func (x *RingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2793,7 @@ func (x *RingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsRequest.ProtoReflect.Descriptor instead.
 func (*RingsRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RingsRequest) GetApplication() string {
@@ -2753,7 +2826,7 @@ type RingsResponse struct {
 
 func (x *RingsResponse) Reset() {
 	*x = RingsResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2838,7 @@ func (x *RingsResponse) String() string {
 func (*RingsResponse) ProtoMessage() {}
 
 func (x *RingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2851,7 @@ func (x *RingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsResponse.ProtoReflect.Descriptor instead.
 func (*RingsResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RingsResponse) GetRings() []*Ring {
@@ -2823,7 +2896,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +2908,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +2921,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AnswerRequest) GetApplication() string {
@@ -2904,7 +2977,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +2989,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3002,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AnswerResponse) GetAlarm() *Alarm {
@@ -2954,7 +3027,7 @@ type OccurrencesRequest struct {
 
 func (x *OccurrencesRequest) Reset() {
 	*x = OccurrencesRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2966,7 +3039,7 @@ func (x *OccurrencesRequest) String() string {
 func (*OccurrencesRequest) ProtoMessage() {}
 
 func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2979,7 +3052,7 @@ func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesRequest.ProtoReflect.Descriptor instead.
 func (*OccurrencesRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OccurrencesRequest) GetApplication() string {
@@ -3016,7 +3089,7 @@ type OccurrencesResponse struct {
 
 func (x *OccurrencesResponse) Reset() {
 	*x = OccurrencesResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3101,7 @@ func (x *OccurrencesResponse) String() string {
 func (*OccurrencesResponse) ProtoMessage() {}
 
 func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3114,7 @@ func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesResponse.ProtoReflect.Descriptor instead.
 func (*OccurrencesResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OccurrencesResponse) GetTimeZoneData() string {
@@ -3073,7 +3146,7 @@ type NextOccurrence struct {
 
 func (x *NextOccurrence) Reset() {
 	*x = NextOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3158,7 @@ func (x *NextOccurrence) String() string {
 func (*NextOccurrence) ProtoMessage() {}
 
 func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3171,7 @@ func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextOccurrence.ProtoReflect.Descriptor instead.
 func (*NextOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NextOccurrence) GetNumber() int64 {
@@ -3137,7 +3210,7 @@ type BatchRequest struct {
 
 func (x *BatchRequest) Reset() {
 	*x = BatchRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3222,7 @@ func (x *BatchRequest) String() string {
 func (*BatchRequest) ProtoMessage() {}
 
 func (x *BatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3235,7 @@ func (x *BatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
 func (*BatchRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BatchRequest) GetApplication() string {
@@ -3197,7 +3270,7 @@ type BatchResponse struct {
 
 func (x *BatchResponse) Reset() {
 	*x = BatchResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3282,7 @@ func (x *BatchResponse) String() string {
 func (*BatchResponse) ProtoMessage() {}
 
 func (x *BatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3295,7 @@ func (x *BatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
 func (*BatchResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BatchResponse) GetResults() []*BatchResult {
@@ -3251,7 +3324,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3336,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3349,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BatchResult) GetBusinessId() string {
@@ -3329,7 +3402,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3414,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3427,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Failure) GetCode() int32 {
@@ -3452,7 +3525,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\bexchange\x18\x01 \x01(\tR\bexchange\x12\x1f\n" +
 	"\vrouting_key\x18\x02 \x01(\tR\n" +
 	"routingKey\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\xce\v\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xfe\v\n" +
 	"\x05Alarm\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
@@ -3502,8 +3575,13 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"occurrence\x12E\n" +
 	"\x10next_occurrences\x18\" \x03(\v2\x1a.google.protobuf.TimestampR\x0fnextOccurrences\x12\"\n" +
 	"\rlocal_ring_at\x18# \x01(\tR\vlocalRingAt\x12\x1b\n" +
-	"\ttime_zone\x18$ \x01(\tR\btimeZoneB\t\n" +
-	"\apayload\"\xcd\x01\n" +
+	"\ttime_zone\x18$ \x01(\tR\btimeZone\x12.\n" +
+	"\bblockers\x18% \x03(\v2\x12.clockd.v1.BlockerR\bblockersB\t\n" +
+	"\apayload\"M\n" +
+	"\aBlocker\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xcd\x01\n" +
 	"\aAttempt\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x03R\n" +
@@ -3723,7 +3801,7 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
@@ -3738,130 +3816,132 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(*AlarmSpec)(nil),             // 10: clockd.v1.AlarmSpec
 	(*Message)(nil),               // 11: clockd.v1.Message
 	(*Alarm)(nil),                 // 12: clockd.v1.Alarm
-	(*Attempt)(nil),               // 13: clockd.v1.Attempt
-	(*SetRequest)(nil),            // 14: clockd.v1.SetRequest
-	(*SetResponse)(nil),           // 15: clockd.v1.SetResponse
-	(*CancelRequest)(nil),         // 16: clockd.v1.CancelRequest
-	(*CancelResponse)(nil),        // 17: clockd.v1.CancelResponse
-	(*PauseRequest)(nil),          // 18: clockd.v1.PauseRequest
-	(*PauseResponse)(nil),         // 19: clockd.v1.PauseResponse
-	(*ResumeRequest)(nil),         // 20: clockd.v1.ResumeRequest
-	(*ResumeResponse)(nil),        // 21: clockd.v1.ResumeResponse
-	(*GetRequest)(nil),            // 22: clockd.v1.GetRequest
-	(*GetResponse)(nil),           // 23: clockd.v1.GetResponse
-	(*ListRequest)(nil),           // 24: clockd.v1.ListRequest
-	(*ListResponse)(nil),          // 25: clockd.v1.ListResponse
-	(*Problem)(nil),               // 26: clockd.v1.Problem
-	(*RingOccurrence)(nil),        // 27: clockd.v1.RingOccurrence
-	(*Ring)(nil),                  // 28: clockd.v1.Ring
-	(*RingsRequest)(nil),          // 29: clockd.v1.RingsRequest
-	(*RingsResponse)(nil),         // 30: clockd.v1.RingsResponse
-	(*AnswerRequest)(nil),         // 31: clockd.v1.AnswerRequest
-	(*AnswerResponse)(nil),        // 32: clockd.v1.AnswerResponse
-	(*OccurrencesRequest)(nil),    // 33: clockd.v1.OccurrencesRequest
-	(*OccurrencesResponse)(nil),   // 34: clockd.v1.OccurrencesResponse
-	(*NextOccurrence)(nil),        // 35: clockd.v1.NextOccurrence
-	(*BatchRequest)(nil),          // 36: clockd.v1.BatchRequest
-	(*BatchResponse)(nil),         // 37: clockd.v1.BatchResponse
-	(*BatchResult)(nil),           // 38: clockd.v1.BatchResult
-	(*Failure)(nil),               // 39: clockd.v1.Failure
-	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*Blocker)(nil),               // 13: clockd.v1.Blocker
+	(*Attempt)(nil),               // 14: clockd.v1.Attempt
+	(*SetRequest)(nil),            // 15: clockd.v1.SetRequest
+	(*SetResponse)(nil),           // 16: clockd.v1.SetResponse
+	(*CancelRequest)(nil),         // 17: clockd.v1.CancelRequest
+	(*CancelResponse)(nil),        // 18: clockd.v1.CancelResponse
+	(*PauseRequest)(nil),          // 19: clockd.v1.PauseRequest
+	(*PauseResponse)(nil),         // 20: clockd.v1.PauseResponse
+	(*ResumeRequest)(nil),         // 21: clockd.v1.ResumeRequest
+	(*ResumeResponse)(nil),        // 22: clockd.v1.ResumeResponse
+	(*GetRequest)(nil),            // 23: clockd.v1.GetRequest
+	(*GetResponse)(nil),           // 24: clockd.v1.GetResponse
+	(*ListRequest)(nil),           // 25: clockd.v1.ListRequest
+	(*ListResponse)(nil),          // 26: clockd.v1.ListResponse
+	(*Problem)(nil),               // 27: clockd.v1.Problem
+	(*RingOccurrence)(nil),        // 28: clockd.v1.RingOccurrence
+	(*Ring)(nil),                  // 29: clockd.v1.Ring
+	(*RingsRequest)(nil),          // 30: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),         // 31: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),         // 32: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),        // 33: clockd.v1.AnswerResponse
+	(*OccurrencesRequest)(nil),    // 34: clockd.v1.OccurrencesRequest
+	(*OccurrencesResponse)(nil),   // 35: clockd.v1.OccurrencesResponse
+	(*NextOccurrence)(nil),        // 36: clockd.v1.NextOccurrence
+	(*BatchRequest)(nil),          // 37: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),         // 38: clockd.v1.BatchResponse
+	(*BatchResult)(nil),           // 39: clockd.v1.BatchResult
+	(*Failure)(nil),               // 40: clockd.v1.Failure
+	(*durationpb.Duration)(nil),   // 41: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	40, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
-	41, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
-	41, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
-	40, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
-	40, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
+	41, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
+	42, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
+	42, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
+	41, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
+	41, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
 	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
 	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
 	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
-	41, // 8: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	41, // 9: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	40, // 10: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	40, // 11: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	41, // 12: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	40, // 13: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	42, // 8: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 9: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	41, // 10: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	41, // 11: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	42, // 12: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	41, // 13: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
 	7,  // 14: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	41, // 15: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	42, // 15: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
 	1,  // 16: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
 	9,  // 17: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	40, // 18: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	41, // 18: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 19: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
 	0,  // 20: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	41, // 21: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	41, // 22: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	41, // 23: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	42, // 21: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 22: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	42, // 23: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
 	11, // 24: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
 	9,  // 25: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	40, // 26: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	41, // 26: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
 	2,  // 27: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	41, // 28: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	42, // 28: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
 	3,  // 29: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	41, // 30: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	41, // 31: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	41, // 32: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	41, // 33: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	42, // 30: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	42, // 31: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	42, // 32: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	42, // 33: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
 	7,  // 34: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
 	8,  // 35: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	41, // 36: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	41, // 37: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	10, // 38: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	12, // 39: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 40: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 41: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 42: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 43: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 44: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 45: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	41, // 46: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	41, // 47: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	12, // 48: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	12, // 49: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	40, // 50: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	41, // 51: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	41, // 52: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	41, // 53: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	40, // 54: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	27, // 55: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	28, // 56: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 57: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	40, // 58: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	12, // 59: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	35, // 60: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	41, // 61: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	41, // 62: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	10, // 63: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	38, // 64: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 65: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	39, // 66: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	26, // 67: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	14, // 68: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	16, // 69: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	18, // 70: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	20, // 71: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	22, // 72: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	24, // 73: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	36, // 74: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	29, // 75: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	31, // 76: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	33, // 77: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	15, // 78: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	17, // 79: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	19, // 80: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	21, // 81: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	23, // 82: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	25, // 83: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	37, // 84: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	30, // 85: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	32, // 86: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	34, // 87: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	78, // [78:88] is the sub-list for method output_type
-	68, // [68:78] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	42, // 36: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	13, // 37: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	42, // 38: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	10, // 39: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	12, // 40: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 41: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 42: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 43: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 44: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	14, // 45: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 46: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	42, // 47: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	42, // 48: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	12, // 49: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	12, // 50: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	41, // 51: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	42, // 52: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 53: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 54: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	41, // 55: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	28, // 56: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	29, // 57: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 58: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	41, // 59: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	12, // 60: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	36, // 61: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	42, // 62: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 63: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	10, // 64: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	39, // 65: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 66: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	40, // 67: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	27, // 68: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	15, // 69: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	17, // 70: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	19, // 71: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	21, // 72: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	23, // 73: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	25, // 74: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	37, // 75: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	30, // 76: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	32, // 77: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	34, // 78: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	16, // 79: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	18, // 80: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	20, // 81: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	22, // 82: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	24, // 83: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	26, // 84: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	38, // 85: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	31, // 86: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	33, // 87: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	35, // 88: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	79, // [79:89] is the sub-list for method output_type
+	69, // [69:79] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -3885,22 +3965,22 @@ func file_clockd_v1_clockd_proto_init() {
 		(*Alarm_Binary)(nil),
 		(*Alarm_Message)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[9].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[11].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[13].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[21].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[10].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[12].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[14].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[22].OneofWrappers = []any{
 		(*Ring_Json)(nil),
 		(*Ring_Text)(nil),
 		(*Ring_Binary)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[23].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
