@@ -1,7 +1,7 @@
 // Package clockgrpc is clockd's interface over gRPC, gRPC-Web and Connect: the service clockd.v1.AlarmService, on the port of clock/clockhttp.
 // clockd/v1/clockd.proto is the contract. Its messages, limits and errors have the names of the HTTP interface. This package reaches the domain
-// through the interface Alarms, and the server through the interface Host. It also serves gRPC's health check and reflection, with the libraries of connect. It decides nothing: it turns messages into the domain's requests,
-// and the domain's decisions into messages.
+// through the interface Alarms, and the server through the interface Host. It decides nothing: it turns messages into the domain's requests,
+// and the domain's decisions into messages. It also serves gRPC's health check and reflection, with the libraries of connect.
 //
 // # Invariants
 //
