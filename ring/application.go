@@ -44,7 +44,7 @@ type application struct {
 	leftover          bool  // the parked entries are leftovers (leftover.go); the application itself rings by another route
 	health            health
 	reason            string      // reason of the last failure
-	batchRows         int         // most rows in a batch: halved while the target refuses, doubled when all rings are confirmed
+	batchRows         int         // most rows in a batch: halved while the target refuses, the rows that it took if it did not take all, doubled when all rings are confirmed
 	undeliveredRounds int         // consecutive rounds with returned or doubtful rings and without a confirmation
 	unconfirmedRounds int         // consecutive rounds without a confirmation and without a refusal
 	busy              bool        // a worker has a batch of the application
@@ -176,6 +176,8 @@ type tally struct {
 	undelivered       int    // failed rings that were returned or are in doubt
 	silent            int    // failed rings without a reply: in doubt or untaken
 	refused           int    // failed rings that the target refused; one message may be to blame for all of them
+	taken             int    // rings that the target took, whatever their outcome
+	untaken           int    // rings that the target did not take because the application's receiver is busy
 	awaited           int    // rings whose reply is late and awaited; not failed, unless blameLate counts them
 	reason            string // reason of the last failed ring
 }
@@ -200,6 +202,9 @@ func (a *application) noteTally(t tally, now time.Time, probe time.Duration, qua
 	a.reason, a.failureKind = t.reason, t.failureKind()
 	if t.refused > 1 {
 		a.batchRows = max(1, t.refused/2)
+	}
+	if t.untaken > 0 && t.taken > 0 { // a receiver that takes nothing may take any number the next time
+		a.batchRows = min(a.batchRows, t.taken) // each further row would be claimed and released again
 	}
 	a.unconfirmedRounds++
 	switch {

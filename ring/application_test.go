@@ -167,6 +167,43 @@ func TestRefusalsHalveBatches(t *testing.T) {
 	}
 }
 
+// A receiver that takes a part of a batch gets as many rings the next time, and more by the number of its late outcomes. The other rows would be
+// claimed and released again.
+func TestBatchOfABusyReceiverHasTheRowsThatItTakes(t *testing.T) {
+	q := newQuarantine(absentees{})
+	round := func(taken clock.OutcomeKind, number, untaken int) {
+		q.applyRound(q.applications[testApplication] != nil, append(slices.Repeat([]clock.OutcomeKind{taken}, number), slices.Repeat([]clock.OutcomeKind{clock.Untaken}, untaken)...)...)
+	}
+	late := func(kinds ...clock.OutcomeKind) {
+		f := &tally{}
+		for _, kind := range kinds {
+			f.add(clock.Outcome{Kind: kind})
+		}
+		q.applyLate(lateTallies{byAddressee: map[addressee]*tally{testApplication: f}, crew: q.crews.all[0]})
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"it takes 16 of 300", func() { round(clock.Awaited, 16, 284) }, 16},
+		{"it takes none", func() { round(clock.Awaited, 0, 16) }, 16},
+		{"two late confirms", func() { late(clock.Confirmed, clock.Confirmed) }, 18},
+		{"it takes 2 of 18", func() { round(clock.Awaited, 2, 16) }, 2},
+		{"a late failure, and a late ring that was not taken", func() { late(clock.Nacked, clock.Untaken) }, 3},
+		{"it takes all", func() { round(clock.Awaited, 3, 0) }, 3},
+		{"it confirms all", func() {
+			q.applications[testApplication].parked = make([]entry, 10)
+			round(clock.Confirmed, 3, 0)
+		}, 6},
+		{"many late confirms", func() { late(slices.Repeat([]clock.OutcomeKind{clock.Confirmed}, 500)...) }, 300},
+	} {
+		if step.do(); q.applications[testApplication].batchRows != step.want {
+			t.Fatalf("%s: the next batch has %d rows, want %d", step.name, q.applications[testApplication].batchRows, step.want)
+		}
+	}
+}
+
 // A recovered application's parked entries are due at once.
 func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
 	q := newQuarantine(absentees{})

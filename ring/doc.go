@@ -114,7 +114,8 @@
 //
 // Suspect: the application rings in rounds of the quarantine. These have workers of their own, so healthy applications do not
 // wait for them. While no ring is confirmed (a full queue that nacks), rounds become rarer, down to one batch a second. After
-// refusals the batches are small; they grow to full size again while more entries wait.
+// refusals the batches are small; they grow to full size again while more entries wait. A receiver that takes a part of a batch gets batches of this
+// size, and of one ring more for each late outcome: each further row would be claimed and released again.
 //
 // Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or are in doubt
 // (a quorum queue without its majority), and none was confirmed. Untaken rings do not count, so a slow subscriber never makes its application

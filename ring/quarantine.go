@@ -297,7 +297,8 @@ func (q *quarantine) applyResult(r result) {
 
 // applyLate updates the health of the applications of late outcomes. A late confirm ends the pause of a suspect application. It stays in
 // quarantine, so that a backlog for its slow queue or receiver does not take the shared workers. A late confirm makes a held application
-// suspect. On a route with SeparateReplies it makes it healthy, because there a slow receiver delays no other application's rings.
+// suspect. On a route with SeparateReplies it makes it healthy, because there a slow receiver delays no other application's rings. The next batch
+// has more rows by the number of late outcomes, because the receiver has room for so many more rings.
 func (q *quarantine) applyLate(t lateTallies) {
 	localNow := time.Now()
 	for name, f := range t.byAddressee {
@@ -305,6 +306,9 @@ func (q *quarantine) applyLate(t lateTallies) {
 			continue
 		}
 		a := q.applications[name]
+		if f.untaken = 0; a != nil {
+			a.batchRows = min(a.batchRows+f.taken, q.cfg.BatchRows)
+		}
 		if a == nil || t.crew.rationed != nil || f.failed > 0 || f.confirmed == 0 {
 			q.applyTally(name, *f, localNow, false)
 			continue

@@ -60,6 +60,9 @@ func allConfirmed(outcomes []clock.Outcome) bool {
 }
 
 func (t *tally) add(o clock.Outcome) {
+	if !o.Kind.NotSent() {
+		t.taken++
+	}
 	if o.Final { // the alarm is over, and the reply shows that the receiver works
 		t.confirmed++
 		return
@@ -81,6 +84,7 @@ func (t *tally) add(o clock.Outcome) {
 		t.undelivered++
 		t.silent++
 	case clock.Untaken:
+		t.untaken++
 		t.silent++
 	default:
 	}
