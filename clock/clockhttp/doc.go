@@ -32,7 +32,8 @@
 //  11. The port also speaks HTTP/2 without TLS, for gRPC clients. Requests share such a connection, so no request sets its options or closes it,
 //     and no deadline outlives a write, because a passed deadline resets its stream. Running requests take memory (requests), also until their
 //     clients have taken the responses: half of requestBytes for each connection that may be open. A request that finds none is refused.
-//     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget.
+//     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget. A connection with many requests that
+//     net/http answers itself, because their heads are too large, is not read until its client takes the responses (streamWatch).
 //  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics. Pages (MountPages) share the port and the
 //     metrics; they are public, because they have no data.
 //  13. Each route has a need, or is public. The caller of a request must have a role that allows the need, and cover the application in the path

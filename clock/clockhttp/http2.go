@@ -45,7 +45,7 @@ const (
 
 // serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the response: a client that
 // opens no window could otherwise leave any number of finished requests with the server. net/http's own responses to heads beyond
-// Config.MaxHeaderBytes (431) do not count.
+// Config.MaxHeaderBytes (431) have a bound of their own (streamWatch).
 func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	size := requestSize(r)
 	if !s.memory.take(requests, size) {

@@ -153,6 +153,12 @@ type closedConn struct {
 
 func (h *harness) closedConn() *closedConn {
 	h.t.Helper()
+	return h.rawConn(http2.Setting{ID: http2.SettingInitialWindowSize})
+}
+
+// rawConn returns a connection of HTTP/2 with these settings.
+func (h *harness) rawConn(settings ...http2.Setting) *closedConn {
+	h.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
 		h.t.Fatal(err)
@@ -163,7 +169,7 @@ func (h *harness) closedConn() *closedConn {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := errors.Join(c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}), c.framer.WriteSettingsAck()); err != nil {
+	if err := errors.Join(c.framer.WriteSettings(settings...), c.framer.WriteSettingsAck()); err != nil {
 		h.t.Fatal(err)
 	}
 	return c
@@ -171,6 +177,13 @@ func (h *harness) closedConn() *closedConn {
 
 // get begins a request for an alarm, with that many headers.
 func (c *closedConn) get(headers int) {
+	c.t.Helper()
+	if err := c.tryGet(headers); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *closedConn) tryGet(headers int) error {
 	c.t.Helper()
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -187,10 +200,8 @@ func (c *closedConn) get(headers int) {
 		}
 	}
 	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	c.next += 2
+	return err
 }
 
 // answer is what a client without a window sees of a response.
@@ -262,5 +273,72 @@ func TestHeadsOverHTTP2TakeMemory(t *testing.T) {
 	}
 	if served != 3 {
 		t.Errorf("%d of 8 requests with 200 headers are served", served)
+	}
+}
+
+// A client that opens no window, and sends heads that are too large, gets a bounded number of net/http's own responses before its connection is not
+// read any more, and then ends. Another client is served.
+func TestUnreadResponsesOfTheServerItselfAreBounded(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(su *setup) { su.cfg.ReadHeaderTimeout = time.Second })
+	c := h.closedConn()
+	for range 60 {
+		if err := c.tryGet(400); err != nil {
+			break // the connection has ended
+		}
+	}
+	statuses := map[string]int{}
+	for {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			break
+		}
+		if f, is := frame.(*http2.MetaHeadersFrame); is {
+			statuses[f.PseudoValue("status")]++
+		}
+	}
+	if got := statuses["431"]; len(statuses) != 1 || got < maxUnserved || got > maxUnserved+1 {
+		t.Errorf("the responses are %v", statuses)
+	}
+	for all := &h.server.port.listener.(*limitedListener).unserved; all.Load() != 0; { // they end soon after the connection
+		time.Sleep(time.Millisecond)
+	}
+	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "")
+}
+
+// A client that takes its responses may send as many heads that are too large as it likes, beside requests that are served.
+func TestReadResponsesOfTheServerItselfDoNotEndTheConnection(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	c := h.rawConn()
+	const half = 45 // fewer requests than the streams of a connection
+	for range 5 {
+		for range half {
+			c.get(400)
+			c.get(0)
+		}
+		got := map[string]int{}
+		for ended := 0; ended < 2*half; {
+			frame, err := c.framer.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f := frame.(type) {
+			case *http2.MetaHeadersFrame:
+				got[f.PseudoValue("status")]++
+			case *http2.DataFrame:
+				if f.StreamEnded() {
+					ended++
+				}
+				if n := uint32(len(f.Data())); n > 0 {
+					if err := c.framer.WriteWindowUpdate(0, n); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if got["431"] != half || got["404"] != half {
+			t.Fatalf("the responses are %v", got)
+		}
 	}
 }

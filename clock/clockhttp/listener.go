@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,8 @@ type limitedListener struct {
 	maxOpen    int // most open connections
 	maxPerHost int // most open connections of one remote host; 0: no limit
 	refused    prometheus.Counter
+	unserved   atomic.Int64  // see streamWatch
+	headTime   time.Duration // longest time for a request's head
 
 	mu         sync.Mutex
 	open       int
@@ -30,7 +33,7 @@ const refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnectio
 const refusalTimeout = 100 * time.Millisecond
 
 func newLimitedListener(l *net.TCPListener, cfg Config, refused prometheus.Counter) *limitedListener {
-	return &limitedListener{TCPListener: l, maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress, refused: refused, openByHost: map[netip.Addr]int{}}
+	return &limitedListener{TCPListener: l, maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress, refused: refused, headTime: cfg.ReadHeaderTimeout, openByHost: map[netip.Addr]int{}}
 }
 
 // Accept returns the next connection within the limits. It refuses all connections over a limit.
@@ -42,7 +45,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		address := remoteHost(conn)
 		if l.admit(address) {
-			return &limitedConn{TCPConn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
+			c := &limitedConn{TCPConn: conn, streams: newStreamWatch(&l.unserved, l.headTime)}
+			c.leave = sync.OnceFunc(func() { c.streams.close(); l.leave(address) })
+			return c, nil
 		}
 		l.refused.Inc()
 		_ = conn.SetWriteDeadline(time.Now().Add(refusalTimeout))
@@ -97,14 +102,26 @@ func hostOf(address netip.Addr) netip.Addr {
 // limitedConn is a connection that counts against the limits until it is closed.
 type limitedConn struct {
 	*net.TCPConn
-	leave  func()
-	writes writeCount
+	leave   func()
+	writes  writeCount
+	streams *streamWatch
+}
+
+// Read reads into b, unless the server has too many requests of the connection without a handler.
+func (c *limitedConn) Read(b []byte) (int, error) {
+	if err := c.streams.awaitServed(); err != nil {
+		return 0, err
+	}
+	n, err := c.TCPConn.Read(b)
+	c.streams.read(b[:n])
+	return n, err
 }
 
 // Write writes b, and counts the write.
 func (c *limitedConn) Write(b []byte) (int, error) {
 	number := c.writes.begin()
 	n, err := c.TCPConn.Write(b)
+	c.streams.wrote(b[:n])
 	if err == nil {
 		c.writes.end(number)
 	}

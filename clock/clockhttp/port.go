@@ -92,6 +92,9 @@ func (p *Port) WaitsFor(c Check) { p.waitsFor.Store(&c) }
 
 // ServeHTTP serves a request.
 func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok && r.ProtoMajor > 1 {
+		defer conn.streams.serve()()
+	}
 	if h := p.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
