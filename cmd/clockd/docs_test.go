@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -10,14 +12,66 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// runnablePages are the documents whose commands a test runs. In these, a block "sh" is a command, "sh background" one that goes on until the end of
-// the page, and "text" after a command is its output, in which "..." stands for any text.
-var runnablePages = []string{"getting-started.md", "by-example.md", "backup.md", "upgrade.md"}
+// runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command that goes on until the end of the
+// page, and "sh not-run" a command that cannot run here. A block "text" after a command is its output, and "text background" is the output of the last
+// command in the background. In both, "..." stands for any text. A block "sql" is run on the database of the page.
+type runnablePage struct {
+	file     string            // path below the folder docs
+	served   bool              // whether the page needs a service that it does not start
+	replaced map[string]string // parts of commands, with the replacement that can run here
+	notRun   map[string]string // beginnings of the blocks "sh not-run", with the reason of each
+}
+
+var runnablePages = []runnablePage{
+	{file: "../README.md",
+		replaced: map[string]string{"git clone https://github.com/clockd/clockd && cd clockd\nmake run\n": "bin/clockd serve\n"},
+		notRun: map[string]string{
+			"CLOCKD_DATABASE_URL='mysql:": "needs a MariaDB and a RabbitMQ with these names",
+			"docker build":                "needs Docker",
+		}},
+	{file: "alarms.md", notRun: map[string]string{"npx ": "needs the registries of npm and Go"}},
+	{file: "backup.md"},
+	{file: "by-example.md"},
+	{file: "consumers.md", served: true},
+	{file: "getting-started.md"},
+	{file: "grpc-interface.md", served: true, notRun: map[string]string{"rpc()": "needs grpcurl"}},
+	{file: "lookups.md", served: true},
+	{file: "pull.md", served: true},
+	{file: "repeat.md", served: true},
+	{file: "reporting.md"},
+	{file: "security.md", notRun: map[string]string{}},
+	{file: "upgrade.md"},
+	{file: "webhooks.md", served: true},
+}
+
+// pagesNotRun are the documents whose commands no test runs, with the reason of each.
+var pagesNotRun = map[string]string{
+	"architecture.md":     noCommands,
+	"citus.md":            "needs a cluster of Citus",
+	"compatibility.md":    noCommands,
+	"configuration.md":    "has lines of files and of service definitions",
+	"console.md":          noCommands,
+	"delayed-messages.md": "needs a RabbitMQ",
+	"failover.md":         "needs a database with a standby",
+	"glossary.md":         noCommands,
+	"grpc-target.md":      "needs a server of gRPC",
+	"installation.md":     "needs packages, systemd and Docker",
+	"kafka.md":            "needs a Kafka",
+	"observability.md":    "needs a collector and jq",
+	"operations.md":       "needs a cluster in operation",
+	"performance.md":      "has measurements of many minutes",
+	"sizing.md":           "has calculations in place of commands",
+}
+
+// noCommands is the reason of pages without commands. A test checks it.
+const noCommands = "has no commands"
 
 // documentedBlock is a block of code in a document.
 type documentedBlock struct {
@@ -42,42 +96,130 @@ func documentBlocks(text string) (blocks []documentedBlock) {
 	return blocks
 }
 
-// matches reports whether an output contains what the document shows.
+// matches reports whether an output is what the document shows.
 func (b *documentedBlock) matches(output string) bool {
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(b.text)), `\.\.\.`, `[\s\S]*`)
-	return regexp.MustCompile(pattern).MatchString(strings.Join(strings.Fields(output), " ")) || regexp.MustCompile(pattern).MatchString(output)
+	words := strings.Fields(b.text)
+	for i, word := range words {
+		words[i] = strings.ReplaceAll(regexp.QuoteMeta(word), `\.\.\.`, `[\s\S]*`)
+	}
+	return regexp.MustCompile(`^\s*` + strings.Join(words, `\s+`) + `\s*$`).MatchString(output)
 }
+
+// readPage returns the text of a document.
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// indentedCode is the begin of code without a fence: an indented line after a blank line.
+var indentedCode = regexp.MustCompile(`\n\n    \S.*`)
 
 func TestCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
 	for _, page := range runnablePages {
-		t.Run(page, func(t *testing.T) {
+		t.Run(page.file, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-			if err != nil {
-				t.Fatal(err)
+			text := readPage(t, page.file)
+			if code := indentedCode.FindString(fencedCode.ReplaceAllString(text, "")); code != "" {
+				t.Errorf("%s: code without a fence, which no test sees: %s", page.file, strings.TrimSpace(code))
 			}
-			runPage(t, page, documentBlocks(string(text)))
+			page.run(t, documentBlocks(text))
 		})
 	}
 }
 
-// runPage runs the commands of a page, in one shell and in a folder of their own. A page that does not start a service finds a database with one alarm.
-func runPage(t *testing.T, page string, blocks []documentedBlock) {
-	t.Helper()
-	dir := t.TempDir()
-	if self, err := os.Executable(); err != nil || os.Symlink(self, filepath.Join(dir, "clockd")) != nil {
-		t.Fatal("cannot link the program", err)
+// fencedCode is code in a fence.
+var fencedCode = regexp.MustCompile("(?s)```.*?\n```")
+
+func TestDocumentsAreRunOrHaveAReason(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no documents", err)
 	}
-	address := freeAddress(t)
+	for _, path := range files {
+		file := filepath.Base(path)
+		runs := slices.ContainsFunc(runnablePages, func(p runnablePage) bool { return p.file == file })
+		reason := pagesNotRun[file]
+		if runs == (reason != "") {
+			t.Errorf("%s must be either in runnablePages, or with a reason in pagesNotRun", file)
+		}
+		if text := readPage(t, file); reason == noCommands && (strings.Contains(text, "```sh") || indentedCode.MatchString(text)) {
+			t.Errorf("%s has commands, and pagesNotRun says that it has none", file)
+		}
+	}
+}
+
+// check finds replacements without a command, and blocks that do not run without a reason.
+func (p *runnablePage) check(t *testing.T, blocks []documentedBlock) {
+	t.Helper()
+	for part := range p.replaced {
+		if !slices.ContainsFunc(blocks, func(b documentedBlock) bool { return strings.Contains(b.text, part) }) {
+			t.Errorf("%s has no command %q to replace", p.file, part)
+		}
+	}
+	used := map[string]bool{}
+	for _, b := range blocks {
+		switch b.kind {
+		case "sh", "sh background", "text", "text background":
+		case "sh not-run":
+			known := false
+			for begin := range p.notRun {
+				if strings.HasPrefix(b.text, begin) {
+					known, used[begin] = true, true
+				}
+			}
+			if !known {
+				t.Errorf("%s, line %d: a command that does not run needs a reason in runnablePages", p.file, b.line)
+			}
+		default:
+			if strings.HasPrefix(b.kind, "sh") || strings.HasPrefix(b.kind, "text") || b.kind == "console" {
+				t.Errorf("%s, line %d: unknown kind of block %q", p.file, b.line, b.kind)
+			}
+		}
+	}
+	if len(used) != len(p.notRun) {
+		t.Errorf("%s: the page has the blocks %v, and the reasons are for %v", p.file, used, p.notRun)
+	}
+}
+
+// awaitReady is the command that waits for a service. Its port is open before it takes requests.
+const awaitReady = "for ((i = 0; i < 600; i++)); do ! curl -fs -o /dev/null http://%s/readyz || break; sleep 0.1; done\n"
+
+// longestPage is the longest run of a page. Its end makes the test fail, and not wait for an alarm that never rings.
+const longestPage = 2 * time.Minute
+
+// run runs the commands of a page, in one shell and in a folder of their own. A page that does not need a service finds a database with one alarm.
+func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
+	t.Helper()
+	p.check(t, blocks)
+	dir, address := t.TempDir(), freeAddress(t)
 	work := filepath.Join(dir, "work")
-	if err := os.Mkdir(work, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(work, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	script, serves := "set -euo pipefail\n", false
+	self, err := os.Executable()
+	for _, link := range []string{filepath.Join(dir, "clockd"), filepath.Join(work, "bin", "clockd")} {
+		if err != nil || os.Symlink(self, link) != nil {
+			t.Fatal("cannot link the program", err)
+		}
+	}
 	output := func(i int) string { return filepath.Join(dir, fmt.Sprintf("output%d", i)) }
+	database := "sqlite:" + filepath.Join(work, "clockd.db")
+	script, serves := "set -euo pipefail\n", p.served
+	if p.served {
+		script += "clockd serve >../service 2>&1 &\n" + fmt.Sprintf(awaitReady, address)
+	}
 	for i, b := range blocks {
-		body := strings.ReplaceAll(b.text, "127.0.0.1:8080", address)
+		body := b.text
+		for part, replacement := range p.replaced {
+			body = strings.ReplaceAll(body, part, replacement)
+		}
+		body = strings.ReplaceAll(body, "127.0.0.1:8080", address)
 		switch b.kind {
 		case "sh":
 			script += fmt.Sprintf("{ :\n%s} >%s 2>&1\n", body, output(i))
@@ -85,16 +227,18 @@ func runPage(t *testing.T, page string, blocks []documentedBlock) {
 			script += fmt.Sprintf("{ :\n%s} >%s 2>&1 &\n", body, output(i))
 			if strings.Contains(body, "clockd serve") {
 				serves = true
-				script += "curl -fsS --retry 60 --retry-connrefused --retry-delay 1 -o /dev/null http://" + address + "/healthz\n"
+				script += fmt.Sprintf(awaitReady, address)
 			}
 		}
 	}
 	if !serves {
-		p := start(t, "CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(work, "clockd.db"))
-		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-4711"), json.RawMessage(`{"delay":"30m"}`))
-		p.kill()
+		service := start(t, "CLOCKD_DATABASE_URL="+database)
+		service.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-4711"), json.RawMessage(`{"delay":"30m"}`))
+		service.kill()
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	ctx, cancel := context.WithTimeout(t.Context(), longestPage)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = work
 	cmd.Env = append(withoutVariables(), asClockd+"=1", "PATH="+dir+":"+os.Getenv("PATH"), "CLOCKD_LISTEN="+address, "CLOCKD_SERVER=http://"+address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -102,25 +246,72 @@ func runPage(t *testing.T, page string, blocks []documentedBlock) {
 	cmd.Stdout, cmd.Stderr = &said, &said
 	failed := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the commands in the background
+		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // the commands in the background
 	}
+	background := -1
 	for i, b := range blocks {
 		got, _ := os.ReadFile(output(i))
 		if failed != nil && len(got) > 0 {
-			t.Logf("%s, line %d said\n%s", page, b.line, got)
+			t.Logf("%s, line %d said\n%s", p.file, b.line, got)
 		}
-		if b.kind != "text" || failed != nil {
+		if b.kind == "sh background" {
+			background = i
+		}
+		if failed != nil {
 			continue
 		}
-		before, err := os.ReadFile(output(i - 1))
-		if err != nil {
-			t.Errorf("%s, line %d: an output without a command before it", page, b.line)
-		} else if !b.matches(string(before)) {
-			t.Errorf("%s, line %d: the output is\n%s\nwant\n%s", page, b.line, before, b.text)
+		switch b.kind {
+		case "text":
+			b.awaitIn(t, p.file, output(i-1), 0)
+		case "text background":
+			b.awaitIn(t, p.file, output(background), 20*time.Second)
+		case "sql":
+			b.query(t, p.file, database)
 		}
 	}
 	if failed != nil {
-		t.Fatalf("%s: %v\n%s", page, failed, &said)
+		t.Fatalf("%s: %v\n%s", p.file, failed, &said)
+	}
+}
+
+// awaitIn waits until a file has the output that the document shows.
+func (b *documentedBlock) awaitIn(t *testing.T, page, file string, wait time.Duration) {
+	t.Helper()
+	var got []byte
+	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		var err error
+		if got, err = os.ReadFile(file); err != nil {
+			t.Errorf("%s, line %d: an output without a command before it", page, b.line)
+			return
+		}
+		if b.matches(string(got)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	t.Errorf("%s, line %d: the output is\n%s\nwant\n%s", page, b.line, got, b.text)
+}
+
+// query runs a statement of the document.
+func (b *documentedBlock) query(t *testing.T, page, database string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(t.Context(), b.text)
+	if err != nil {
+		t.Errorf("%s, line %d: %v", page, b.line, err)
+		return
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() { // a statement may fail at a row
+	}
+	if err := rows.Err(); err != nil {
+		t.Errorf("%s, line %d: %v", page, b.line, err)
 	}
 }
 
