@@ -121,7 +121,7 @@ var indentedCode = regexp.MustCompile(`\n\n    \S.*`)
 func TestCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
 	for _, page := range runnablePages {
-		t.Run(page.file, func(t *testing.T) {
+		t.Run(filepath.Base(page.file), func(t *testing.T) {
 			t.Parallel()
 			text := readPage(t, page.file)
 			if code := indentedCode.FindString(fencedCode.ReplaceAllString(text, "")); code != "" {
