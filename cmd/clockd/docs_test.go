@@ -19,9 +19,10 @@ import (
 	"time"
 )
 
-// runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command that goes on until the end of the
-// page, and "sh not-run" a command that cannot run here. A block "text" after a command is its output, and "text background" is the output of the last
-// command in the background. In both, "..." stands for any text. A block "sql" is run on the database of the page.
+// runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command that goes on until
+// the end of the page, and "sh not-run" a command that cannot run here. A block "text" after a command is its output, and "text background"
+// is the begin of the output of the last command in the background. In both, "..." stands for any text. A block "sql" is run on the
+// database of the page.
 type runnablePage struct {
 	file     string            // path below the folder docs
 	served   bool              // whether the page needs a service that it does not start
@@ -102,7 +103,11 @@ func (b *documentedBlock) matches(output string) bool {
 	for i, word := range words {
 		words[i] = strings.ReplaceAll(regexp.QuoteMeta(word), `\.\.\.`, `[\s\S]*`)
 	}
-	return regexp.MustCompile(`^\s*` + strings.Join(words, `\s+`) + `\s*$`).MatchString(output)
+	pattern := `^\s*` + strings.Join(words, `\s+`)
+	if b.kind != "text background" { // a stream goes on
+		pattern += `\s*$`
+	}
+	return regexp.MustCompile(pattern).MatchString(output)
 }
 
 // readPage returns the text of a document.
