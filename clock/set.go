@@ -148,7 +148,7 @@ func (s *Set) validateTimes() error {
 	case s.Delay.Given && (s.Delay.Span < 0 || s.Delay.Span > MaxDelay):
 		return invalid(CodeOutOfRange, "delay", "delay must be from 0 to 100 years")
 	case !s.Delay.Given && s.RingAt == NoInstant:
-		return invalid(CodeRequired, "ring_at", "give ring_at or delay")
+		return invalid(CodeRequired, "ring_at", "give ring_at, delay or repeat")
 	case !s.Delay.Given && !s.RingAt.Valid():
 		return invalid(CodeOutOfRange, "ring_at", fmt.Sprintf("ring_at must be from 0 to %d", int64(MaxInstant)))
 	case s.LatestRingAt != NoInstant && !s.LatestRingAt.Valid():

@@ -91,7 +91,7 @@ type Deps struct {
 	Streams Streams             // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
 	Journal *ringstream.Journal // what was written to streams; nil only without Streams
 	Host    Host
-	// Blockers returns the reasons why a due alarm does not ring. It must not block. nil: no reasons are known.
+	// Blockers returns the reasons why a due alarm does not ring. It must not block. nil: there are none.
 	Blockers func(a *clock.Alarm) []clock.Blocker
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Port is the listener of the HTTP interface with its connections. It serves requests from the beginning, while the node starts: probes learn what
-// the node waits for, and other requests are refused. Server.Attach hands all further requests to the server, also those of open connections.
+// Port is the listener of the HTTP interface with its connections. It serves requests from the beginning, while the node starts: probes learn why the
+// node waits, and other requests are refused. Server.Attach hands all further requests to the server, also on open connections.
 type Port struct {
 	cfg        Config
 	http       *http.Server

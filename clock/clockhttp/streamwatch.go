@@ -130,7 +130,7 @@ func (w *streamWatch) awaitServed() error {
 	}
 	timeout := time.NewTimer(w.wait)
 	defer timeout.Stop()
-	again := time.NewTicker(100 * time.Millisecond) // other connections wake nobody here
+	again := time.NewTicker(100 * time.Millisecond) // other connections send no signal
 	defer again.Stop()
 	for w.many() {
 		select {

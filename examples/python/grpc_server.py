@@ -1,6 +1,6 @@
 """Serves the method shop.v1.Alarms/Ring over gRPC, which clockd calls for each ring.
 
-With generated code it is shorter: then the method is one of your own service.
+With the generated code of your own service it is shorter.
 usage: python3 grpc_server.py, with LISTEN=host:port in the environment for another address than 127.0.0.1:8081
 """
 import os
