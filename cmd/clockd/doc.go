@@ -19,6 +19,7 @@
 // # Failures, effects, recovery
 //
 //	configuration is invalid   all faults in one error, exit 2, nothing is changed   the operator (clockd config)
+//	a signal during the start  the start ends, exit 0                                the service manager
 //	database away at start     /readyz says so for --start-timeout, then exit 1      the service manager
 //	database or broker away    serving goes on, see the packages' tables             clockd, by itself
 //	a component ends early     the process stops in order, exit 1                    the service manager

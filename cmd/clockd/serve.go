@@ -61,7 +61,7 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 	log.Info("starting", "address", port.Addr().String(), "version", version)
 	st, err := openStore(ctx, cfg, log, reg, port)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, log, err)
 	}
 	var s *service
 	app := fx.New(options(cfg, log, reg, st, port), fx.Options(more...), fx.Populate(&s))
@@ -69,7 +69,7 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 		return errors.Join(err, st.Close())
 	}
 	if err := app.Start(ctx); err != nil {
-		return errors.Join(fmt.Errorf("start: %w", err), st.Close())
+		return unlessStopped(ctx, log, errors.Join(fmt.Errorf("start: %w", err), st.Close()))
 	}
 	if err := s.announce(out); err != nil {
 		log.Warn("could not print the service's address", "err", err)
@@ -85,6 +85,15 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 		code = signal.ExitCode
 	}
 	return s.stop(app, code)
+}
+
+// unlessStopped returns the error of a start, or nil if a signal has ended the start.
+func unlessStopped(ctx context.Context, log *slog.Logger, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	log.Info("stopped during the start", "err", err)
+	return nil
 }
 
 // stop stops all components in order. It returns errComponent if code, the exit code of a failed component, is not 0.

@@ -77,6 +77,11 @@ func TestNodeRespondsBeforeItsDatabase(t *testing.T) {
 			if err != nil || a.Status != http.StatusServiceUnavailable || a.Code != "unavailable" || a.RetryAfter != "1" {
 				t.Errorf("a set is %+v, %v", a, err)
 			}
+			stopped := starting(t, "CLOCKD_DATABASE_URL="+through)
+			eventually(t, "the second node waits", func() bool { return strings.Contains(stopped.log.String(), "not available yet") })
+			if err := stopped.terminate(); err != nil {
+				t.Errorf("a stop during the start: %v", err)
+			}
 			g.set(false)
 			p.awaitListening()
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "early"), map[string]any{"delay": "1h"})
