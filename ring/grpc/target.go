@@ -45,15 +45,38 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	return t, nil
 }
 
-// newTransport returns a HTTP/2 client. It unpacks no compressed bodies.
-func (t *Target) newTransport() *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
+// bySchemeTransport is a HTTP/2 client with a client of its own for TLS. One client for both would keep its connections by host and port alone, and send a
+// call over TLS on a connection in plain text (golang.org/issue/81656).
+type bySchemeTransport struct{ encrypted, plain *http.Transport }
+
+// RoundTrip sends a request.
+func (t *bySchemeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "https" {
+		return t.encrypted.RoundTrip(r)
+	}
+	return t.plain.RoundTrip(r)
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (t *bySchemeTransport) CloseIdleConnections() {
+	t.encrypted.CloseIdleConnections()
+	t.plain.CloseIdleConnections()
+}
+
+// newTransport returns a HTTP/2 client.
+func (t *Target) newTransport() httpcall.Transport {
+	encrypted, plain := t.newHTTP2Transport(), t.newHTTP2Transport()
+	encrypted.Protocols.SetHTTP2(true)
+	plain.Protocols.SetUnencryptedHTTP2(true)
+	return &bySchemeTransport{encrypted: encrypted, plain: plain}
+}
+
+// newHTTP2Transport returns a transport without a protocol. It unpacks no compressed bodies.
+func (t *Target) newHTTP2Transport() *http.Transport {
 	return &http.Transport{
 		DialContext:            t.DialHTTP2,
 		DialTLSContext:         t.dialTLS,
-		Protocols:              protocols,
+		Protocols:              new(http.Protocols),
 		DisableCompression:     true,
 		MaxIdleConns:           t.cfg.InFlight,
 		IdleConnTimeout:        time.Minute,

@@ -200,6 +200,22 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// A call over TLS never goes over a connection in plain text, also if another application has one to the same address.
+func TestCallOverTLSUsesNoConnectionInPlainText(t *testing.T) {
+	address := startServer(t, func(context.Context, call, *metadata.MD) error { return nil })
+	b := openTarget(t)
+	for range 3 {
+		b.point("shop", address)
+		if o := b.deliver(testRing()); o.Kind != clock.Confirmed {
+			t.Errorf("in plain text: %+v", o)
+		}
+		b.point("shop", strings.Replace(address, "http://", "https://", 1))
+		if o := b.deliver(testRing()); o.Kind != clock.Returned || !strings.Contains(o.Reason, "TLS") {
+			t.Errorf("over TLS: %+v", o)
+		}
+	}
+}
+
 // startTLS starts a server that knows no other protocol than TLS itself, and returns its URL.
 func startTLS(t *testing.T, certificates []tls.Certificate) string {
 	t.Helper()

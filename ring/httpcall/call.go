@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptrace"
 	"os"
 	"time"
@@ -69,7 +68,7 @@ func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, 
 func (c *Call) Context() context.Context { return c.ctx }
 
 // Transport returns the HTTP client of the request.
-func (c *Call) Transport() *http.Transport { return c.passage.transport }
+func (c *Call) Transport() Transport { return c.passage.transport }
 
 // Write returns the write of the request.
 func (c *Call) Write() *Write { return &c.write }

@@ -38,7 +38,7 @@ func TestWaitingRequestDropsItsContent(t *testing.T) {
 	s := &hangingSender{fakeSender: fakeSender{address: "shop.example:443", concurrency: 1}, dropped: make(chan struct{})}
 	target, err := New(DefaultConfig(), Deps{
 		Endpoint: s.endpoint, Registerer: prometheus.NewRegistry(), Metrics: MetricNames{Prefix: "test_", Noun: "requests", Label: "class"},
-		NewTransport: func() *http.Transport { return &http.Transport{} },
+		NewTransport: func() Transport { return &http.Transport{} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -50,9 +50,15 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	Metrics    MetricNames
 	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls it, or a later one.
-	NewTransport func() *http.Transport
+	NewTransport func() Transport
 	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Transport is a HTTP client, as a http.Transport is.
+type Transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // Endpoint says where the rings of one application go. Values are compared with ==: a changed endpoint is not equal to the one before.

@@ -1,9 +1,6 @@
 package httpcall
 
-import (
-	"net/http"
-	"sync"
-)
+import "sync"
 
 // firstWindow is the flow-control window of a new HTTP/2 connection for all its requests together (RFC 9113, 6.9.2). A receiver may widen it, and
 // may not narrow it.
@@ -13,16 +10,16 @@ const firstWindow = 65_535
 // receiver does not read use it up, and then no other body leaves. So the bodies that are under way to a host over one client are never larger
 // together than the first window, or there is only one. The requests that find no room go over the next client, which has a connection of its own.
 type transports struct {
-	create func() *http.Transport
+	create func() Transport
 
 	mu     sync.Mutex
-	all    []*http.Transport
+	all    []Transport
 	bodies map[string][]int // bytes of the bodies under way, by host and port and by transport; no bodies: no entry
 }
 
 // passage is the place of a request in a transport.
 type passage struct {
-	transport *http.Transport
+	transport Transport
 	address   string
 	number    int // of the transport
 	size      int // bytes of the body

@@ -10,7 +10,7 @@ import (
 func TestBodiesOfAConnectionFitItsWindow(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	ts := transports{create: func() *http.Transport { return &http.Transport{} }, bodies: map[string][]int{}}
+	ts := transports{create: func() Transport { return &http.Transport{} }, bodies: map[string][]int{}}
 	var held []passage
 	most := 0
 	for step := range 20_000 {
@@ -23,7 +23,7 @@ func TestBodiesOfAConnectionFitItsWindow(t *testing.T) {
 		}
 		type place struct {
 			address   string
-			transport *http.Transport
+			transport Transport
 		}
 		sums, counts := map[place]int{}, map[place]int{}
 		for _, p := range held {
@@ -52,7 +52,7 @@ func TestBodiesOfAConnectionFitItsWindow(t *testing.T) {
 
 // Small bodies share a connection.
 func TestSmallBodiesShareAClient(t *testing.T) {
-	ts := transports{create: func() *http.Transport { return &http.Transport{} }, bodies: map[string][]int{}}
+	ts := transports{create: func() Transport { return &http.Transport{} }, bodies: map[string][]int{}}
 	for range 1000 {
 		ts.take("a", 65)
 	}

@@ -17,11 +17,7 @@ type exchange struct {
 
 // Do sends the request and reads the response; see httpcall.Exchange.
 func (x *exchange) Do(c *httpcall.Call) error {
-	ctx, err := withProxy(c.Context(), c.Transport(), x.request)
-	if err != nil {
-		return err
-	}
-	res, err := c.Transport().RoundTrip(x.request.WithContext(ctx))
+	res, err := c.Transport().RoundTrip(x.request.WithContext(c.Context()))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,18 @@ import (
 // proxyKey is the key of the context of a request that goes through a proxy.
 type proxyKey struct{}
 
+// proxied is a HTTP client that may send requests through a proxy.
+type proxied struct{ *http.Transport }
+
+// RoundTrip sends a request.
+func (p proxied) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, err := withProxy(r.Context(), p.Transport, r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Transport.RoundTrip(r.WithContext(ctx))
+}
+
 // withProxy returns the context of a request. The connection that the HTTP client makes for the request inherits it.
 func withProxy(ctx context.Context, client *http.Transport, r *http.Request) (context.Context, error) {
 	if client.Proxy == nil {
