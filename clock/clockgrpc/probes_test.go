@@ -90,7 +90,7 @@ func reflect(ctx context.Context, t *testing.T, s *service) (services []string, 
 
 func TestReflectionShowsTheService(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := start(t, func(su *setup) { su.web.DrainTimeout = time.Hour })
 	services, file, err := reflect(t.Context(), t, s)
 	if err != nil || strings.Join(services, " ") != "clockd.v1.AlarmService grpc.health.v1.Health" || file.GetName() != "clockd/v1/clockd.proto" {
 		t.Errorf("services %v, file %s, %v", services, file.GetName(), err)

@@ -47,7 +47,10 @@ func (s *Server) call(p *Procedure) echo.HandlerFunc {
 			}
 		}
 		if p.BodyBytes == 0 {
-			r.Body = io.NopCloser(s.streamBody(c))
+			from := s.streamBody(c)
+			from.end = s.bodiesEnd
+			defer s.cutsWhenStopping(from)()
+			r.Body = io.NopCloser(from)
 			p.Handler.ServeHTTP(errorFlusher{c.Response()}, r)
 			return nil
 		}
