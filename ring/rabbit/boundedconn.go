@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 )
 
 // maxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer needs some hundred.
@@ -42,6 +43,8 @@ type boundedConn struct {
 	marks   bool
 	whole   bool // no message is too large
 
+	maxFrame atomic.Int64 // largest frame that the library takes, in bytes; 0: no limit, or not known yet
+
 	reader      *bufio.Reader
 	passThrough uint64          // bytes of the current frame still to hand out unchanged
 	pending     []byte          // bytes of a changed frame still to hand out
@@ -61,7 +64,7 @@ func newMarkingConn(conn net.Conn, maxBody int) *boundedConn {
 	return c
 }
 
-// newWholeConn returns a boundedConn that changes unreadable headers only.
+// newWholeConn returns a boundedConn that changes unreadable headers, and headers that are too large for a frame, and nothing else.
 func newWholeConn(conn net.Conn) *boundedConn {
 	c := newMarkingConn(conn, 0)
 	c.whole = true
@@ -107,11 +110,22 @@ func (c *boundedConn) nextFrame() error {
 	}
 }
 
-// wholeHeader reads a content header frame of any size, and replaces unreadable headers.
+// wholeHeader reads a content header frame of any size, and replaces unreadable headers. With the headers in which the broker counts deliveries a frame may
+// be larger than client and broker have agreed on, and the library would end the connection at each delivery.
 func (c *boundedConn) wholeHeader(size uint32) error {
 	frame := make([]byte, frameOverhead+int(size))
 	if _, err := io.ReadFull(c.reader, frame); err != nil {
 		return err
+	}
+	tooLarge := func() bool {
+		most := int(c.maxFrame.Load())
+		return most > 0 && len(frame) > most
+	}
+	if tooLarge() {
+		frame = withoutCounts(frame)
+	}
+	if tooLarge() {
+		frame = withHeadersAsBytes(frame)
 	}
 	c.pending, _ = withReadableHeaders(frame)
 	return nil

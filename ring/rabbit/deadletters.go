@@ -49,6 +49,7 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	d := &s.delivery.Delivery
 	headers := make(amqp.Table, len(d.Headers)+4)
 	maps.Copy(headers, d.Headers)
+	maps.DeleteFunc(headers, func(name string, _ any) bool { return isCount(name) }) // of the queue of the intake
 	if size := sizeOfProperties(d); t.maxProperties > 0 && size > t.maxProperties {
 		t.s.log.Warn("dead letter without its reason: its headers fill a frame", "queue", t.queue(), "properties", size,
 			"code", s.refusal.code, "detail", s.refusal.detail)

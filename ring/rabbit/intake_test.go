@@ -264,6 +264,29 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	}
 }
 
+// A quorum queue adds a header at the second delivery, with which a message that fills its frame is larger than any frame may be.
+func TestMessageThatFillsItsFrameIsADeadLetterOfAQuorumQueue(t *testing.T) {
+	t.Parallel()
+	i, setter := newIntakeTest(t, amqp.Table{"x-queue-type": "quorum"}), newMemorySetter()
+	const frame = 131_072
+	sizes := []int{frame - 120, frame - 100, frame - 80, frame - 70, frame - 60, frame - 50, frame - 44}
+	for _, size := range sizes {
+		i.publish(amqp.Publishing{MessageId: fmt.Sprint(size), Headers: amqp.Table{"long": strings.Repeat("h", size)}, Body: []byte("kept")})
+	}
+	i.publish(amqp.Publishing{MessageId: "good"})
+	in, stop := i.run(setter)
+	for _, d := range i.take(i.deadQueue, len(sizes)) {
+		if long, _ := d.Headers["long"].(string); fmt.Sprint(len(long)) != d.MessageId || len(d.Headers) != 1 || string(d.Body) != "kept" {
+			t.Errorf("the dead letter %s has %d headers and the body %q", d.MessageId, len(d.Headers), d.Body)
+		}
+	}
+	eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
+	stop()
+	if n := i.waiting(); n != 0 || in.counted(resultDeadLetter) != len(sizes) {
+		t.Errorf("%d messages are not acked, %d dead letters counted", n, in.counted(resultDeadLetter))
+	}
+}
+
 // refusingSetter refuses all sets while the database is away, and keeps their times.
 type refusingSetter struct {
 	*memorySetter

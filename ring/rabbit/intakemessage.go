@@ -97,8 +97,11 @@ func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
 
 // keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds headers of its own.
 func keepsHeader(name string) bool {
-	return name != "x-delivery-count" && name != "x-acquired-count" && !strings.HasPrefix(name, ourHeaders)
+	return !isCount(name) && !strings.HasPrefix(name, ourHeaders)
 }
+
+// isCount reports whether the broker counts deliveries in the header.
+func isCount(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
 
 // negated returns the delay of a message that has waited: as with the plugin for delayed messages, its sign is changed.
 func negated(value any) any {

@@ -25,6 +25,7 @@ type link struct {
 	conn           *amqp.Connection
 	wire           *wire
 	mux            *mux                   // nil unless the connection is a lane's
+	whole          *boundedConn           // nil unless the connection is for large messages of the intake
 	blocked        atomic.Pointer[string] // the broker's reason while it blocks the connection, else nil
 	blockedChanged chan struct{}          // capacity 1; signalled when blocked changes
 	stepTimeout    time.Duration          // longest time of one step of a set-up, see bounded
@@ -114,7 +115,8 @@ func (s *Session) open(ctx context.Context, role string, l *link, connectTime ti
 			case roleIntake:
 				return newMarkingConn(conn, s.cfg.Intake.MaxBody), nil
 			case roleIntakeWhole:
-				return newWholeConn(conn), nil
+				l.whole = newWholeConn(conn)
+				return l.whole, nil
 			default:
 				return conn, nil
 			}
@@ -125,6 +127,9 @@ func (s *Session) open(ctx context.Context, role string, l *link, connectTime ti
 	}
 	if err != nil && l.wire != nil {
 		l.kill() // the library leaves the socket open after some errors
+	}
+	if err == nil && l.whole != nil {
+		l.whole.maxFrame.Store(int64(l.conn.Config.FrameSize))
 	}
 	if err == nil && l.mux != nil {
 		l.mux.setMaxFrame(l.conn.Config.FrameSize)

@@ -52,19 +52,57 @@ const headerUnreadable = "x-clockd-unreadable"
 // withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or a copy whose only header is
 // headerUnreadable. changed reports which.
 func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
-	payload := frame[frameHeadSize : len(frame)-1]
-	const flagsAt = contentHeaderSize - 2
-	p, err := divideProperties(payload[flagsAt:])
+	p, err := propertiesOf(frame)
 	if err != nil || isReadable(p.fields) {
 		return frame, false // the library ends the connection for properties that are cut: the broker never sends them
 	}
-	raw := p.fields[:min(len(p.fields), maxHeader)]
+	return withHeadersAsBytes(frame), true
+}
+
+// withHeadersAsBytes returns a copy of a whole content header frame whose only header is headerUnreadable.
+func withHeadersAsBytes(frame []byte) []byte {
+	return withFields(frame, func(b, fields []byte) []byte {
+		raw := fields[:min(len(fields), maxHeader)]
+		b = append(appendShort(b, headerUnreadable), 'x')
+		return append(binary.BigEndian.AppendUint32(b, uint32(len(raw))), raw...)
+	})
+}
+
+// withoutCounts returns a copy of a whole content header frame without the headers in which the broker counts deliveries.
+func withoutCounts(frame []byte) []byte {
+	return withFields(frame, func(b, fields []byte) []byte {
+		for len(fields) > 0 {
+			name, rest := cutShort(fields)
+			size := valueSize(rest)
+			if size == 0 || size > len(rest) {
+				return append(b, fields...) // not complete
+			}
+			if kept := fields[:len(fields)-len(rest)+size]; !isCount(string(name)) {
+				b = append(b, kept...)
+			}
+			fields = rest[size:]
+		}
+		return b
+	})
+}
+
+// withFields returns a copy of a whole content header frame with other fields in its table of headers. appendFields appends them to b. A frame whose
+// properties are cut, or that has no headers, is returned unchanged.
+func withFields(frame []byte, appendFields func(b, fields []byte) []byte) []byte {
+	p, err := propertiesOf(frame)
+	if err != nil || p.flags&flagHeaders == 0 {
+		return frame
+	}
 	b := append([]byte(nil), frame[:frameHeadSize+contentHeaderSize]...)
 	b = append(b, p.before...)
 	at := len(b)
-	b = append(b, 0, 0, 0, 0)
-	b = append(appendShort(b, headerUnreadable), 'x')
-	b = append(binary.BigEndian.AppendUint32(b, uint32(len(raw))), raw...)
+	b = appendFields(append(b, 0, 0, 0, 0), p.fields)
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
-	return endFrame(append(b, p.after...), 0), true
+	return endFrame(append(b, p.after...), 0)
+}
+
+// propertiesOf divides the properties of a whole content header frame.
+func propertiesOf(frame []byte) (properties, error) {
+	const flagsAt = frameHeadSize + contentHeaderSize - 2
+	return divideProperties(frame[flagsAt : len(frame)-1])
 }
