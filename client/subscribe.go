@@ -18,8 +18,10 @@ const longestSilence = 50 * time.Second
 var (
 	errSilent      = errors.New("the service was silent for too long")
 	errStreamEnded = errors.New("the service ended the stream")
-	errNotResumed  = errors.New("this node of the service cannot resume the stream: rings without ack_timeout that were on their way may be lost")
 )
+
+// ErrNotResumed is the fault of a stream that goes on, but without the rings that were on their way when the former connection ended.
+var ErrNotResumed = errors.New("this node of the service cannot resume the stream: rings without ack_timeout that were on their way may be lost")
 
 // subscription is a stream of rings that connects again after each end.
 type subscription struct {
@@ -116,7 +118,7 @@ func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // empty if it cannot be parsed
 	if res.StatusCode == http.StatusOK && kind == eventStreamType {
 		if res.Header.Get("X-Clockd-Resumed") == "false" {
-			s.failed(fmt.Errorf("stream of %s: %w", s.application, &Error{Status: res.StatusCode, Err: errNotResumed, again: true}))
+			s.failed(fmt.Errorf("stream of %s: %w", s.application, &Error{Status: res.StatusCode, Err: ErrNotResumed, again: true}))
 		}
 		return res.Body, nil
 	}

@@ -54,7 +54,7 @@ func (f *Filter) Validate() error {
 	case !known:
 		return clock.Invalid(clock.CodeInvalidValue, "action", fmt.Sprintf("action must be one of %s", joined(Actions)))
 	case (f.ShiftMillis != 0) != (f.Action == Shift):
-		return clock.Invalid(clock.CodeInvalidValue, "shift", "a shift, and no other action, needs a time to shift by")
+		return clock.Invalid(clock.CodeInvalidValue, "shift", "a shift, and no other action, needs a time to shift by (shift; on the command line --later or --earlier)")
 	}
 	if len(f.States) == 0 {
 		f.States = allowed

@@ -1,8 +1,10 @@
 package clockhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 )
@@ -78,9 +80,30 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.validateSizes()...)...)
 }
 
+// checkListen returns what is wrong with a listen address, nil if nothing is or if it is empty.
+func checkListen(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if fault, is := errors.AsType[*net.AddrError](err); is {
+		return errors.New(fault.Err)
+	}
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // local: a number, or a name of a service
+	}
+	if err != nil {
+		return fmt.Errorf("port %q is not a number up to 65535", port)
+	}
+	return nil
+}
+
 func (c Config) validateSizes() (errs []error) {
 	if c.Listen == "" {
 		errs = append(errs, errors.New("listen address must be given (CLOCKD_LISTEN), like 127.0.0.1:8080; in a container 0.0.0.0:8080, published as 127.0.0.1:8080:8080"))
+	}
+	if err := checkListen(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("listen address %q must be like 127.0.0.1:8080 or :8080 (CLOCKD_LISTEN): %w", c.Listen, err))
 	}
 	for _, name := range c.Hosts {
 		if name == "" || strings.ContainsAny(name, "/:* \t") {

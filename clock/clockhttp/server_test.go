@@ -271,6 +271,16 @@ func TestConfigErrorsNameEveryFault(t *testing.T) {
 	if _, err := New(DefaultConfig(), Deps{}); err == nil {
 		t.Error("New accepts missing parts")
 	}
+	for address, want := range map[string]string{
+		"8080": "missing port", "127.0.0.1:99999": `port "99999" is not`, "127.0.0.1:x-y": `port "x-y" is not`, "::1:8080": "too many colons",
+		":8080": "", "0.0.0.0:0": "", "[::1]:8080": "", "localhost:http": "",
+	} {
+		cfg := DefaultConfig()
+		cfg.Listen = address
+		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("listen address %q: %v", address, err)
+		}
+	}
 }
 
 func TestOccupiedPortFails(t *testing.T) {

@@ -13,19 +13,27 @@ import (
 // variablePrefix begins the names of all variables of clockd.
 const variablePrefix = "CLOCKD_"
 
-// checkVariables reports unknown variables whose names begin with CLOCKD_. Clients do not check: a client may run in the environment of
-// another version.
+// checkVariables reports unknown variables whose names begin with CLOCKD_. To other commands than those of checksVariables they are no fault, because a client
+// may run in the environment of another version. There the names that are nearly known are printed.
 func (s *sources) checkVariables(ctx *kong.Context) {
-	if selected := ctx.Selected(); selected == nil || !checksVariables(selected.Target.Addr().Interface()) {
+	selected := ctx.Selected()
+	if selected == nil {
 		return
 	}
+	strict := checksVariables(selected.Target.Addr().Interface())
 	known := variables(ctx.Model.Node)
 	environment := os.Environ()
 	slices.Sort(environment)
 	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, variablePrefix) && !slices.Contains(known, name) && !setByKubernetes(name, value) {
-			s.add(fmt.Errorf("%s: there is no such variable%s", name, suggestion(name, known)))
+		if !strings.HasPrefix(name, variablePrefix) || slices.Contains(known, name) || setByKubernetes(name, value) {
+			continue
+		}
+		near := suggestion(name, known)
+		if unknown := fmt.Errorf("%s: there is no such variable%s", name, near); strict {
+			s.add(unknown)
+		} else if near != "" {
+			_, _ = fmt.Fprintf(stderr, "warning: %s\n", unknown)
 		}
 	}
 }

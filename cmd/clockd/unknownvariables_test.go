@@ -76,3 +76,12 @@ func TestVariablesInDocumentsExist(t *testing.T) {
 		t.Errorf("only %d variables are found in %d files", found, len(files))
 	}
 }
+
+// A command of a client warns of a variable whose name is nearly known: otherwise it would ask the server of the default.
+func TestClientsWarnOfMisspeltVariables(t *testing.T) {
+	t.Parallel()
+	out, err := command([]string{"CLOCKD_SERVR=http://127.0.0.1:1", "CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_FROBNICATE=x"}, "get", "shop", "order-1").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "warning: CLOCKD_SERVR: there is no such variable, did you mean CLOCKD_SERVER?\n") || strings.Contains(string(out), "FROBNICATE") {
+		t.Errorf("%v, printed %s", err, out)
+	}
+}

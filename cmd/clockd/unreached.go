@@ -28,6 +28,8 @@ func (f clientFlags) explained(err error) error {
 			advice = "\nis clockd running there? start it with: clockd serve"
 		}
 		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
+	case errors.Is(err, client.ErrNotResumed):
+		return fmt.Errorf("connected again: %w", client.ErrNotResumed)
 	case e.Status != 0 && e.Err != nil:
 		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status, unreadableReason(e.Err))
 	case e.Status != 0 && e.Code == "":

@@ -15,6 +15,7 @@ seen = set()  # in production: a table, written in the transaction of the work
 
 
 class Rings(BaseHTTPRequestHandler):
+    error_message_format, error_content_type = "%(message)s", "text/plain"  # clockd shows it in last_error
     protocol_version = "HTTP/1.1"  # clockd keeps the connection
 
     def do_POST(self):
@@ -22,7 +23,8 @@ class Rings(BaseHTTPRequestHandler):
         try:
             webhook.verify(body, dict(self.headers.items()))
         except WebhookVerificationError as failure:
-            self.send_error(401, str(failure))
+            print("signature refused: is SECRET the one that clockd printed?", failure, file=sys.stderr)
+            self.send_error(401, "signature refused")
             return
         if self.headers["webhook-id"] not in seen:
             print(unquote(self.headers["x-clockd-business-id"]), body.decode(), flush=True)
