@@ -35,7 +35,7 @@ func (f *archiveFlags) openArchive(ctx context.Context) (store.Store, error) {
 		return nil, err
 	}
 	cfg := &config{serveFlags: serveFlags{databaseFlags: f.databaseFlags, NoMigrate: true, StartTimeout: f.StartTimeout}}
-	return openStore(ctx, cfg, f.logger(), nil, nil)
+	return openStore(ctx, cfg, f.logger(), nil, unreported)
 }
 
 // archived is the part of the stores of all engines that exports and imports.

@@ -82,15 +82,14 @@ func bootstrap(cfg *config, st store.Store, tb *clock.Timebase, log *slog.Logger
 	}
 }
 
-// untilAvailable returns a step that repeats do while the database is unavailable. Meanwhile the port says so.
-func untilAvailable(port *clockhttp.Port, do func(ctx context.Context) error) func(ctx context.Context) error {
+// untilAvailable returns a step that repeats do while the database is unavailable.
+func untilAvailable(do func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for {
 			err := do(ctx)
 			if err == nil || !errors.Is(err, clock.ErrUnavailable) || ctx.Err() != nil {
 				return err
 			}
-			port.WaitsFor(check("database", err))
 			select {
 			case <-ctx.Done():
 				return err

@@ -103,8 +103,8 @@ func checkDatabase(flags databaseFlags, ringConns int) error {
 
 // openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an unavailable database
 // again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a migration after its running
-// statement. The port, if there is one, says what the process waits for.
-func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, port *clockhttp.Port) (store.Store, error) {
+// statement. tell gets the state of the database until it is open; see reported.
+func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, tell func(clockhttp.Check)) (store.Store, error) {
 	st, err := newStore(cfg.databaseFlags, cfg.ringConns(), log, reg)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,8 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
-		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), reported(port, step)); err != nil {
+		tell(clockhttp.Check{Name: "database", Status: statusWarning, Detail: "its schema is being checked, or migrated"})
+		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), reported(tell, step)); err != nil {
 			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
@@ -128,20 +129,19 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 // setupMayChange reports whether somebody may be about to make the database or its user (store.ErrSetup). The folder of a SQLite file is made by nobody.
 func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
 
-// reported returns the step, which tells the port that it runs, and then how it failed.
-func reported(port *clockhttp.Port, step func(context.Context) error) func(context.Context) error {
-	if port == nil {
-		return step
-	}
-	port.WaitsFor(clockhttp.Check{Name: "database", Status: statusWarning, Detail: "its schema is being checked, or migrated"})
+// reported returns the step, which tells how it failed. A starting node tells its port.
+func reported(tell func(clockhttp.Check), step func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := step(ctx)
 		if err != nil {
-			port.WaitsFor(check("database", err))
+			tell(check("database", err))
 		}
 		return err
 	}
 }
+
+// unreported is the tell of commands, which have no port.
+func unreported(clockhttp.Check) {}
 
 // retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an error of the set-up that nothing changes.
 func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error) error {
@@ -190,7 +190,7 @@ func (m *migrateCommand) Run(values *sources) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	cfg := &config{serveFlags: serveFlags{databaseFlags: m.databaseFlags}}
-	st, err := openStore(ctx, cfg, log, nil, nil)
+	st, err := openStore(ctx, cfg, log, nil, unreported)
 	if err != nil {
 		return err
 	}

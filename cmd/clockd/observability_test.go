@@ -43,7 +43,7 @@ func registeredMetrics(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	t.Cleanup(port.Close)
-	st, err := openStore(t.Context(), cfg, log, reg, port)
+	st, err := openStore(t.Context(), cfg, log, reg, unreported)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 	}
 	defer port.Close()
 	log.Info("starting", "address", port.Addr().String(), "version", version)
-	st, err := openStore(ctx, cfg, log, reg, port)
+	st, err := openStore(ctx, cfg, log, reg, port.WaitsFor)
 	if err != nil {
 		return unlessStopped(ctx, log, err)
 	}
