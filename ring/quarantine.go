@@ -306,7 +306,8 @@ func (q *quarantine) applyLate(t lateTallies) {
 			continue
 		}
 		a := q.applications[name]
-		if f.untaken = 0; a != nil {
+		f.untaken = 0 // a late ring leaves its place in any case, so no batch becomes smaller
+		if a != nil {
 			a.batchRows = min(a.batchRows+f.taken, q.cfg.BatchRows)
 		}
 		if a == nil || t.crew.rationed != nil || f.failed > 0 || f.confirmed == 0 {

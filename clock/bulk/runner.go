@@ -236,7 +236,9 @@ func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (chang
 				changed++
 			case !is || !errors.Is(err, clock.ErrRowLocked) && (errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
 				again = append(again, keys[i])
-				unconfirmed[keys[i]] = unconfirmed[keys[i]] || errors.Is(err, clock.ErrUnconfirmed)
+				if errors.Is(err, clock.ErrUnconfirmed) {
+					unconfirmed[keys[i]] = true
+				}
 			case unconfirmed[keys[i]] && (errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
 				changed++ // by the try whose outcome was unknown
 			case errors.Is(err, clock.ErrPrecondition): // it has changed since the filter was frozen, so the filter does not select it

@@ -80,11 +80,8 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.validateSizes()...)...)
 }
 
-// checkListen returns what is wrong with a listen address, nil if nothing is or if it is empty.
+// checkListen returns the fault of a listen address, or nil.
 func checkListen(address string) error {
-	if address == "" {
-		return nil
-	}
 	_, port, err := net.SplitHostPort(address)
 	if fault, is := errors.AsType[*net.AddrError](err); is {
 		return errors.New(fault.Err)
@@ -99,10 +96,10 @@ func checkListen(address string) error {
 }
 
 func (c Config) validateSizes() (errs []error) {
-	if c.Listen == "" {
+	switch err := checkListen(c.Listen); {
+	case c.Listen == "":
 		errs = append(errs, errors.New("listen address must be given (CLOCKD_LISTEN), like 127.0.0.1:8080; in a container 0.0.0.0:8080, published as 127.0.0.1:8080:8080"))
-	}
-	if err := checkListen(c.Listen); err != nil {
+	case err != nil:
 		errs = append(errs, fmt.Errorf("listen address %q must be like 127.0.0.1:8080 or :8080 (CLOCKD_LISTEN): %w", c.Listen, err))
 	}
 	for _, name := range c.Hosts {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -153,6 +154,6 @@ func (b *briefResponses) respond(w http.ResponseWriter, r *http.Request, status 
 }
 
 func (b *briefResponses) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
-	w.Header().Set("Retry-After", "1")
+	w.Header().Set("Retry-After", strconv.FormatInt(p.retrySeconds(), 10))
 	b.respond(w, r, p.Status, problemJSON, append(p.append(nil, requestID(r)), '\n'))
 }

@@ -243,14 +243,14 @@ func lastingSize(payload []byte) int {
 // countHeaders returns the size of the headers in which the broker counts deliveries. If the sender has set them, it counts each name once,
 // and no more bytes than the broker's own header has.
 func countHeaders(table []byte) (size int) {
-	counted := map[string]bool{"x-delivery-count": false, "x-acquired-count": false}
+	counted := map[string]bool{}
 	for len(table) > 0 {
 		name, rest := cutShort(table)
 		n := valueSize(rest)
 		if n == 0 || n > len(rest) {
 			break // not complete
 		}
-		if done, isCount := counted[string(name)]; isCount && !done {
+		if isCount(string(name)) && !counted[string(name)] {
 			counted[string(name)] = true
 			size += min(1+len(name)+n, countHeaderSize)
 		}
