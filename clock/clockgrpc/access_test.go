@@ -60,13 +60,12 @@ var procedureRoles = map[string]struct {
 	}},
 }
 
-// TestEveryProcedureNeedsItsRoleAndApplication calls every procedure with every role, for an application that the token covers and for another one.
-// Only the refusal counts: an allowed call may fail otherwise.
-func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
-	t.Parallel()
+// demandTokens returns the access of a service that demands a token, and the text of a token for the application shop by role.
+func demandTokens(t *testing.T, roles ...string) (w *access.Watch, bearers map[string]string) {
+	t.Helper()
 	var source tokenSource
-	bearers := map[string]string{"none": ""}
-	for _, name := range access.RoleNames {
+	bearers = map[string]string{}
+	for _, name := range roles {
 		role, err := access.ParseRole(name)
 		if err != nil {
 			t.Fatal(err)
@@ -78,12 +77,21 @@ func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
 		}
 		source, bearers[name] = append(source, *token), "Bearer "+text.String()
 	}
-	w := access.NewWatch(access.Config{Mode: access.Required}, access.Deps{
+	w = access.NewWatch(access.Config{Mode: access.Required}, access.Deps{
 		Source: source, Now: func() (clock.Instant, error) { return 2, nil }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err := w.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return w, bearers
+}
+
+// TestEveryProcedureNeedsItsRoleAndApplication calls every procedure with every role, for an application that the token covers and for another one.
+// Only the refusal counts: an allowed call may fail otherwise.
+func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
+	t.Parallel()
+	w, bearers := demandTokens(t, access.RoleNames...)
+	bearers["none"] = ""
 	s := start(t, func(su *setup) { su.access = w })
 	conn := s.grpc()
 	methods := clockdv1.File_clockd_v1_clockd_proto.Services().ByName("AlarmService").Methods()

@@ -3,7 +3,6 @@ package clockgrpc_test
 import (
 	"context"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/access"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
 )
 
@@ -115,26 +113,12 @@ func TestReflectionShowsTheService(t *testing.T) {
 
 func TestReflectionNeedsATokenAndTheHealthCheckDoesNot(t *testing.T) {
 	t.Parallel()
-	role, err := access.ParseRole("reader")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := access.NewText()
-	token, err := access.New(text, "reader", role, access.Applications{"shop"}, 1, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := access.NewWatch(access.Config{Mode: access.Required}, access.Deps{
-		Source: tokenSource{*token}, Now: func() (clock.Instant, error) { return 2, nil }, Log: slog.New(slog.DiscardHandler),
-	})
-	if err := w.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w, bearers := demandTokens(t, "reader")
 	s := start(t, func(su *setup) { su.access = w })
 	if _, _, err := reflect(t.Context(), t, s); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("without a token: %v", err)
 	}
-	if _, _, err := reflect(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+text.String()), t, s); err != nil {
+	if _, _, err := reflect(metadata.AppendToOutgoingContext(t.Context(), "authorization", bearers["reader"]), t, s); err != nil {
 		t.Errorf("as a reader: %v", err)
 	}
 	if _, err := grpc_health_v1.NewHealthClient(s.grpc()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {

@@ -11,6 +11,18 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// listen returns a port on a free address.
+func listen(t *testing.T) *Port {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Listen = "127.0.0.1:0"
+	port, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
 // TestPortServesTheStart asks a port over HTTP/1.1 and HTTP/2, before it has a server and afterwards, on the same connections.
 func TestPortServesTheStart(t *testing.T) {
 	t.Parallel()
@@ -20,12 +32,7 @@ func TestPortServesTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := DefaultConfig()
-			cfg.Listen = "127.0.0.1:0"
-			port, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry())
-			if err != nil {
-				t.Fatal(err)
-			}
+			port := listen(t)
 			t.Cleanup(port.Close)
 			transport := &http.Transport{Protocols: new(http.Protocols)}
 			protocols(transport.Protocols)
@@ -70,12 +77,7 @@ func TestPortServesTheStart(t *testing.T) {
 // TestPortEndsWithoutServer closes a port that no server was attached to.
 func TestPortEndsWithoutServer(t *testing.T) {
 	t.Parallel()
-	cfg := DefaultConfig()
-	cfg.Listen = "127.0.0.1:0"
-	port, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := listen(t)
 	port.Close()
 	port.Close()
 	if a, err := http.Get("http://" + port.Addr().String() + "/healthz"); err == nil {
