@@ -4,5 +4,7 @@
 // # Invariants
 //
 //  1. The heap may grow by at least 40 MiB between two collections, and by at least Go's default of 100 %.
-//  2. GOGC and GOMEMLIMIT of the operator win.
+//  2. The soft memory limit is twice what the process holds, and at least 160 MiB. So a flood of requests does not let the heap grow far before the
+//     first collection that sees it.
+//  3. GOGC and GOMEMLIMIT of the operator win.
 package gcpace

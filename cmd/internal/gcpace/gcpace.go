@@ -14,10 +14,15 @@ const heapRoom = 40 << 20
 // goPercent is Go's default for GOGC. It stays the minimum: a live heap larger than heapRoom is collected as without this package.
 const goPercent = 100
 
-// collector sets GOGC after every collection, so that the heap may grow by heapRoom before the next one.
+// leastLimit is the smallest soft memory limit in bytes. The percentage of a small heap is large, and it still holds for the first collection that
+// finds a large heap: without a limit, a flood of requests would let the heap grow to several times of what it holds.
+const leastLimit = 160 << 20
+
+// collector sets GOGC and the soft memory limit after every collection.
 type collector struct {
 	samples []metrics.Sample
 	percent int
+	limit   int64 // 0: the operator has set it
 }
 
 // Start paces the collector for the life of the process. It does nothing if the operator has set GOGC. A GOMEMLIMIT stays in force.
@@ -28,16 +33,24 @@ func Start() {
 	c := &collector{percent: goPercent, samples: []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
 	}}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		c.limit = leastLimit
+		debug.SetMemoryLimit(leastLimit)
+	}
 	c.adjust()
 }
 
-// adjust sets GOGC for the next collection. It runs again after that collection, as the cleanup of an object that nothing refers to.
+// adjust sets GOGC and the limit for the next collection. It runs again after that collection, as the cleanup of an object that nothing refers to.
 func (c *collector) adjust() {
 	metrics.Read(c.samples)
 	live, roots := c.samples[0].Value.Uint64(), c.samples[1].Value.Uint64()+c.samples[2].Value.Uint64()
-	if p := percentFor(live, roots); differs(p, c.percent) {
+	if p := percentFor(live, roots); differs(p, c.percent, goPercent) {
 		debug.SetGCPercent(p)
 		c.percent = p
+	}
+	if l := limitFor(live, roots); c.limit != 0 && differs(l, c.limit, leastLimit) {
+		debug.SetMemoryLimit(l)
+		c.limit = l
 	}
 	runtime.AddCleanup(new([64]byte), (*collector).adjust, c)
 }
@@ -49,5 +62,10 @@ func percentFor(live, roots uint64) int {
 	return max(goPercent, int(heapRoom*100/max(live+roots, least)))
 }
 
-// differs reports whether a new GOGC is worth its price: SetGCPercent stops the world.
-func differs(a, b int) bool { return a != b && (a == goPercent || 10*max(a-b, b-a) > b) }
+// limitFor returns the soft memory limit of the process in bytes: twice what it holds.
+func limitFor(live, roots uint64) int64 { return max(leastLimit, 2*int64(live+roots)) } //nolint:gosec // no process holds so much
+
+// differs reports whether a new value is worth its price: to set it stops the world.
+func differs[T int | int64](a, b, least T) bool {
+	return a != b && (a == least || 10*max(a-b, b-a) > b)
+}

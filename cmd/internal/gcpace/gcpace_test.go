@@ -31,8 +31,22 @@ func TestCollectorStopsTheWorldForGoodReasonOnly(t *testing.T) {
 		{100, 105, true}, // large garbage must not wait
 		{105, 100, false},
 	} {
-		if got := differs(c.to, c.from); got != c.want {
+		if got := differs(c.to, c.from, goPercent); got != c.want {
 			t.Errorf("from %d to %d: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestLimitIsTwiceOfWhatTheProcessHolds(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		live, roots uint64
+		want        int64
+	}{
+		{0, 0, 160 * mib}, {79 * mib, mib, 160 * mib}, {200 * mib, 10 * mib, 420 * mib},
+	} {
+		if got := limitFor(c.live, c.roots); got != c.want {
+			t.Errorf("with %d and %d bytes the limit is %d, want %d", c.live, c.roots, got, c.want)
 		}
 	}
 }
