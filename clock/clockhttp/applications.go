@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -69,7 +68,7 @@ func (s *Server) listApplications(c echo.Context) error {
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	return s.respondJSON(c, http.StatusOK, v.append(nil))
+	return s.respondRead(c, v.append(nil))
 }
 
 // applicationsQuery reads the request's query. The cursor of a page is the name of its last application.

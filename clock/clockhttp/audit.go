@@ -51,7 +51,7 @@ func (s *Server) listActs(c echo.Context) error {
 		}
 	}
 	b := appendList([]byte(`{"acts":`), shown, appendAct)
-	return s.respondJSON(c, http.StatusOK, append(appendOptional(append(b, `,"next_cursor":`...), next), '}'))
+	return s.respondRead(c, append(appendOptional(append(b, `,"next_cursor":`...), next), '}'))
 }
 
 // actsQuery reads the request's query. The cursor of a page is the id of its last act.

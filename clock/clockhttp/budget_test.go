@@ -289,3 +289,27 @@ func TestReadsEndWhenTheirClientLeaves(t *testing.T) {
 		h.expect(400, "unexpected_body", "GET", path, "x")
 	}
 }
+
+// While unread responses have all of their memory, reads are refused. Changes and probes get their responses.
+func TestReadsNeedMemoryForTheirResponses(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(su *setup) { su.deps.Stats = fixedStats{} })
+	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
+	var taken int64
+	for n := int64(1 << 20); n > 0; n /= 2 {
+		for h.server.memory.take(responses, n) {
+			taken += n
+		}
+	}
+	reads := []string{alarms, alarms + "/a", alarms + "/a/events", "/v1/stats"}
+	for _, path := range reads {
+		h.expect(503, "overloaded", "GET", path, "")
+	}
+	h.expect(200, "", "PUT", alarms+"/a", `{"delay":"2h"}`)
+	h.expect(200, "", "GET", "/readyz", "")
+	h.server.memory.give(responses, taken)
+	for _, path := range reads {
+		h.expect(200, "", "GET", path, "")
+	}
+	h.wantNoMemory()
+}

@@ -61,7 +61,7 @@ func (s *Server) startBulk(c echo.Context) error {
 		if err != nil {
 			return readFailure(ctx, err)
 		}
-		return s.respondJSON(c, http.StatusOK, appendSelection(nil, &selection))
+		return s.respondRead(c, appendSelection(nil, &selection))
 	}
 	ctx, cancel := lastingContext(c, clientWait(c))
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *Server) listBulk(c echo.Context) error {
 	caller := callerOf(c.Request())
 	jobs = slices.DeleteFunc(jobs, func(j *bulk.Job) bool { return !covers(caller, j) })
 	b := appendList([]byte(`{"jobs":`), jobs, func(j **bulk.Job, b []byte) []byte { return appendJob(b, *j) })
-	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+	return s.respondRead(c, append(b, '}'))
 }
 
 // covers reports whether the caller may use the job's application. An unreadable job has none.

@@ -17,7 +17,7 @@
 //     exceed ListBytes. All bodies and windows together take at most Config.BodyBytes. All responses that wait for their clients take at most
 //     Config.ResponseBytes. Memory is taken as bytes arrive. Each class of requests has a share that other classes cannot take
 //     (budget), and every connection has room for one small body. A request that does not fit is refused with 413 or 503.
-//     Responses about committed changes and events of rings are counted, but never refused.
+//     Responses about committed changes and events of rings are counted, but never refused. Few requests for metrics run at once.
 //  6. No read or write on a connection lasts longer than Config.ReadTimeout or Config.WriteTimeout. A timeout for the whole
 //     server would cut streams. A whole body must also arrive at Config.BodyRate after Config.BodyGrace.
 //  7. A request that changes data gets its response even if the client has closed its sending half. A read ends then, because
@@ -33,7 +33,8 @@
 //     and no deadline outlives a write, because a passed deadline resets its stream. Running requests take memory (requests), also until their
 //     clients have taken the responses: half of requestBytes for each connection that may be open. A request that finds none is refused.
 //     Bytes that no handler has read yet are bounded by the flow control (receiveBuffer), not by the budget. A connection with many requests that
-//     net/http answers itself, because their heads are too large, is not read until its client takes the responses (streamWatch).
+//     net/http answers itself, because their heads are too large, is not read until its client takes the responses, and one whose client resets many
+//     streams is read more slowly (streamWatch). Requests that may last have half of the memory of running requests (takePlace).
 //  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics. Pages (MountPages) share the port and the
 //     metrics; they are public, because they have no data.
 //  13. Each route has a need, or is public. The caller of a request must have a role that allows the need, and cover the application in the path
@@ -52,6 +53,7 @@
 //	an alarm's writes queue up      503 key_overloaded; a stream or a batch submits more slowly instead    the client repeats
 //	client stops reading a response after WriteTimeout, or BodyTimeout for the whole, the response is cut  the client repeats
 //	client leaves during a read     the read ends, also at the database's server                           no action needed
+//	too many streams over HTTP/2    503 overloaded to further ones; other requests are served              the client repeats
 //	too many reads                  a read waits 2 s for its turn, then 503 overloaded                     the client repeats
 //	no valid token                  401 with the reason; a line of a stream too; other streams end         a person makes a token
 //	token does too much             429 with Retry-After; a stream is read more slowly                     the client repeats

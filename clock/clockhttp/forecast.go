@@ -3,7 +3,6 @@ package clockhttp
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -53,7 +52,7 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = strconv.AppendInt(append(b, `,"step_seconds":`...), int64(q.Step/time.Second), 10)
 	b = strconv.AppendBool(append(b, `,"exact":`...), f.Counted == f.Shards)
 	b = appendList(append(b, `,"due":`...), f.Due, func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) })
-	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+	return s.respondRead(c, append(b, '}'))
 }
 
 // forecastQuery reads the request's query.

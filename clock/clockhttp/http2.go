@@ -57,6 +57,23 @@ func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	flushWithin(w, r, s.cfg.WriteTimeout)
 }
 
+// takePlace takes a place for a request of HTTP/2 that may last: a stream, or a worker that waits for rings. Such requests have at most half of the
+// memory of running requests, so that idle ones leave room for others. Give the place back with release.
+func (s *Server) takePlace(r *http.Request) (release func(), err error) {
+	release = func() {}
+	if r.ProtoMajor == 1 {
+		return release, nil
+	}
+	size := requestSize(r)
+	if s.lasting.Add(size) > s.memory.reserved[requests]/2 {
+		s.lasting.Add(-size)
+		return release, &clock.Error{
+			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many streams over HTTP/2 at once; repeat later",
+		}
+	}
+	return func() { s.lasting.Add(-size) }, nil
+}
+
 // requestSize returns the memory of a running request.
 func requestSize(r *http.Request) int64 {
 	head := 2 * len(r.RequestURI)

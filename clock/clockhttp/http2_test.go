@@ -116,31 +116,35 @@ func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 	}
 }
 
-// Running requests of HTTP/2 share memory. With little of it, few run at once, and the others are refused.
-func TestRequestsOverHTTP2AreLimitedByMemory(t *testing.T) {
+// Idle streams over HTTP/2 have half of the memory of running requests. Further ones are refused, and other requests are served.
+func TestStreamsOverHTTP2LeaveMemory(t *testing.T) {
 	t.Parallel()
+	const places = 4
 	h := start(t, func(su *setup) {
-		su.cfg.Connections, su.deps.Streams = 4, newFakeStreams()
+		su.cfg.Connections, su.deps.Streams = 2*places, newFakeStreams()
 	})
-	client := h.http2()
+	h.client = h.http2()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range 2 {
+	for i, want := range []int{200, 200, 503} {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/v1/applications/shop/rings", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := client.Do(request)
+		response, err := h.client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = response.Body.Close() })
+		if response.StatusCode != want {
+			t.Fatalf("stream %d of %d places: %d", i, places, response.StatusCode)
+		}
 	}
-	h.client = client
-	h.expect(503, "overloaded", "GET", alarms+"/a", "")
+	h.expect(503, "overloaded", "POST", alarms, "", "Content-Type: "+ndjsonType)
+	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "")
 	cancel()
-	for status := 0; status != 404; { // the places are free again when the streams have ended
-		status = h.do("GET", alarms+"/a", "").status
+	for status := 0; status != 200; { // the places are free again when the streams have ended
+		status = h.do("POST", alarms, "", "Content-Type: "+ndjsonType).status
 	}
 }
 
@@ -148,6 +152,7 @@ func TestRequestsOverHTTP2AreLimitedByMemory(t *testing.T) {
 type closedConn struct {
 	t      testing.TB
 	framer *http2.Framer
+	path   string // of requests
 	next   uint32 // number of the next stream
 }
 
@@ -164,7 +169,7 @@ func (h *harness) rawConn(settings ...http2.Setting) *closedConn {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { _ = conn.Close() })
-	c := &closedConn{t: h.t, framer: http2.NewFramer(conn, conn), next: 1}
+	c := &closedConn{t: h.t, framer: http2.NewFramer(conn, conn), path: alarms + "/unknown", next: 1}
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		h.t.Fatal(err)
@@ -175,7 +180,7 @@ func (h *harness) rawConn(settings ...http2.Setting) *closedConn {
 	return c
 }
 
-// get begins a request for an alarm, with that many headers.
+// get begins a request, with that many headers.
 func (c *closedConn) get(headers int) {
 	c.t.Helper()
 	if err := c.tryGet(headers); err != nil {
@@ -189,7 +194,7 @@ func (c *closedConn) tryGet(headers int) error {
 	encoder := hpack.NewEncoder(&block)
 	fields := []hpack.HeaderField{
 		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "127.0.0.1"},
-		{Name: ":path", Value: alarms + "/unknown"},
+		{Name: ":path", Value: c.path},
 	}
 	for i := range headers {
 		fields = append(fields, hpack.HeaderField{Name: "h" + strconv.Itoa(i)})

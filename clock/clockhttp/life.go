@@ -1,7 +1,6 @@
 package clockhttp
 
 import (
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -17,7 +16,7 @@ func (s *Server) listEvents(c echo.Context) error {
 	}
 	b := appendString([]byte(`{"state":`), a.State.String())
 	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
-	return s.respondJSON(c, http.StatusOK, append(appendList(append(b, `,"events":`...), a.Events(), appendLifeEvent), '}'))
+	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(), appendLifeEvent), '}'))
 }
 
 func appendLifeEvent(e *clock.Event, b []byte) []byte {

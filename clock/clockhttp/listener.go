@@ -107,9 +107,9 @@ type limitedConn struct {
 	streams *streamWatch
 }
 
-// Read reads into b, unless the server has too many requests of the connection without a handler.
+// Read reads into b once streams allows it.
 func (c *limitedConn) Read(b []byte) (int, error) {
-	if err := c.streams.awaitServed(); err != nil {
+	if err := c.streams.awaitTurn(); err != nil {
 		return 0, err
 	}
 	n, err := c.TCPConn.Read(b)

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -79,9 +80,17 @@ func (m *metrics) observe(route string, c echo.Context, begun time.Time) {
 	took.Observe(time.Since(begun).Seconds())
 }
 
+// maxScrapes is the most requests for metrics that run at once. Each holds all metrics until its client has taken them.
+const maxScrapes = 16
+
 func (s *Server) showMetrics(g prometheus.Gatherer) echo.HandlerFunc {
 	show := promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	var running atomic.Int32
 	return func(c echo.Context) error {
+		defer running.Add(-1)
+		if running.Add(1) > maxScrapes {
+			return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests for metrics at once; repeat later"}
+		}
 		s.limitWrite(c, time.Now().Add(s.cfg.WriteTimeout))
 		show.ServeHTTP(c.Response(), c.Request())
 		return nil

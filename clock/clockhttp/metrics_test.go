@@ -2,10 +2,12 @@ package clockhttp
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
 
@@ -50,5 +52,27 @@ func TestRequestsHaveClassicAndNativeHistograms(t *testing.T) {
 	}
 	if len(got.GetBucket()) == 0 || len(got.GetPositiveSpan()) == 0 {
 		t.Errorf("classic buckets %d, native spans %d", len(got.GetBucket()), len(got.GetPositiveSpan()))
+	}
+}
+
+// Each request for metrics holds all metrics until its client has taken them. Few run at once.
+func TestUnreadMetricsAreFew(t *testing.T) {
+	t.Parallel()
+	many := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "many"}, []string{"number"})
+	for i := range 1000 { // more than net/http buffers
+		many.WithLabelValues(strconv.Itoa(i)).Inc()
+	}
+	h := start(t, func(su *setup) { su.deps.Registerer.MustRegister(many) })
+	c := h.closedConn()
+	c.path = "/metrics"
+	for range maxScrapes + 5 {
+		c.get(0)
+	}
+	got := map[string]int{}
+	for _, a := range c.answers() {
+		got[a.status]++
+	}
+	if got["200"] != maxScrapes || got["503"] != 5 {
+		t.Errorf("the responses are %v", got)
 	}
 }

@@ -52,6 +52,11 @@ const (
 
 // ndjson serves a stream of lines. After begin it cannot send a problem: the stream ends normally, or the server cuts it.
 func (s *Server) ndjson(c echo.Context, app string) error {
+	leave, err := s.takePlace(c.Request())
+	defer leave()
+	if err != nil {
+		return err
+	}
 	if !s.memory.take(streamMemory, idleStreamBytes) {
 		return &clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many streams at once; repeat later",

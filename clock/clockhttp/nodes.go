@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -58,7 +57,7 @@ func (s *Server) nodes(c echo.Context) error {
 		return clock.UnavailableIfLate(ctx, err)
 	}
 	view, _ := v.(*NodesView)
-	return s.respondJSON(c, http.StatusOK, view.append(nil, callerOf(c.Request()).Covers))
+	return s.respondRead(c, view.append(nil, callerOf(c.Request()).Covers))
 }
 
 // append appends the view, with the covered applications alone. It does not change the view.

@@ -87,6 +87,7 @@ type Server struct {
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	refusals briefResponses // to requests of HTTP/2 that find no memory
+	lasting  atomic.Int64   // bytes of running requests of HTTP/2 that may last
 
 	requestIDs *requestIDs
 
@@ -298,6 +299,11 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 		s.limitRead(c)
 		release, err := s.admit(r, c)
 		defer release()
+		if err == nil && r.lasting {
+			var leave func()
+			leave, err = s.takePlace(c.Request())
+			defer leave()
+		}
 		if err == nil {
 			err = recovered(r.handle, c)
 		}
@@ -362,6 +368,15 @@ func (s *Server) respondJSON(c echo.Context, status int, b []byte) error {
 	s.memory.force(responses, int64(cap(b)))
 	defer s.memory.give(responses, int64(cap(b)))
 	return s.respond(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
+}
+
+// respondRead writes a JSON document about something that was only read. It is refused when too many responses wait for their clients.
+func (s *Server) respondRead(c echo.Context, b []byte) error {
+	if !s.memory.take(responses, int64(cap(b))) {
+		return tooManyResponses()
+	}
+	defer s.memory.give(responses, int64(cap(b)))
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, '\n'))
 }
 
 // respond writes a whole response. The request does not fail when the client does not take the response.

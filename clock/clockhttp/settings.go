@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -55,7 +54,7 @@ func (s *Server) getSettings(c echo.Context) error {
 	}
 	b = strconv.AppendInt(append(b, `,"applied_version":`...), applied.Version, 10)
 	b = appendOptional(append(b, `,"applied_target":`...), applied.Target.String())
-	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+	return s.respondRead(c, append(b, '}'))
 }
 
 // listSettings responds with the newest versions of the application's settings.
@@ -75,7 +74,7 @@ func (s *Server) listSettings(c echo.Context) error {
 		return readFailure(ctx, err)
 	}
 	b := appendList([]byte(`{"versions":`), versions, func(v *clock.SettingsVersion, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
-	return s.respondJSON(c, http.StatusOK, append(b, '}'))
+	return s.respondRead(c, append(b, '}'))
 }
 
 // settingsRequest returns the application in the path.

@@ -3,7 +3,6 @@ package clockhttp
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +47,7 @@ func (s *Server) showStats(c echo.Context) error {
 	if caller := callerOf(c.Request()); !caller.CoversAll() {
 		steps = coveredSteps(steps, caller.Covers)
 	}
-	return s.respondJSON(c, http.StatusOK, appendStats(make([]byte, 0, 32<<10), of, application, steps, start))
+	return s.respondRead(c, appendStats(make([]byte, 0, 32<<10), of, application, steps, start))
 }
 
 // statsQuery reads the request's query.

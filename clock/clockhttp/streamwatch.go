@@ -9,17 +9,27 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/time/rate"
 )
 
 // net/http itself answers a request of HTTP/2 whose head is beyond Config.MaxHeaderBytes (431). If the client opens no window, the response stays in
 // memory, and no handler learns of it. So a connection counts its streams without a handler, and is not read further while they are many: a client that
 // takes its responses does not notice, and another one is cut.
+//
+// A request that its client resets goes on in net/http for a while, or waits there for the end of others, and the client may open the next one at once.
+// So a connection with many resets is read more slowly.
 
 // Most streams without a handler before a connection is not read further: of this connection, and of all. Beyond the latter a connection may have
 // none. Shortly after its start, and before the end of its response is written, each request is such a stream.
 const (
 	maxUnserved    = 16
 	maxUnservedAll = 512
+)
+
+// Resets of streams by their client that do not slow down its connection: at once, and a second.
+const (
+	resetsAtOnce    = maxStreams
+	resetsPerSecond = 100
 )
 
 // errUnserved ends a connection whose client does not take the responses of net/http.
@@ -38,11 +48,16 @@ type streamWatch struct {
 	open    map[uint32]struct{} // streams that neither side has ended
 	serving int                 // running handlers
 	counted int64               // streams that all has of this connection
+	resets  *rate.Limiter       // of streams that the client resets before their end
+	until   time.Time           // time before which the connection is not read, because of resets; zero: it may be read
 	changed chan struct{}       // capacity 1: there may be fewer streams without a handler
 }
 
 func newStreamWatch(all *atomic.Int64, wait time.Duration) *streamWatch {
-	return &streamWatch{all: all, wait: wait, closed: make(chan struct{}), open: map[uint32]struct{}{}, changed: make(chan struct{}, 1)}
+	return &streamWatch{
+		all: all, wait: wait, closed: make(chan struct{}), open: map[uint32]struct{}{}, changed: make(chan struct{}, 1),
+		resets: rate.NewLimiter(resetsPerSecond, resetsAtOnce),
+	}
 }
 
 // read notes bytes of the client.
@@ -66,10 +81,22 @@ func (w *streamWatch) read(b []byte) {
 			w.newest = stream
 			w.open[stream] = struct{}{}
 		case kind == http2.FrameRSTStream:
-			delete(w.open, stream)
+			w.reset(stream)
 		}
 	})
 	w.count()
+}
+
+// reset notes that the client has reset a stream.
+func (w *streamWatch) reset(stream uint32) {
+	if _, is := w.open[stream]; !is {
+		return
+	}
+	delete(w.open, stream)
+	now := time.Now()
+	if delay := w.resets.ReserveN(now, 1).DelayFrom(now); delay > 0 {
+		w.until = now.Add(delay)
+	}
 }
 
 // wrote notes bytes of the server.
@@ -123,7 +150,32 @@ func (w *streamWatch) many() bool {
 	return w.counted > maxUnserved || w.counted > 0 && w.all.Load() > maxUnservedAll
 }
 
-// awaitServed waits until the connection may be read further.
+// awaitTurn waits until the connection may be read further.
+func (w *streamWatch) awaitTurn() error {
+	if err := w.awaitResets(); err != nil {
+		return err
+	}
+	return w.awaitServed()
+}
+
+// awaitResets waits until the resets are few again.
+func (w *streamWatch) awaitResets() error {
+	w.mu.Lock()
+	until := w.until
+	w.until = time.Time{}
+	w.mu.Unlock()
+	if until.IsZero() {
+		return nil
+	}
+	select {
+	case <-time.After(time.Until(until)):
+		return nil
+	case <-w.closed:
+		return net.ErrClosed
+	}
+}
+
+// awaitServed waits until few streams are without a handler.
 func (w *streamWatch) awaitServed() error {
 	if !w.many() {
 		return nil

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -45,5 +48,48 @@ func FuzzFrameScanner(f *testing.F) {
 		if !slices.Equal(got, want) {
 			t.Errorf("found %v, want %v", got, want)
 		}
+	})
+}
+
+// Resets beyond those that a client may send at once slow down its connection. Resets of ended streams do not.
+func TestManyResetsSlowTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStreamWatch(new(atomic.Int64), time.Minute)
+		var b bytes.Buffer
+		framer := http2.NewFramer(&b, nil)
+		next := uint32(1)
+		streams := func(n int, then func(stream uint32)) {
+			for range n {
+				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: next, EndHeaders: true, EndStream: true})
+				w.read(b.Next(b.Len()))
+				then(next)
+				next += 2
+			}
+		}
+		reset := func(stream uint32) {
+			_ = framer.WriteRSTStream(stream, http2.ErrCodeCancel)
+			w.read(b.Next(b.Len()))
+		}
+		served := func(stream uint32) {
+			_ = framer.WriteData(stream, true, nil)
+			w.wrote(b.Next(b.Len()))
+			reset(stream)
+		}
+		waits := func(after string, want time.Duration) {
+			t.Helper()
+			begun := time.Now()
+			if err := w.awaitTurn(); err != nil || time.Since(begun).Round(time.Millisecond) != want {
+				t.Errorf("%s, the connection waits %v, want %v: %v", after, time.Since(begun), want, err)
+			}
+		}
+		w.read([]byte(http2.ClientPreface))
+		streams(10*resetsAtOnce, served)
+		waits("after served requests", 0)
+		streams(resetsAtOnce, reset)
+		waits("after as many resets as may be at once", 0)
+		streams(resetsPerSecond/2, reset)
+		waits("after more", time.Second/2)
+		waits("after the wait", 0)
+		w.close()
 	})
 }
