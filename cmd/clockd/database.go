@@ -117,8 +117,8 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 		steps = append(steps, func(ctx context.Context) error { return requireDurable(ctx, st) })
 	}
 	for _, step := range steps {
-		tell(clockhttp.Check{Name: "database", Status: statusWarning, Detail: "its schema is being checked, or migrated"})
-		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), reported(tell, step)); err != nil {
+		step = reported(tell, "its schema is being checked, or migrated", step)
+		if err := retryWhileUnavailable(ctx, cfg.StartTimeout, log, cfg.setupMayChange(), step); err != nil {
 			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
@@ -129,12 +129,16 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 // setupMayChange reports whether somebody may be about to make the database or its user (store.ErrSetup). The folder of a SQLite file is made by nobody.
 func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
 
-// reported returns the step, which tells how it failed. A starting node tells its port.
-func reported(tell func(clockhttp.Check), step func(context.Context) error) func(context.Context) error {
+// reported returns the step, which tells what it does when it begins, and how it failed. A try after a failure tells both, because the database may be
+// back and the step may take long. A starting node tells its port.
+func reported(tell func(clockhttp.Check), doing string, step func(context.Context) error) func(context.Context) error {
+	detail := doing
 	return func(ctx context.Context) error {
+		tell(clockhttp.Check{Name: "database", Status: statusWarning, Detail: detail})
 		err := step(ctx)
 		if err != nil {
 			tell(check("database", err))
+			detail = fmt.Sprintf("%s; the last try failed: %s", doing, err)
 		}
 		return err
 	}

@@ -98,7 +98,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 		p.Access.Load,     // so that no request passes as one that needs no token
 		p.Recomputer.Join, // before this node computes a time
 	} {
-		lc.Append(fx.StartHook(untilAvailable(reported(p.Port.WaitsFor, step))))
+		lc.Append(fx.StartHook(untilAvailable(reported(p.Port.WaitsFor, "its settings are being read", step))))
 	}
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
