@@ -34,23 +34,52 @@ func apply(ctx context.Context, c *client.Client, app string, changes iter.Seq[c
 	return results, nil
 }
 
+// applyAll applies the changes in a stream, and the changes that the busy service refused in further streams. It returns the last result of each
+// change. Every stream must have one result for each change, in order.
+func applyAll(t *testing.T, c *client.Client, app string, changes []client.Change) []client.Result {
+	t.Helper()
+	last := make([]client.Result, len(changes))
+	positions := make([]int, len(changes)) // of the changes in this stream
+	for i := range positions {
+		positions[i] = i
+	}
+	for len(positions) > 0 {
+		stream := make([]client.Change, len(positions))
+		for i, p := range positions {
+			stream[i] = changes[p]
+		}
+		results, err := apply(t.Context(), c, app, slices.Values(stream))
+		if err != nil || len(results) != len(stream) {
+			t.Fatalf("%d results for %d changes: %v", len(results), len(stream), err)
+		}
+		var refused []int
+		for i, r := range results {
+			if r.Line != int64(i+1) || r.BusinessID != stream[i].BusinessID && r.Code != "line_too_long" {
+				t.Fatalf("result %d: %+v", i, r)
+			}
+			if last[positions[i]] = r; r.Status == http.StatusServiceUnavailable {
+				refused = append(refused, positions[i])
+			}
+		}
+		positions = refused
+	}
+	return last
+}
+
 func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
 	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
-	changes := append(sets(5000), client.Change{BusinessID: "order-00042"}, client.Change{BusinessID: "none"},
-		client.Change{BusinessID: "lines", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
-		client.Change{BusinessID: "long", Set: &client.Set{When: client.After(time.Hour), Payload: client.Text(strings.Repeat("x", 200<<10))}},
-		client.Change{BusinessID: "last", Set: &client.Set{When: client.After(time.Hour)}})
-	results, err := apply(t.Context(), c, app, slices.Values(changes))
-	if err != nil || len(results) != len(changes) {
-		t.Fatalf("%d results for %d changes: %v", len(results), len(changes), err)
-	}
-	for i := range 5000 {
-		if r := results[i]; r.BusinessID != changes[i].BusinessID || r.Status != 201 || r.Line != int64(i+1) {
+	for i, r := range applyAll(t, c, app, sets(5000)) {
+		if r.Status != 201 {
 			t.Fatalf("result %d: %+v", i, r)
 		}
 	}
-	rest := results[5000:]
+	rest := applyAll(t, c, app, []client.Change{
+		{BusinessID: "order-00042"}, {BusinessID: "none"},
+		{BusinessID: "lines", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
+		{BusinessID: "long", Set: &client.Set{When: client.After(time.Hour), Payload: client.Text(strings.Repeat("x", 200<<10))}},
+		{BusinessID: "last", Set: &client.Set{When: client.After(time.Hour)}},
+	})
 	if rest[0].State != client.Cancelled || rest[2].Status != 201 || rest[4].Status != 201 {
 		t.Errorf("%+v", rest)
 	}

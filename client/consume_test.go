@@ -68,10 +68,10 @@ func (k *consuming) faulted() []error {
 
 func acked(*client.Ring) client.Answer { return client.Answer{Kind: client.Acked} }
 
-// ringSoon sets alarms that are due at once.
+// ringSoon sets new alarms that are due at once. The client repeats such a set if the busy service refuses it.
 func ringSoon(t *testing.T, app string, s client.Set, ids ...string) {
 	t.Helper()
-	s.When = client.After(0)
+	s.When, s.If = client.After(0), client.Absent
 	for _, id := range ids {
 		if _, err := dial(t, serverURL).Set(t.Context(), app, id, s); err != nil {
 			t.Fatal(err)

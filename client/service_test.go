@@ -76,6 +76,7 @@ func startService(file, listen string) (*service, error) {
 	reg, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
 	cfg := sqlite.DefaultConfig()
 	cfg.URL, cfg.Shards = "sqlite:"+file, 4
+	cfg.Timeout = time.Minute // a slow disk is no reason to fail the start, which cmd/clockd would repeat
 	st, err := sqlite.New(cfg, sqlite.Deps{Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
@@ -94,7 +95,9 @@ func startService(file, listen string) (*service, error) {
 // wire joins the parts as cmd/clockd does, and starts them.
 func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry) error {
 	streams := stream.New()
-	tb, err := clock.NewTimebase(clock.DefaultTimebaseConfig(), clock.TimebaseDeps{Source: s.store, Log: log})
+	timing := clock.DefaultTimebaseConfig()
+	timing.MaxAge = time.Minute
+	tb, err := clock.NewTimebase(timing, clock.TimebaseDeps{Source: s.store, Log: log})
 	if err != nil {
 		return err
 	}
