@@ -48,7 +48,7 @@ func TestParseInstantRefusesOtherTexts(t *testing.T) {
 		"2026-11-21":                    "neither",
 		"2026-11-21 18:30:00Z":          "neither",
 		"2026-11-21T18:30Z":             "neither",
-		"2026-02-29T12:00:00Z":          "neither",
+		"2026-02-29T12:00:00Z":          "the day 2026-02-29 does not exist",
 		"2026-11-21T24:00:00Z":          "neither",
 		"2026-11-21T8:30:00Z":           "neither",
 		"2026-11-21T18:30:00,5Z":        "neither",
