@@ -38,6 +38,16 @@ func (l *Loop) Lacks() []string {
 	return lacks
 }
 
+// WhyLacks returns why no route with the ability can ring; nil if one can, or none has it. Safe for concurrent use.
+func (l *Loop) WhyLacks(ability string) error {
+	for _, c := range l.crews.all {
+		if c.Ability == ability {
+			return c.cannotRing()
+		}
+	}
+	return nil
+}
+
 // anyRouteDown reports whether a route cannot ring. Safe for concurrent use.
 func (l *Loop) anyRouteDown() bool {
 	return slices.ContainsFunc(l.crews.all, func(c *crew) bool { return c.cannotRing() != nil })

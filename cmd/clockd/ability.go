@@ -43,3 +43,16 @@ func (a *abilities) lacks() (lacks []string) {
 	slices.Sort(lacks)
 	return lacks
 }
+
+// why returns why this process lacks the ability, for the log. It does not block.
+func (a *abilities) why(ability string) string {
+	if ability == lease.AbilityRead {
+		return "reads of due alarms fail, or take too long"
+	}
+	if loop := a.loop.Load(); loop != nil {
+		if err := loop.WhyLacks(ability); err != nil {
+			return err.Error()
+		}
+	}
+	return "the settings of an application name this target, and this node does not have it"
+}

@@ -198,7 +198,7 @@ func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st stor
 	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
 	deps := lease.Deps{
-		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
+		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Why: nodeAbilities.why, Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
 		Streams: subscribed,
 	}
 	k, err := lease.New(keeperConfig, deps)
@@ -301,7 +301,18 @@ func (s *service) announce(out io.Writer) error {
 		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name, "version", version)
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\ntry: curl -X PUT %s/v1/applications/shop/alarms/order-1 -d '{\"delay\":\"5s\",\"payload\":{\"order\":1}}'\n",
-		version, url, shownURL(s.cfg.DatabaseURL), s.targets.name, url)
+	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\n%s\n", version, url, shownURL(s.cfg.DatabaseURL), s.targets.name, s.toTry(url))
 	return err
+}
+
+// toTry returns a line for a person with a request that the service accepts now, or with the command that makes the first token.
+func (s *service) toTry(url string) string {
+	token := ""
+	if !s.access.Open() {
+		if all, _ := s.access.Tokens(); all == 0 {
+			return "every request needs an access token, and none exists: make one with " + access.HowToMake
+		}
+		token = `-H "Authorization: Bearer $CLOCKD_TOKEN" `
+	}
+	return fmt.Sprintf(`try: curl -X PUT %s%s/v1/applications/shop/alarms/order-1 -d '{"delay":"5s","payload":{"order":1}}'`, token, url)
 }

@@ -60,8 +60,10 @@ func TestUnableNodeYieldsItsShards(t *testing.T) {
 		wantShardCounts(t, "b has just recovered", []int{64, 0}, a, b)
 		time.Sleep(1500 * time.Millisecond)
 		wantShardCounts(t, "b has recovered", []int{32, 32}, a, b)
-		if n := strings.Count(b.log.String(), "lost an ability"); n != 1 {
-			t.Errorf("%d warnings in\n%s", n, b.log)
+		for _, message := range []string{`lacks an ability: its shards go to nodes that have it" ability=amqp reason="nothing listens"`, "no longer lacks the ability"} {
+			if n := strings.Count(b.log.String(), message); n != 1 {
+				t.Errorf("%d times %q in\n%s", n, message, b.log)
+			}
 		}
 		a.leave()
 		b.leave()
@@ -82,6 +84,9 @@ func TestShortLossMovesNoShard(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if after := epochs(t, leases); !slices.Equal(before, after) {
 			t.Errorf("epochs were %v, are %v", before, after)
+		}
+		if log := b.log.String(); strings.Contains(log, "ability") {
+			t.Errorf("the log of losses that move no shard:\n%s", log)
 		}
 		a.leave()
 		b.leave()

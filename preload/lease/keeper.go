@@ -52,6 +52,8 @@ type Deps struct {
 	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
 	// that the process always has all of them.
 	Lacks func() []string
+	// Why returns why this process lacks the ability, for the log; "" if it does not know. It does not block. A nil func knows nothing.
+	Why func(ability string) string
 	// Settings returns the number of changes of settings that this process has confirmed (store.Node.Settings). It does not block. A nil func means
 	// that the process reports none.
 	Settings func() int64
@@ -70,6 +72,7 @@ type Keeper struct {
 	address func() string
 	streams Streams
 	lacks   func() []string
+	why     func(ability string) string
 
 	settings func() int64
 	joined   func()
@@ -88,6 +91,7 @@ type Keeper struct {
 	renewals            renewalWatch
 	writtenSettings     int64                    // confirmed changes of settings, as last written to the node's row
 	writtenLacks        []string                 // missing abilities, as last written to the node's row; sorted
+	warned              []string                 // missing abilities that the log has named
 	yieldsFor           []string                 // missing abilities for which the node yields its shards, as of the last look; sorted
 	yieldedAt           map[int]time.Time        // by shard, when this node gave it up; entries go when the node stops ringing the shard
 	noTakeoverBefore    time.Time                // until then only free shards are taken, none with an expired lease; zero: no such pause
@@ -115,6 +119,9 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if deps.Why == nil {
+		deps.Why = func(string) string { return "" }
+	}
 	if deps.Lacks == nil {
 		deps.Lacks = func() []string { return nil }
 	}
@@ -125,7 +132,7 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 		deps.Joined = func() {}
 	}
 	return &Keeper{
-		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
+		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, why: deps.Why, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
 		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
 		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}), timeout: leastTimeout,
 	}, nil

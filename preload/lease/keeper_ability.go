@@ -21,20 +21,25 @@ func (k *Keeper) Limited() []Limited {
 	return k.limited
 }
 
-// updateAbilities asks which abilities this node lacks, and counts and logs the changes.
+// updateAbilities asks which abilities this node lacks, and counts and logs the changes. Losses that move no shard are not logged: a process that
+// starts lacks its brokers for a moment.
 func (k *Keeper) updateAbilities() {
 	local, before, yieldedFor := time.Now(), k.abilities.announced(), k.yieldsFor
 	k.abilities.update(k.lacks(), local)
 	k.yieldsFor = k.abilities.lackedLong(local)
 	for _, ability := range k.yieldsFor {
 		if !slices.Contains(yieldedFor, ability) {
-			k.log.Warn("this node lost an ability: its shards go to nodes that have it", "ability", ability)
+			k.log.Warn("this node lacks an ability: its shards go to nodes that have it", "ability", ability, "reason", k.why(ability))
+			if !slices.Contains(k.warned, ability) {
+				k.warned = append(k.warned, ability)
+			}
 		}
 	}
 	announced := k.abilities.announced()
 	for _, ability := range before {
-		if !slices.Contains(announced, ability) {
-			k.log.Info("this node has the ability again", "ability", ability)
+		if i := slices.Index(k.warned, ability); i >= 0 && !slices.Contains(announced, ability) {
+			k.log.Info("this node no longer lacks the ability", "ability", ability)
+			k.warned = slices.Delete(k.warned, i, i+1)
 		}
 	}
 	k.metrics.observeLosses(k.abilities, append(before, announced...), local)

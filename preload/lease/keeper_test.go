@@ -106,7 +106,7 @@ func join(t *testing.T, leases store.Leaser, name, incarnation string, streams b
 	cfg := DefaultConfig()
 	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
 	deps := Deps{
-		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: prometheus.NewRegistry(),
+		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Why: func(string) string { return "nothing listens" }, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: prometheus.NewRegistry(),
 	}
 	if streams {
 		deps.Streams = m
