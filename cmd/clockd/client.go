@@ -34,8 +34,17 @@ const (
 // errServerURL does not quote the URL, because the URL may contain a password.
 var errServerURL = errors.New("the server's URL (CLOCKD_SERVER) cannot be read: it must be like http://127.0.0.1:8080")
 
+// defaultServer is the default of clientFlags.
+const defaultServer = "http://127.0.0.1:8080"
+
+// errTokenText does not quote the token.
+var errTokenText = errors.New("the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE or --token) has a line break or another character that no token has: give the token alone, as clockd token create has printed it")
+
 // client returns the client of the server.
 func (f clientFlags) client() (*client.Client, error) {
+	if strings.ContainsFunc(f.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, usage(errTokenText)
+	}
 	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token))
 	if err != nil {
 		return nil, usage(errServerURL)

@@ -23,7 +23,7 @@ import (
 )
 
 // errScheme is the error for a database URL without a supported engine.
-var errScheme = errors.New("the database URL must begin with mysql://, postgres:// or sqlite: to name its engine")
+var errScheme = errors.New("the database URL must begin with mysql://, mariadb://, postgres:// or sqlite: to name its engine")
 
 // modeDistributed is the value of CLOCKD_DATABASE_MODE for a database of several servers.
 const modeDistributed = "distributed"

@@ -90,6 +90,7 @@ func newParser(values *sources) *kong.Kong {
 		kong.Resolvers(values),
 		kong.Name("clockd"),
 		kong.Description("The alarm clock for services: set an alarm under your own id, cancel it by that id, be rung on time.\n\n"+exitCodes),
+		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	parser, err := kong.New(new(cli), options...)

@@ -75,6 +75,9 @@ func (c *tokenCreateCommand) Run() error {
 	if len(applications) == 0 && role == access.Administrator {
 		applications = access.Applications{"*"}
 	}
+	if len(applications) == 0 {
+		return usagef("--applications is missing: a token of the role %s names its applications, or beginnings like 'shop-*', or '*' for all", role)
+	}
 	return c.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
 		text := access.NewText()
 		t, err := access.New(text, c.Name, role, applications, now, personOr(c.By))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -75,9 +76,11 @@ func setByKubernetes(name, value string) bool {
 
 // suggestion returns the question whether the person meant the nearest known name, "" if none is near.
 func suggestion(name string, known []string) string {
-	const mostEdits = 3
-	nearest, least := "", mostEdits+1
+	nearest, least := "", math.MaxInt
 	for _, candidate := range known {
+		if !isNear(strings.TrimPrefix(name, variablePrefix), strings.TrimPrefix(candidate, variablePrefix)) {
+			continue
+		}
 		if n := edits(name, candidate); n < least {
 			nearest, least = candidate, n
 		}

@@ -26,8 +26,13 @@ func (f clientFlags) explained(err error) error {
 		advice := ""
 		if errors.Is(e.Err, syscall.ECONNREFUSED) {
 			advice = "\nis clockd running there? start it with: clockd serve"
+			if f.Server != defaultServer {
+				advice = "\nis clockd running there? CLOCKD_SERVER or --server names this server; the default is " + defaultServer
+			}
 		}
 		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
+	case e.Code == client.CodeUnauthenticated && f.Token == "":
+		return fmt.Errorf("%w\nno token is given: set CLOCKD_TOKEN, or CLOCKD_TOKEN_FILE to the file of a token", err)
 	case errors.Is(err, client.ErrNotResumed):
 		return fmt.Errorf("connected again: %w", client.ErrNotResumed)
 	case e.Status != 0 && e.Err != nil:

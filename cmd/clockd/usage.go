@@ -110,32 +110,41 @@ func chosenByDefault(ctx *kong.Context) bool {
 
 // nearCommands returns the commands that a person may have meant by name.
 func nearCommands(parent *kong.Node, name string) (near []string) {
-	const mostEdits = 2
 	for _, child := range parent.Children {
-		if !child.Hidden && (strings.HasPrefix(child.Name, name) || edits(child.Name, name) <= min(mostEdits, len(name)/2)) {
+		if !child.Hidden && (strings.HasPrefix(child.Name, name) || isNear(name, child.Name)) {
 			near = append(near, child.Name)
 		}
 	}
 	return near
 }
 
-// edits returns how many characters are to be inserted, removed or replaced to make b of a.
+// isNear reports whether a person may have meant the known name. One edit is allowed for each four characters, at least one and at most three.
+func isNear(name, known string) bool {
+	const leastLength, charactersPerEdit, mostEdits = 3, 4, 3
+	return len(name) >= leastLength && edits(name, known) <= min(max(1, len(name)/charactersPerEdit), mostEdits)
+}
+
+// edits returns how many edits make b of a: characters inserted, removed or replaced, and neighbours exchanged.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // row[j]: edits from the read part of a to b[:j]
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1) // rows[i][j]: edits from a[:i] to b[:j]
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replaced := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+			rows[i][j] = min(replaced, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

@@ -98,8 +98,10 @@ func checkValueInto(flag *kong.Flag, text string, target reflect.Value) error {
 
 // checkEnum returns an error if the value is none of the flag's choices.
 func checkEnum(flag *kong.Flag, value reflect.Value) error {
-	if slices.Contains(flag.EnumSlice(), fmt.Sprint(value)) {
+	choices := flag.EnumSlice()
+	if slices.Contains(choices, fmt.Sprint(value)) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s", fmt.Sprint(value), strings.Join(flag.EnumSlice(), ", "))
+	named := slices.DeleteFunc(slices.Clone(choices), func(choice string) bool { return choice == "" }) // the flag may be left out
+	return fmt.Errorf("%q is none of %s", fmt.Sprint(value), strings.Join(named, ", "))
 }
