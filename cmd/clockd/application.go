@@ -47,6 +47,8 @@ type settingsFlags struct {
 type settingsArgs struct {
 	Name string `arg:"" name:"application" help:"Application the settings belong to."`
 	settingsFlags
+
+	remarks bool `kong:"-"` // print a line if nothing of the application is known
 }
 
 // settingsTimeout bounds a command.
@@ -105,6 +107,9 @@ func (s *applicationShowCommand) Run() error {
 		v, err := s.read(ctx, st)
 		if err != nil {
 			return err
+		}
+		if v.Version == 0 {
+			s.remarkUnknown(ctx, st)
 		}
 		if s.Secrets {
 			_, err = fmt.Fprintln(stdout, cmp.Or(v.Document, "{}"))
@@ -230,6 +235,7 @@ type applicationResetCommand struct {
 
 // Run resets the settings and shows them. The versions go on counting.
 func (r *applicationResetCommand) Run() error {
+	r.remarks = true
 	return r.change(&r.changeFlags, func(clock.SettingsVersion) (string, error) { return "{}", nil })
 }
 
@@ -241,6 +247,9 @@ func (s *settingsArgs) change(flags *changeFlags, next func(before clock.Setting
 		return usagef("--by has %d bytes; at most %d are kept", len(by), clock.MaxChangedBy)
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
+		if s.remarks {
+			s.remarkUnknown(ctx, st)
+		}
 		const tries = 5
 		for try := 1; ; try++ {
 			v, err := s.tryChange(ctx, st, by, flags.IfVersion, next)
@@ -416,6 +425,9 @@ func (h *applicationHistoryCommand) Run() error {
 		versions, err := st.SettingsHistory(ctx, h.Name, h.Limit)
 		if err != nil {
 			return err
+		}
+		if len(versions) == 0 {
+			h.remarkUnknown(ctx, st)
 		}
 		if h.JSON {
 			return printVersions(versions)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/clockd/clockd/client"
 )
@@ -23,30 +22,31 @@ func (l *applicationsCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if !l.JSON {
-		l.head(table)
-	}
+	table := newTable(l.heading())
 	for a, err := range server.Applications(context.Background(), l.Counts) {
 		if err != nil {
-			return errors.Join(table.Flush(), l.explained(err))
+			return errors.Join(table.abort(), l.explained(err))
 		}
 		if err := l.row(table, a); err != nil {
 			return err
 		}
 	}
-	return table.Flush()
+	return table.end()
 }
 
-func (l *applicationsCommand) head(table *tabwriter.Writer) {
-	_, _ = fmt.Fprint(table, "APPLICATION\tTARGET\tPAUSED\tSETTINGS\tOLDEST OVERDUE")
-	if l.Counts {
-		_, _ = fmt.Fprint(table, "\tSCHEDULED\tRINGING\tRUNG\tEXPIRED\tDEAD\tCANCELLED\tPAUSED\tALL COUNTED")
+// heading returns the heading of the table, "" with --json.
+func (l *applicationsCommand) heading() string {
+	if l.JSON {
+		return ""
 	}
-	_, _ = fmt.Fprintln(table, "\tWHY DUE ALARMS WAIT")
+	counts := ""
+	if l.Counts {
+		counts = "\tSCHEDULED\tRINGING\tRUNG\tEXPIRED\tDEAD\tCANCELLED\tPAUSED\tALL COUNTED"
+	}
+	return "APPLICATION\tTARGET\tPAUSED\tSETTINGS\tOLDEST OVERDUE" + counts + "\tWHY DUE ALARMS WAIT"
 }
 
-func (l *applicationsCommand) row(table *tabwriter.Writer, a *client.Application) error {
+func (l *applicationsCommand) row(rows *table, a *client.Application) error {
 	if l.JSON {
 		return printJSON(stdout, a.Raw)
 	}
@@ -54,16 +54,16 @@ func (l *applicationsCommand) row(table *tabwriter.Writer, a *client.Application
 	if a.SettingsVersion > 0 {
 		version = fmt.Sprint("version ", a.SettingsVersion)
 	}
-	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version), dash(shown(a.OldestOverdue)))
+	counts := ""
 	if n := a.Counts; n != nil {
-		_, _ = fmt.Fprintf(table, "\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead, n.Cancelled, n.Paused, yesNo(n.Complete))
+		counts = fmt.Sprintf("\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead, n.Cancelled, n.Paused, yesNo(n.Complete))
 	}
 	var reasons []string
 	for _, b := range a.Blockers {
 		reasons = append(reasons, describeBlocker(b))
 	}
-	_, err := fmt.Fprintf(table, "\t%s\n", dash(strings.Join(reasons, "; ")))
-	return err
+	return rows.row("%s\t%s\t%s\t%s\t%s%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version), dash(shown(a.OldestOverdue)), counts,
+		dash(strings.Join(reasons, "; ")))
 }
 
 func yesNo(flag bool) string {

@@ -73,6 +73,9 @@ func (b *bulkCountCommand) Run() error {
 	if err != nil {
 		return b.explained(err)
 	}
+	if s.Count == 0 && s.Complete {
+		defer b.remarkUnknown(b.Application)
+	}
 	if b.JSON {
 		return printValue(s)
 	}

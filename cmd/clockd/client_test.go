@@ -209,7 +209,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
 		},
 		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage, out: []string{"--cron", "--in"}},
-		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitUsage, out: []string{"need --cron or --every"}},
+		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitUsage, out: []string{"goes with --at or --cron"}},
 		"set at a local time": {
 			args: []string{"set", "shop", "a", "--at", "2027-03-28T02:30", "--time-zone", "Europe/Berlin"},
 			responses: []string{`201 {"application":"shop","business_id":"a","state":"scheduled","generation":1,"ring_at":"2027-03-28T01:00:00.000Z",` +

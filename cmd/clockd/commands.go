@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/clockd/clockd/client"
@@ -115,6 +114,9 @@ func (s *setCommand) when() (client.When, error) {
 	if s.TimeZone != "" {
 		return client.AtLocal(s.At, s.TimeZone), nil
 	}
+	if isLocal(s.At) {
+		return client.When{}, usagef("--at: time %q has no offset: end it with Z or one like +01:00, or name its time zone with --time-zone", s.At)
+	}
 	t, err := instantFlag("at", s.At)
 	return client.At(t), err
 }
@@ -124,11 +126,24 @@ func instantFlag(name, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}
+	if isLocal(value) {
+		return time.Time{}, usagef("--%s: time %q has no offset: end it with Z or one like +01:00", name, value)
+	}
 	i, err := clock.ParseInstant(value)
 	if err != nil {
 		return time.Time{}, usagef("--%s: %w", name, err)
 	}
 	return time.UnixMilli(int64(i)), nil
+}
+
+// isLocal reports whether the text is a time without an offset.
+func isLocal(text string) bool {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // durationFlag reads a duration with its unit. It returns 0 for "".
@@ -191,7 +206,8 @@ func (c *cancelCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.printAlarm(server.Cancel(context.Background(), c.Application, c.BusinessID, atGeneration(c.Generation)...))
+	a, err := server.Cancel(context.Background(), c.Application, c.BusinessID, atGeneration(c.Generation)...)
+	return c.printAlarm(a, c.orUnknown(c.Application, err))
 }
 
 // getCommand shows an alarm.
@@ -207,7 +223,7 @@ func (g *getCommand) Run() error {
 		return err
 	}
 	a, err := server.Get(context.Background(), g.Application, g.BusinessID)
-	if err := g.printAlarm(a, err); err != nil || g.JSON {
+	if err := g.printAlarm(a, g.orUnknown(g.Application, err)); err != nil || g.JSON {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "  payload: %s\n", payloadLine(a.Payload))
@@ -236,19 +252,27 @@ func (l *listCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if !l.JSON {
-		_, _ = fmt.Fprintln(table, "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tREPEATS\tLAST ERROR, OR WHY IT WAITS")
+	heading := "BUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tFAILED\tREPEATS\tLAST ERROR, OR WHY IT WAITS"
+	if l.JSON {
+		heading = ""
 	}
+	table, listed := newTable(heading), 0
 	for a, err := range server.List(context.Background(), l.Application, filter) {
 		if err != nil {
-			return errors.Join(table.Flush(), l.explained(err))
+			return errors.Join(table.abort(), l.explained(err))
 		}
 		if err := l.row(table, a); err != nil {
 			return err
 		}
+		listed++
 	}
-	return table.Flush()
+	if err := table.end(); err != nil {
+		return err
+	}
+	if listed == 0 {
+		l.remarkUnknown(l.Application)
+	}
+	return nil
 }
 
 func (l *listCommand) filter() (f client.Filter, err error) {
@@ -268,11 +292,10 @@ func states(names []string) []client.State {
 	return states
 }
 
-func (l *listCommand) row(table *tabwriter.Writer, a *client.Alarm) error {
+func (l *listCommand) row(rows *table, a *client.Alarm) error {
 	if l.JSON {
 		return printJSON(stdout, a.Raw)
 	}
-	_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+	return rows.row("%s\t%s\t%s\t%s\t%d\t%s\t%s",
 		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)), trouble(a))
-	return err
 }

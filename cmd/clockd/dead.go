@@ -62,7 +62,8 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 	if d.BusinessID == "" {
 		return d.runFiltered(c, out, action)
 	}
-	return d.printAlarm(action.one(c, context.Background(), d.Application, d.BusinessID, atGeneration(d.Generation)...))
+	a, err := action.one(c, context.Background(), d.Application, d.BusinessID, atGeneration(d.Generation)...)
+	return d.printAlarm(a, d.orUnknown(d.Application, err))
 }
 
 // runFiltered follows the server's cursors until the limit is reached or no alarm is left.
@@ -80,6 +81,9 @@ func (d *deadArgs) runFiltered(c *client.Client, out io.Writer, action deadActio
 		total, failed, filter.Cursor = total+r.Changed, failed+r.Failed, r.Cursor
 		more := r.Cursor != ""
 		if !more || d.Limit > 0 && total+failed >= d.Limit {
+			if total+failed == 0 && !more {
+				defer d.remarkUnknown(d.Application)
+			}
 			return d.printCounts(out, action.done, total, failed, more)
 		}
 	}

@@ -21,7 +21,7 @@ func (e *eventsCommand) Run() error {
 	}
 	life, err := server.Events(context.Background(), e.Application, e.BusinessID)
 	if err != nil {
-		return e.explained(err)
+		return e.explained(e.orUnknown(e.Application, err))
 	}
 	if e.JSON {
 		return printJSON(stdout, life.Raw)

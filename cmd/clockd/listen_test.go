@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +29,9 @@ func (s *shell) run(code int, args ...string) (out string) {
 	}
 	return string(b)
 }
+
+// listened matches what listening without faults prints to standard error. The application may be unknown until its first alarm is set.
+var listened = regexp.MustCompile(`^listening to shop, Ctrl-C ends it\n(no alarm and no setting of shop is known yet\n)?$`)
 
 // TestListenPrintsAndAcknowledgesRings listens from the command line. The second alarm needs an acknowledgement.
 func TestListenPrintsAndAcknowledgesRings(t *testing.T) {
@@ -58,7 +62,7 @@ func TestListenPrintsAndAcknowledgesRings(t *testing.T) {
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
 		t.Errorf("printed %q after two rings: %v", rest, err)
 	}
-	if err := listening.Wait(); err != nil || faults.String() != "listening to shop, Ctrl-C ends it\n" {
+	if err := listening.Wait(); err != nil || !listened.MatchString(faults.String()) {
 		t.Errorf("ended with %v, and wrote %s", err, faults.String())
 	}
 	if alarm := s.run(0, "get", "shop", "second"); !strings.Contains(alarm, "is rung") || !strings.Contains(alarm, "answered with ack") {

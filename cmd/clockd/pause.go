@@ -32,5 +32,6 @@ func (p *pauseArgs) run(act func(*client.Client, context.Context, string, string
 	if err != nil {
 		return err
 	}
-	return p.printAlarm(act(c, context.Background(), p.Application, p.BusinessID, atGeneration(p.Generation)...))
+	a, err := act(c, context.Background(), p.Application, p.BusinessID, atGeneration(p.Generation)...)
+	return p.printAlarm(a, p.orUnknown(p.Application, err))
 }

@@ -23,7 +23,7 @@ func (p *applicationPauseCommand) Run() error {
 	if p.Wait < 0 {
 		return usagef("--wait must not be negative")
 	}
-	p.timeout = settingsTimeout + p.Wait
+	p.timeout, p.remarks = settingsTimeout+p.Wait, true
 	if err := p.change(&p.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, true) }); err != nil {
 		return err
 	}
@@ -44,6 +44,7 @@ type applicationResumeCommand struct {
 
 // Run resumes the application. Every node applies it within 2 s.
 func (r *applicationResumeCommand) Run() error {
+	r.remarks = true
 	return r.change(&r.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, false) })
 }
 

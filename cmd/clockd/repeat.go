@@ -45,6 +45,8 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	switch {
 	case cron != "" || every != "":
 		return &r, nil
+	case at == "" && f.TimeZone != "":
+		return nil, usagef("--time-zone goes with --at or --cron: the time of --in passes alike in every time zone")
 	case r != client.Repeat{} || f.Jitter != "":
 		return nil, usagef("the options of repeating alarms need --cron or --every")
 	}
@@ -125,7 +127,7 @@ func (o *occurrencesCommand) Run() error {
 	}
 	next, err := server.Occurrences(context.Background(), o.Application, o.BusinessID, o.Count)
 	if err != nil {
-		return o.explained(err)
+		return o.explained(o.orUnknown(o.Application, err))
 	}
 	if o.JSON {
 		return printJSON(stdout, next.Raw)

@@ -30,10 +30,11 @@ func (r *reserveCommand) Run() error {
 	ctx := context.Background()
 	rings, err := c.Reserve(ctx, r.Application, r.Count, wait)
 	if err != nil {
-		return r.explained(err)
+		return r.explained(r.orUnknown(r.Application, err))
 	}
 	if len(rings) == 0 {
 		_, _ = fmt.Fprintf(stderr, "no alarm of %s was due within %s\n", r.Application, r.Wait)
+		r.remarkUnknown(r.Application)
 	}
 	for i := range rings {
 		if err := r.take(ctx, c, &rings[i]); err != nil {

@@ -27,6 +27,9 @@ func (s *searchCommand) Run() error {
 	if err != nil {
 		return s.explained(err)
 	}
+	if len(found.Alarms) == 0 && s.Application != "" {
+		defer s.remarkUnknown(s.Application)
+	}
 	if s.JSON {
 		for _, a := range found.Alarms {
 			if err := printJSON(stdout, a.Raw); err != nil {

@@ -32,6 +32,9 @@ func TestHelpAndVersionCommandsPrintWhatTheirFlagsPrint(t *testing.T) {
 			t.Errorf("clockd %s: exit code %d, printed\n%s\nclockd %s: exit code %d, printed\n%s", c[0], code, got, c[1], wantCode, want)
 		}
 	}
+	if out, _ := typed(t, nil, "set", "--help"); !strings.HasPrefix(out, "Usage: clockd set (--in=30m | --at=TIME | --cron=EXPR | --every=1h) <application> ") {
+		t.Errorf("the usage line does not show alternatives:\n%s", out)
+	}
 	if out, _ := typed(t, nil, "--help"); !strings.Contains(strings.Join(strings.Fields(out), " "), exitCodes) {
 		t.Errorf("--help does not explain the exit codes:\n%s", out)
 	}
@@ -46,6 +49,8 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 		want string
 	}{
 		{nil, "frobnicate", "clockd: unknown command \"frobnicate\"\ntry: clockd --help\n"},
+		{nil, "help nosuch", "clockd: unknown command \"nosuch\"\ntry: clockd --help\n"},
+		{nil, "lsit shop", "unknown command \"lsit\": did you mean list?\n"},
 		{nil, "forcast", "unknown command \"forcast\": did you mean forecast?\n"},
 		{nil, "--listen 127.0.0.1:0 forcast", `unknown command "forcast"`},
 		{nil, "appl", "did you mean applications or application?"},
@@ -58,12 +63,20 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 		{nil, "set shop a --in --json", `--in: its value is missing before "--json"`},
 		{nil, "set shop a --in 7x", "--in: duration \"7x\" is neither like \"30m\" nor like \"7d\", or it is too long\ntry: clockd set --help\n"},
 		{nil, "set shop a --in 5s --priority high", "--priority: \"high\" is not a whole number\n"},
+		{nil, "set shop a --in 5s --if frob", "clockd: --if: \"frob\" is none of absent, earlier, later\n"},
+		{nil, "set shop a --in 5s --time-zone UTC", "--time-zone goes with --at or --cron"},
+		{nil, "set shop a --at 2030-01-31T18:30", "--at: time \"2030-01-31T18:30\" has no offset: end it with Z or one like +01:00, or name its time zone with --time-zone\n"},
+		{nil, "set shop a --in 5s --latest 2030-01-31T18:30", "has no offset: end it with Z or one like +01:00\n"},
+		{nil, "set shop a --at 2030-02-30T00:00:00Z", "--at: time \"2030-02-30T00:00:00Z\": the day 2030-02-30 does not exist\n"},
+		{nil, "migrate --database-url oracle://h/d", "must begin with mysql://, mariadb://, postgres:// or sqlite: "},
 		{nil, "serve --retention 7x", `--retention: duration "7x" is neither`},
 		{nil, "list shop --due-after yesterday", "--due-after: "},
 		{nil, "bulk count shop shift --later 7x", "--later: "},
 		{nil, "kick shop", "give a business id, --prefix or --state"},
+		{nil, "token create x --role reader", "--applications is missing: a token of the role reader names its applications"},
 		{nil, "token create x --role boss", `--role: unknown role "boss"`},
 		{[]string{"CLOCKD_SERVER=u:secret@h"}, "get shop a", "the server's URL (CLOCKD_SERVER) cannot be read"},
+		{[]string{"CLOCKD_TOKEN=secret\nx"}, "listen shop", "clockd: the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE or --token) has a line break"},
 		{[]string{"CLOCKD_RETENTION=7x"}, "serve", "clockd: CLOCKD_RETENTION: duration \"7x\" is neither"},
 		{[]string{"CLOCKD_MAX_PAYLOAD=abc"}, "serve", "clockd: CLOCKD_MAX_PAYLOAD: \"abc\" is not a whole number\n"},
 		{[]string{"CLOCKD_MAX_PAYLOAD=99999999999999999999"}, "serve", "CLOCKD_MAX_PAYLOAD: 99999999999999999999 is too large\n"},
