@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -299,5 +300,36 @@ func TestAnswerNamesTheToken(t *testing.T) {
 	a, err := c.Get(t.Context(), "shop", "1")
 	if err != nil || a.AnsweredBy != "shop worker" {
 		t.Errorf("answered by %q, %v", a.AnsweredBy, err)
+	}
+}
+
+// TestServePrintsARequestThatItAccepts starts a service that needs tokens, without a token and with one.
+func TestServePrintsARequestThatItAccepts(t *testing.T) {
+	t.Parallel()
+	databaseURL := sqliteFile(t)
+	second := func() string {
+		serving := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_AUTH=required"}, "serve")
+		out, err := serving.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := serving.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _, _ = serving.Process.Kill(), serving.Wait() }()
+		lines := bufio.NewReader(out)
+		first, _ := lines.ReadString('\n')
+		second, err := lines.ReadString('\n')
+		if err != nil {
+			t.Errorf("printed %q and %q: %v", first, second, err)
+		}
+		return second
+	}
+	if line := second(); line != "every request needs an access token, and none exists: make one with clockd token create NAME --role admin\n" {
+		t.Errorf("without a token: printed %q", line)
+	}
+	newToken(t, databaseURL, "ops", "--role=admin")
+	if line := second(); !strings.HasPrefix(line, `try: curl -X PUT -H "Authorization: Bearer $CLOCKD_TOKEN" http://127.0.0.1:`) {
+		t.Errorf("with a token: printed %q", line)
 	}
 }

@@ -114,7 +114,7 @@ func TestCommandsOnTheDatabaseReadTheConfigurationFile(t *testing.T) {
 	if _, err := os.Stat(database); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v, printed\n%s", code, err, out)
 	}
-	if !strings.Contains(out, "every user can read") || strings.Contains(out, "hidden") {
+	if !strings.Contains(out, "every user can read") || !strings.Contains(out, `mend="chmod o-r `) || strings.Contains(out, "hidden") {
 		t.Errorf("printed\n%s\nwant a warning about the mode of the file", out)
 	}
 	if out, code := typed(t, nil, "application", "list", "--config", file); code != 0 {

@@ -34,7 +34,7 @@ func (l *listenCommand) Run() error {
 	printed := 0
 	faults := faultLog{flags: l.clientFlags}
 	_, _ = fmt.Fprintf(stderr, "listening to %s, Ctrl-C ends it\n", l.Application)
-	l.remarkSilence()
+	l.remarkSilence(ctx)
 	err = c.Consume(ctx, l.Application, client.Consumer{
 		ReadAhead: 1,
 		Handle: func(_ context.Context, r *client.Ring) client.Answer {
@@ -57,8 +57,8 @@ func (l *listenCommand) Run() error {
 
 // remarkSilence prints a line if the application is unknown or its rings go elsewhere. Then listening prints nothing. The service takes a
 // subscriber for a while after the target of the application has changed, so it does not say so.
-func (l *listenCommand) remarkSilence() {
-	listed, unknown := l.look(l.Application)
+func (l *listenCommand) remarkSilence(ctx context.Context) {
+	listed, unknown := l.look(ctx, l.Application)
 	if listed != nil && listed.Target != "" && listed.Target != clock.TargetStream.String() {
 		_, _ = fmt.Fprintf(stderr, "rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
 	}

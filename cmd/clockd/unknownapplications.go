@@ -30,8 +30,8 @@ func unknownApplication(application string, known []string) string {
 
 // look asks the service for the application. It returns the application as listed, or a line for people that nothing of it is known. Both are
 // empty if that cannot be found out.
-func (f clientFlags) look(application string) (listed *client.Application, unknown string) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+func (f clientFlags) look(ctx context.Context, application string) (listed *client.Application, unknown string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	c, err := client.New(f.Server, client.WithTries(1), client.WithTryTimeout(lookTimeout), client.WithToken(f.Token))
 	if err != nil {
@@ -65,7 +65,7 @@ func (f clientFlags) look(application string) (listed *client.Application, unkno
 
 // remarkUnknown prints a line if nothing of the application is known. Commands call it after an empty result.
 func (f clientFlags) remarkUnknown(application string) {
-	if _, unknown := f.look(application); unknown != "" {
+	if _, unknown := f.look(context.Background(), application); unknown != "" {
 		_, _ = fmt.Fprintln(stderr, unknown)
 	}
 }
@@ -76,7 +76,7 @@ func (f clientFlags) orUnknown(application string, err error) error {
 	if !is || e.Code != client.CodeUnknownAlarm && e.Code != client.CodeRingsElsewhere {
 		return err
 	}
-	if _, unknown := f.look(application); unknown != "" {
+	if _, unknown := f.look(context.Background(), application); unknown != "" {
 		return fmt.Errorf("%w\n%s", err, unknown)
 	}
 	return err
