@@ -153,8 +153,11 @@ func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog
 	deadline := time.Now().Add(timeout)
 	for {
 		err := step(ctx)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, clock.ErrUnavailable) || time.Now().After(deadline) {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, clock.ErrUnavailable) {
 			return err
+		}
+		if time.Now().After(deadline) {
+			return gaveUp(timeout, err)
 		}
 		setup := errors.Is(err, store.ErrSetup)
 		if setup && !setupMayChange {
@@ -175,6 +178,14 @@ func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog
 		case <-time.After(pause):
 		}
 	}
+}
+
+// gaveUp returns the error of a start that has waited for the database in vain. Commands do not wait.
+func gaveUp(timeout time.Duration, err error) error {
+	if timeout == 0 {
+		return err
+	}
+	return fmt.Errorf("gave up after %s (CLOCKD_START_TIMEOUT): %w", timeout, err)
 }
 
 // migrateCommand brings the schema up to date.

@@ -22,7 +22,7 @@ func TestMissingFolderEndsTheStart(t *testing.T) {
 }
 
 // TestWrongDatabaseIsNamedAtTheStart starts with an unknown user, and with a database that does not exist. The log says that waiting
-// hardly helps.
+// hardly helps, and the end of the start says how long it has waited.
 func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, e := range sharedEngines() {
@@ -42,6 +42,11 @@ func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 					t.Errorf("the log has the password: %s", p.log)
 				}
 				p.kill()
+			}
+			out, code := typed(t, []string{"CLOCKD_DATABASE_URL=" + wrong.String(), "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_START_TIMEOUT=10ms"}, "serve")
+			_, last, _ := strings.Cut(out, "\nclockd: ")
+			if code != exitFailure || !strings.Contains(last, "gave up after 10ms (CLOCKD_START_TIMEOUT): ") || strings.Contains(out, "initialize") || strings.Contains(out, "folder") {
+				t.Errorf("exit code %d, printed %s", code, out)
 			}
 		})
 	}

@@ -37,6 +37,9 @@ func (s *Store) migrate(ctx context.Context, session *MigrationSession) error {
 	if err != nil {
 		return err
 	}
+	if err := session.DB.PingContext(ctx); err != nil {
+		return fmt.Errorf("connect: %w", err) // goose would call it a failed initialization
+	}
 	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if session.Lock != nil {
 		options = append(options, goose.WithSessionLocker(newStoppableLock(ctx, session.Lock)))
