@@ -30,7 +30,8 @@ func (a *answerArgs) answer(answer client.Answer) error {
 		}
 	}
 	answer.By = a.By
-	return a.printAlarm(c.Answer(ctx, application, a.MessageID, answer))
+	alarm, err := c.Answer(ctx, application, a.MessageID, answer)
+	return a.printAlarm(alarm, a.orUnknown(application, err))
 }
 
 // find returns the application of the ring.

@@ -113,6 +113,9 @@ func (b *bulkStartCommand) Run() error {
 		if job, err = b.follow(c, job); err != nil {
 			return b.explained(err)
 		}
+		if job.Changed == 0 && len(job.Refused) == 0 {
+			defer b.remarkUnknown(b.Application)
+		}
 	}
 	return b.printJob(stdout, job)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -46,6 +47,9 @@ func (f *forecastCommand) Run() error {
 	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: zeroUnless(f.Count), Application: f.Application})
 	if err != nil {
 		return f.explained(err)
+	}
+	if f.Application != "" && !slices.ContainsFunc(found.Due, func(due int64) bool { return due > 0 }) {
+		defer f.remarkUnknown(f.Application)
 	}
 	if f.JSON {
 		return printJSON(stdout, found.Raw)

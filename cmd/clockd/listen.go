@@ -58,12 +58,14 @@ func (l *listenCommand) Run() error {
 // remarkSilence prints a line if the application is unknown or its rings go elsewhere. Then listening prints nothing. The service takes a
 // subscriber for a while after the target of the application has changed, so it does not say so.
 func (l *listenCommand) remarkSilence(ctx context.Context) {
-	listed, unknown := l.look(ctx, l.Application)
-	if listed != nil && listed.Target != "" && listed.Target != clock.TargetStream.String() {
-		_, _ = fmt.Fprintf(stderr, "rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
-	}
-	if unknown != "" {
+	switch listed, unknown := l.look(ctx, l.Application); {
+	case unknown != "":
 		_, _ = fmt.Fprintln(stderr, unknown)
+	case listed == nil || listed.Target == clock.TargetStream.String():
+	case listed.Target == "":
+		_, _ = fmt.Fprintf(stderr, "the node does not have the target of %s, so its alarms wait: clockd applications says more\n", l.Application)
+	default:
+		_, _ = fmt.Fprintf(stderr, "rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
 	}
 }
 

@@ -73,7 +73,7 @@ func (f clientFlags) remarkUnknown(application string) {
 // orUnknown returns the error of a call. It adds a line if the cause may be a misspelt application, and nothing of the application is known.
 func (f clientFlags) orUnknown(application string, err error) error {
 	e, is := errors.AsType[*client.Error](err)
-	if !is || e.Code != client.CodeUnknownAlarm && e.Code != client.CodeRingsElsewhere {
+	if !is || !slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {
 		return err
 	}
 	if _, unknown := f.look(context.Background(), application); unknown != "" {

@@ -14,6 +14,7 @@ import (
 func TestCommandsRemarkUnknownApplications(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{"/v1/applications": `200 {"applications":[{"application":"shop","target":"webhook"}]}`}
+	nowhere := map[string]string{"/v1/applications": `200 {"applications":[{"application":"shop","target":null}]}`}
 	old := map[string]string{"/v1/applications": `404 {"code":"unknown_path"}`}
 	uncovered := map[string]string{"/v1/applications": `200 {"applications":[]}`, "/v1/applications/shpo/alarms": `403 {"code":"forbidden"}`}
 	const misspelt = "no alarm and no setting of shpo is known yet, did you mean shop?\n"
@@ -32,12 +33,14 @@ func TestCommandsRemarkUnknownApplications(t *testing.T) {
 		{"cancel shpo a", known, "(unknown_alarm)\n" + misspelt, true},
 		{"pause shpo a", known, "(unknown_alarm)\n" + misspelt, true},
 		{"events shpo a", known, "(unknown_alarm)\n" + misspelt, true},
+		{"ack 1.1.1 --application shpo", known, "(unknown_alarm)\n" + misspelt, true},
 		{"get shpo a", old, "(unknown_alarm)\n", false},
 		{"get shpo a", uncovered, "(unknown_alarm)\n", false},
 		{"reserve shpo", known, misspelt, true},
 		{"kick shpo --state dead", known, "kicked 0\n" + misspelt, true},
 		{"listen shpo", known, misspelt + "clockd: refused (forbidden)\n", true},
 		{"listen shop", known, "rings of shop go to webhook, not to the stream: clockd listen prints only rings of alarms that name the target stream\nclockd: refused (forbidden)\n", false},
+		{"listen shop", nowhere, "the node does not have the target of shop, so its alarms wait: clockd applications says more\nclockd: refused (forbidden)\n", false},
 		{"listen shpo", uncovered, "Ctrl-C ends it\nclockd: refused (forbidden)\n", false},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
