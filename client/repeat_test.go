@@ -256,7 +256,7 @@ func TestNewRefusesWrongSettings(t *testing.T) {
 		}
 	}
 	for name, option := range map[string]client.Option{
-		"no tries": client.WithTries(0), "no time": client.WithTryTimeout(0), "timeout": client.WithHTTPClient(&http.Client{Timeout: time.Second}),
+		"no tries": client.WithTries(0), "broken token": client.WithToken("a\nb"), "no time": client.WithTryTimeout(0), "timeout": client.WithHTTPClient(&http.Client{Timeout: time.Second}),
 	} {
 		if _, err := client.New("http://h", option); err == nil {
 			t.Errorf("%s is accepted", name)
