@@ -41,6 +41,7 @@ type settingsFlags struct {
 	JSON bool `name:"json" help:"Print JSON."`
 
 	timeout time.Duration `kong:"-"` // bound of the command; 0: settingsTimeout
+	named   bool          `kong:"-"` // the command has already named the database
 }
 
 // settingsArgs name an application.
@@ -70,7 +71,9 @@ func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) er
 	if err := st.Check(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open database %s: %w", f.name(), err), st.Close())
 	}
-	_, _ = fmt.Fprintln(stderr, "database:", f.name())
+	if !f.named {
+		_, _ = fmt.Fprintln(stderr, "database:", f.name())
+	}
 	return errors.Join(do(ctx, st), st.Close())
 }
 

@@ -183,6 +183,7 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		"set latest after 0":   {args: []string{"set", "shop", "a", "--every", "1h", "--latest-after", "0s"}, code: exitUsage, out: []string{"--latest-after must be"}},
 		"set jitter once":      {args: []string{"set", "shop", "a", "--in", "5s", "--jitter", "0s"}, code: exitUsage, out: []string{"need --cron or --every"}},
 		"forecast of no steps": {args: []string{"forecast", "--count", "0"}, code: exitUsage, out: []string{"--count must be at least 1"}},
+		"listen for no ring":   {args: []string{"listen", "shop", "--count", "0"}, code: exitUsage, out: []string{"--count must be at least 1"}},
 		"kick at generation 0": {
 			args: []string{"kick", "shop", "--prefix", "b", "--generation", "0"}, code: exitUsage, out: []string{"--generation goes with a business id"},
 		},

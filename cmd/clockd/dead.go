@@ -81,10 +81,11 @@ func (d *deadArgs) runFiltered(c *client.Client, out io.Writer, action deadActio
 		total, failed, filter.Cursor = total+r.Changed, failed+r.Failed, r.Cursor
 		more := r.Cursor != ""
 		if !more || d.Limit > 0 && total+failed >= d.Limit {
+			err := d.printCounts(out, action.done, total, failed, more)
 			if total+failed == 0 && !more {
-				defer d.remarkUnknown(d.Application)
+				d.remarkUnknown(d.Application)
 			}
-			return d.printCounts(out, action.done, total, failed, more)
+			return err
 		}
 	}
 }

@@ -17,12 +17,12 @@ type listenCommand struct {
 	clientFlags
 
 	Ack   bool `help:"Acknowledge each ring after it is printed, if it needs an answer."`
-	Count int  `placeholder:"N" help:"End after this number of rings. Rings that have arrived by then are printed, too. Default: until a signal."`
+	Count *int `placeholder:"N" help:"End after this number of rings. Rings that have arrived by then are printed, too. Default: until a signal."`
 }
 
 // Run prints each ring as a line until it has printed Count rings or gets a signal. Faults of the stream go to standard error.
 func (l *listenCommand) Run() error {
-	if l.Count < 0 {
+	if l.Count != nil && *l.Count < 1 {
 		return usagef("--count must be at least 1")
 	}
 	c, err := l.client()
@@ -42,7 +42,7 @@ func (l *listenCommand) Run() error {
 				stop() // standard output is closed: the ring has no answer
 				return client.Answer{}
 			}
-			if printed++; printed == l.Count {
+			if printed++; printed == zeroUnless(l.Count) {
 				stop()
 			}
 			if !l.Ack {

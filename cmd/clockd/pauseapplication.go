@@ -27,6 +27,7 @@ func (p *applicationPauseCommand) Run() error {
 	if err := p.change(&p.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, true) }); err != nil {
 		return err
 	}
+	p.named = true
 	return p.withStore(func(ctx context.Context, st store.Store) error {
 		begun := time.Now()
 		changes, err := st.SettingChanges(ctx)
