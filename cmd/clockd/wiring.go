@@ -91,9 +91,9 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	lc.Append(fx.StopHook(p.Tracing.Close))
 	p.Abilities.loop.Store(p.Loop)
 	routeBySettings(p.Settings, p.Targets, p.Loop)
-	lc.Append(fx.StartHook(p.Timebase.Sample)) // so that the time is known before the first request
 	for _, step := range []func(context.Context) error{
-		p.Settings.Load, // so that no ring goes to a target that is not its application's
+		p.Timebase.Sample, // so that the time is known before the first request
+		p.Settings.Load,   // so that no ring goes to a target that is not its application's
 		bootstrap(p.Config, st, p.Timebase, log),
 		p.Access.Load,     // so that no request passes as one that needs no token
 		p.Recomputer.Join, // before this node computes a time
