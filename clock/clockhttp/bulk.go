@@ -233,6 +233,20 @@ func decodeStates(raw []byte, into *[]clock.State) error {
 	return nil
 }
 
+// appendShift appends d in the form that decodeShift accepts, null for no shift.
+func appendShift(b []byte, d time.Duration) []byte {
+	switch {
+	case d == 0:
+		return append(b, "null"...)
+	case d > 0:
+		return appendDuration(b, d)
+	}
+	from := len(b)
+	b = appendDuration(append(b, '-'), -d)
+	b[from], b[from+1] = '"', '-' // the sign belongs into the text
+	return b
+}
+
 func appendSelection(b []byte, s *bulk.Selection) []byte {
 	b = appendInstant(append(b, `{"frozen_at":`...), s.FrozenAt)
 	b = strconv.AppendInt(append(b, `,"count":`...), int64(s.Count), 10)
@@ -249,8 +263,7 @@ func appendJob(b []byte, j *bulk.Job) []byte {
 	b = appendString(append(b, `,"prefix":`...), j.Prefix)
 	b = appendInstant(append(b, `,"due_after":`...), j.DueAfter)
 	b = appendInstant(append(b, `,"due_before":`...), j.DueBefore)
-	b = append(b, `,"shift_seconds":`...)
-	b = strconv.AppendFloat(b, (time.Duration(j.ShiftMillis) * time.Millisecond).Seconds(), 'f', -1, 64)
+	b = appendShift(append(b, `,"shift":`...), time.Duration(j.ShiftMillis)*time.Millisecond)
 	b = appendInstant(append(b, `,"frozen_at":`...), j.FrozenAt)
 	b = appendString(append(b, `,"by":`...), j.By)
 	b = appendInstant(append(b, `,"created_at":`...), j.CreatedAt)

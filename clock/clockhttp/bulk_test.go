@@ -58,7 +58,7 @@ func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
 	body := `{"application":"shop","action":"shift","state":["paused"],"prefix":"a","due_after":100000000005,"due_before":"2027-01-15T08:00:00Z","shift":"-1h30m","frozen_at":100000000007,"by":"bob"}`
 	got := strings.TrimSpace(string(h.expect(201, "", "POST", "/v1/bulk", body).body))
 	want := `{"id":"J1","status":"running","application":"shop","action":"shift","state":["scheduled","paused"],"prefix":"","due_after":null,"due_before":"2027-01-15T08:00:00.000Z",` +
-		`"shift_seconds":-1.5,"frozen_at":"2027-01-15T08:00:00.000Z","by":"ann","created_at":"2027-01-15T08:00:00.000Z","ended_at":null,"changed":7,"refused":{"already_rung":1,"repeats":2}}`
+		`"shift":"-1s500ms","frozen_at":"2027-01-15T08:00:00.000Z","by":"ann","created_at":"2027-01-15T08:00:00.000Z","ended_at":null,"changed":7,"refused":{"already_rung":1,"repeats":2}}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
