@@ -100,7 +100,7 @@
 // # Failures, effects, recovery
 //
 //	database down             requests end in ErrUnavailable; nothing was written   the caller repeats
-//	no reply to a COMMIT      ErrUnconfirmed: the change may be written or not      the caller repeats: a repeat is safe
+//	no reply to a COMMIT      ErrUnconfirmed: the change may be written or not      the caller repeats; a delay counts from the repeat
 //	key locked by a ring      its requests wait apart from the others, at most 5 s; then ErrUnavailable. For a two-phase
 //	                          claim they wait at most 10 s; then ErrConflict ring_in_doubt (an answer: ErrUnavailable)
 //	answer's outcome unknown  a repeat is refused as stale_ring with the alarm and its last answer   the caller reads that

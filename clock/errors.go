@@ -15,7 +15,7 @@ var (
 	ErrConflict     = errors.New("conflict")            // the alarm's state does not allow the request
 	ErrPrecondition = errors.New("precondition failed") // the request's own condition does not hold
 	ErrUnavailable  = errors.New("unavailable")         // nothing was changed; safe to repeat later
-	ErrUnconfirmed  = errors.New("unconfirmed")         // the change may be committed or not; safe to repeat
+	ErrUnconfirmed  = errors.New("unconfirmed")         // the change may be committed or not; the caller repeats (a delay counts from the repeat)
 
 	// ErrRowLocked is the cause of an ErrUnavailable whose op has waited for its row as long as it may.
 	ErrRowLocked = errors.New("the row stayed locked")
@@ -102,7 +102,7 @@ func Unavailable(cause error) error {
 func Unconfirmed(cause error) error {
 	return &Error{
 		Kind: ErrUnconfirmed, Code: CodeUnconfirmed, RetryAfter: time.Second, Cause: cause,
-		Detail: "the database did not say whether the change was committed; repeating the request is safe",
+		Detail: "the database did not say whether the change was committed; repeat the request: the delay of a set counts from the repeat",
 	}
 }
 
@@ -133,7 +133,7 @@ var kindDetails = []struct {
 	{ErrNotFound, CodeUnknownAlarm, "there is no such alarm"},
 	{ErrConflict, "conflict", "the alarm's state does not allow it"},
 	{ErrPrecondition, CodeConditionFailed, "the condition does not hold"},
-	{ErrUnconfirmed, CodeUnconfirmed, "the change may or may not have been made; repeating the request is safe"},
+	{ErrUnconfirmed, CodeUnconfirmed, "the change may or may not have been made; repeat the request: the delay of a set counts from the repeat"},
 	{ErrUnavailable, CodeUnavailable, "the database is not available; repeat the request"},
 	{ErrUnauthenticated, CodeUnauthenticated, "the request needs a token"},
 	{ErrForbidden, CodeForbidden, "the caller may not do this"},

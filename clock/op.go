@@ -13,7 +13,7 @@ type Op struct {
 	// Recompute computes the times of an alarm again, by the time-zone data of this process.
 	Recompute *Recompute
 	Shift     *Shift
-	// Actor is who asks for the op, for the audit. Nil: the audit does not record it.
+	// Actor is the origin of the op in the audit. Nil: the audit does not record it.
 	Actor *Actor
 	Brief bool // the caller does not read the payload of the decision's alarm, so Pending drops it
 }

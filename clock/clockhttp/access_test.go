@@ -141,7 +141,7 @@ func TestEveryRouteNeedsItsRoleAndApplication(t *testing.T) {
 	}
 }
 
-// A route that was forgotten in the table lets nobody in who needs a token.
+// A route that was forgotten in the table lets no caller in without a token.
 func TestRouteWithoutANeedRefusesEveryToken(t *testing.T) {
 	t.Parallel()
 	tokens := &testTokens{t: t}

@@ -51,7 +51,7 @@ func FuzzFrameScanner(f *testing.F) {
 	})
 }
 
-// Resets beyond those that a client may send at once slow down its connection. Resets of ended streams do not.
+// Too many resets at once slow down their connection. Resets of ended streams do not.
 func TestManyResetsSlowTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStreamWatch(new(atomic.Int64), time.Minute)

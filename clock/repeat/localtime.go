@@ -43,7 +43,7 @@ func (l LocalTime) String() string {
 // TimeZone returns the IANA name of the time zone.
 func (l LocalTime) TimeZone() string { return l.timeZone }
 
-// dateForm matches what has the form of a day.
+// dateForm matches texts with the form of a day.
 var dateForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
 func parseLabel(text string) (int64, error) {

@@ -126,7 +126,7 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 	return st, nil
 }
 
-// setupMayChange reports whether somebody may be about to make the database or its user (store.ErrSetup). The folder of a SQLite file is made by nobody.
+// setupMayChange reports whether a person may be about to make the database or its user (store.ErrSetup). No person makes the folder of a SQLite file.
 func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
 
 // reported returns the step, which tells what it does when it begins, and how it failed. A try after a failure tells both, because the database may be

@@ -29,7 +29,7 @@ func (t *table) head() {
 	}
 }
 
-// end prints what is left. A table without a row has its heading alone.
+// end prints the rest. A table without a row has its heading alone.
 func (t *table) end() error {
 	t.head()
 	return t.columns.Flush()

@@ -189,8 +189,6 @@
 //	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after a minute of
 //	and declared again at once       quorum queues: messages wait                    silence, unless it holds messages
 //	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
-//	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after 30 s of silence
-//	and declared again at once       quorum queues: messages wait
 //	                                 most AnswerPrefetch in that time
 //	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again
 //	locked                           the others are settled meanwhile

@@ -15,7 +15,7 @@ const heapRoom = 40 << 20
 const goPercent = 100
 
 // leastLimit is the smallest soft memory limit in bytes. The percentage of a small heap is large, and it still holds for the first collection that
-// finds a large heap: without a limit, a flood of requests would let the heap grow to several times of what it holds.
+// finds a large heap: without a limit, a flood of requests would let the heap grow to several times its live size.
 const leastLimit = 160 << 20
 
 // collector sets GOGC and the soft memory limit after every collection.
@@ -62,7 +62,7 @@ func percentFor(live, roots uint64) int {
 	return max(goPercent, int(heapRoom*100/max(live+roots, least)))
 }
 
-// limitFor returns the soft memory limit of the process in bytes: twice what it holds.
+// limitFor returns the soft memory limit of the process in bytes: twice the live heap and the roots.
 func limitFor(live, roots uint64) int64 { return max(leastLimit, 2*int64(live+roots)) } //nolint:gosec // no process holds so much
 
 // differs reports whether a new value is worth its price: to set it stops the world.
