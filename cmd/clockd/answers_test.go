@@ -13,14 +13,19 @@ import (
 // lockAlarm locks the row of an alarm, as a transaction of another service does. unlock ends the transaction.
 func lockAlarm(t *testing.T, databaseURL, application, id string) (unlock func()) {
 	t.Helper()
+	return lockRows(t, databaseURL, fmt.Sprintf("SELECT id FROM alarm WHERE application = '%s' AND business_id = '%s' FOR UPDATE", application, id))
+}
+
+// lockRows locks the rows of a SELECT FOR UPDATE until unlock is called.
+func lockRows(t *testing.T, databaseURL, query string) (unlock func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	tx, err := openDatabase(t, databaseURL).BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cancel)
-	query := "SELECT id FROM alarm WHERE application = '%s' AND business_id = '%s' FOR UPDATE"
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf(query, application, id)); err != nil {
+	if _, err := tx.ExecContext(ctx, query); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
