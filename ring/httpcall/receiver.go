@@ -117,7 +117,7 @@ func (rs *receivers) get(application string) *receiver {
 	defer rs.mu.Unlock()
 	rs.sweep()
 	r := rs.all[application]
-	if r == nil {
+	if r == nil || r.idleSince(time.Now().Add(-forgetAfter)) { // the last sweep may have come too early for it
 		r = &receiver{}
 		rs.all[application] = r
 	}

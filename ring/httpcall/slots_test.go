@@ -185,23 +185,45 @@ func TestHangingReceiversLeaveSlots(t *testing.T) {
 	}
 }
 
-// Each of many receivers that hang from the first request on keeps one slot, and leaves room for those that are not known.
+// Each of many receivers that hang from the first request on keeps one slot, and leaves room for unknown receivers. A receiver that was served, and
+// then idle for longer than forgetAfter, is unknown again.
 func TestUnknownReceiversDoNotWaitForThoseThatHang(t *testing.T) {
-	s := newSlots(64, 64)
-	to := func(i int) *fakeSender { return &fakeSender{address: fmt.Sprint("host", i), concurrency: 16} }
-	for i := range 40 {
-		for _, sl := range fill(s, &receiver{}, to(i), 16) {
-			s.setOverdue(sl)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(64, 64)
+		to := func(i int) *fakeSender { return &fakeSender{address: fmt.Sprint("host", i), concurrency: 16} }
+		known := receivers{all: map[string]*receiver{}}
+		idle := map[string]time.Duration{"prompt": time.Millisecond, "late": 2 * s.patience} // time of the last reply
+		for application, took := range idle {
+			r := known.get(application)
+			s.noteEnd(r, took, true)
+			r.use(-1)
 		}
-	}
-	for i := range 8 {
-		if len(fill(s, &receiver{}, to(100+i), 1)) != 1 {
-			t.Fatalf("unknown receiver %d has no slot", i)
+		time.Sleep(forgetAfter)
+		known.get("other").use(-1) // sweeps when the receivers are not yet idle for long enough
+		time.Sleep(time.Nanosecond)
+		for i := range 40 {
+			for _, sl := range fill(s, &receiver{}, to(i), 16) {
+				s.setOverdue(sl)
+			}
 		}
-	}
-	if got := len(fill(s, promptReceiver(s), to(200), 8)); got != 8 {
-		t.Errorf("a prompt receiver got %d slots, want 8", got)
-	}
+		for application := range idle {
+			r := known.get(application)
+			if r.class != unknown {
+				t.Errorf("the receiver that was %s is not forgotten", application)
+			}
+			if len(fill(s, r, to(90), 1)) != 1 {
+				t.Errorf("the receiver that was %s and then idle has no slot", application)
+			}
+		}
+		for i := range 6 {
+			if len(fill(s, &receiver{}, to(100+i), 1)) != 1 {
+				t.Fatalf("unknown receiver %d has no slot", i)
+			}
+		}
+		if got := len(fill(s, promptReceiver(s), to(200), 8)); got != 8 {
+			t.Errorf("a prompt receiver got %d slots, want 8", got)
+		}
+	})
 }
 
 // A reply is overdue after four times the usual time. A request whose reply is late is given up only if more replies are overdue than may be.
