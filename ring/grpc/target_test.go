@@ -153,9 +153,12 @@ func TestOtherServersConfirmNothing(t *testing.T) {
 }
 
 // startHTTP2 starts a server that speaks HTTP/2 in plain text, and returns its URL.
-func startHTTP2(t *testing.T, handle http.HandlerFunc) string {
+func startHTTP2(t *testing.T, handle http.HandlerFunc, change ...func(*httptest.Server)) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handle)
+	for _, c := range change {
+		c(server)
+	}
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
