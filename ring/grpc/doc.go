@@ -29,7 +29,8 @@
 // Besides those of package httpcall:
 //
 //  1. A ring is called once per try. The HTTP client repeats a call by itself only if no byte of it was written, or if the server has said that it has
-//     not begun it, and only before the write limit.
+//     not begun it or that it is a protocol error, and only before the write limit. It never repeats a ring that rings at most once after a byte of it
+//     was written.
 //  2. Of a response at most maxHeadBytes of metadata and maxResponse bytes of the message are read, for the timeout of the method. Text from it is
 //     cleaned before it becomes a reason, and has no secrets of the request.
 //  3. Connections speak HTTP/2: with TLS if the server chooses it, in plain text with prior knowledge.

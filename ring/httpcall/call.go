@@ -21,6 +21,7 @@ var (
 	errNoReply    = errors.New("no reply in time")
 	errEnded      = errors.New("the wait for the reply was ended")
 	errCrowded    = errors.New("too many replies are late")
+	errRepeat     = errors.New("the request may have arrived, and is not repeated")
 	errRead       = errors.New("the response was read")
 )
 
@@ -61,6 +62,9 @@ func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, 
 	}
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	c.ctx, c.cancel = httptrace.WithClientTrace(ctx, c.write.trace()), cancel
+	if rung.Delivery == clock.AtMostOnce {
+		c.write.onRepeat = func() { cancel(errRepeat) } // the HTTP client writes nothing for a context that has ended
+	}
 	return c, nil
 }
 
@@ -140,6 +144,8 @@ func (c *Call) inDoubt(err, cause error) clock.Outcome {
 		o.Reason = fmt.Sprintf("the request was sent, and there was no reply within %s", c.sender.Timeout())
 	case errors.Is(cause, errNotWritten), errors.Is(err, ErrTooLate), errors.Is(err, os.ErrDeadlineExceeded):
 		o.Reason = "the receiver did not take the whole request in time"
+	case errors.Is(cause, errRepeat):
+		o.Reason = "the request was sent, and the receiver ended it without a reply"
 	case errors.Is(cause, errCrowded):
 		o.Reason, o.Counted = "the request was sent, and clockd ended its wait early: "+errCrowded.Error(), false
 	case cause != nil:

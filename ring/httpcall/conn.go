@@ -103,8 +103,9 @@ func (c *ringConn) begin(noted []*Write) ([]*Write, error) {
 
 // Write is the write of one ring's request, on whatever connection the HTTP client chooses.
 type Write struct {
-	limits ring.Limits
-	begun  atomic.Int32 // writes in which a byte of the request may have left this process
+	limits   ring.Limits
+	onRepeat func()       // called before the HTTP client repeats a request of which a byte may have left; nil: it may repeat it
+	begun    atomic.Int32 // writes in which a byte of the request may have left this process
 
 	mu      sync.Mutex
 	conn    *ringConn // connection of the present try; nil: none yet
@@ -116,6 +117,9 @@ type Write struct {
 func (w *Write) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
+			if w.onRepeat != nil && w.begun.Load() > 0 {
+				w.onRepeat()
+			}
 			w.Use(info.Conn, speaksHTTP2(info.Conn))
 		},
 		WroteHeaderField: func(string, []string) { w.start() },

@@ -27,7 +27,8 @@
 //     ringConn checks each piece of a write. A request that is not written is cancelled
 //     some time before the limit (writeMargin).
 //  2. A ring is sent once per try. The HTTP client repeats a request by itself only if no byte of it was written, or if an HTTP/2 receiver has said that
-//     it has not begun it, and only before the write limit.
+//     it has not begun it or that it is a protocol error, and only before the write limit. It never repeats a ring that rings at most once after a byte
+//     of it was written.
 //  3. Connections go only to public addresses and to allowed ones. Guard checks the address of each connection after the name was resolved. A connection
 //     to the proxy of the environment (Config.EnvironmentProxy) is not checked: the operator has named it, and it decides about the receivers' addresses.
 //  4. Of a response at most maxHeadBytes and maxResponse bytes are read, for the timeout of the endpoint and bodyTime. Text from it is
