@@ -115,9 +115,14 @@ func (s *suite) deliver(l ring.Lane, all []clock.Ring) []clock.Outcome {
 
 func (s *suite) eventually(what string, holds func() bool) {
 	s.Helper()
+	eventually(s.T, what, holds)
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(hangGuard); !holds(); <-time.After(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.Fatalf("never: %s", what)
+			t.Fatalf("never: %s", what)
 		}
 	}
 }
