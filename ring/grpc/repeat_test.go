@@ -1,13 +1,19 @@
 package grpc
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -60,5 +66,92 @@ func TestCallWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 		if key := <-keys; key != "key" {
 			t.Errorf("%s: the server got the key %q", name, key)
 		}
+	}
+}
+
+// startResetting starts a server that resets its first call with a code of HTTP/2, and takes the others. It returns its URL.
+func startResetting(t *testing.T, code http2.ErrCode, calls *atomic.Int32) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer func() { _ = conn.Close() }()
+				defer context.AfterFunc(t.Context(), func() { _ = conn.Close() })()
+				serveResetting(conn, code, calls)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+// serveResetting serves a connection until its end.
+func serveResetting(conn net.Conn, code http2.ErrCode, calls *atomic.Int32) {
+	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil {
+		return
+	}
+	var reply bytes.Buffer
+	encoder := hpack.NewEncoder(&reply)
+	for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
+		_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		case *http2.DataFrame:
+			switch {
+			case !f.StreamEnded():
+			case calls.Add(1) == 1:
+				_ = framer.WriteRSTStream(f.StreamID, code)
+			default:
+				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: reply.Bytes(), EndHeaders: true, EndStream: true})
+			}
+		}
+	}
+}
+
+// net/http repeats calls that the server has reset with some codes. A ring that rings at most once is in doubt instead.
+func TestOnlyCallsOfRingsThatMayRepeatAreRepeatedAfterReset(t *testing.T) {
+	for _, c := range []struct {
+		delivery clock.DeliveryMode
+		code     http2.ErrCode
+		want     clock.OutcomeKind
+		calls    int32
+	}{
+		{clock.AtLeastOnce, http2.ErrCodeRefusedStream, clock.Confirmed, 2},
+		{clock.AtMostOnce, http2.ErrCodeRefusedStream, clock.Doubtful, 1},
+		{clock.AtMostOnce, http2.ErrCodeProtocol, clock.Doubtful, 1},
+	} {
+		t.Run(fmt.Sprint(c.delivery, " ", c.code), func(t *testing.T) {
+			var calls atomic.Int32
+			b := openTarget(t)
+			b.point("shop", startResetting(t, c.code, &calls), func(m *clock.GRPC) { m.Metadata = map[string]string{"idempotency-key": "key"} })
+			r := testRing()
+			r.Delivery = c.delivery
+			if o := b.deliver(r); o.Kind != c.want || o.Counted != (c.want == clock.Doubtful) || calls.Load() != c.calls {
+				t.Errorf("%+v after %d calls, want %s after %d", o, calls.Load(), c.want, c.calls)
+			}
+		})
 	}
 }
