@@ -32,6 +32,8 @@ type consumer struct {
 	ch          *channel
 	tag         string
 	established bool // the connection was set up
+	replaces    bool // the consumer takes the place of a silent one
+	waiting     int  // messages ready in the queue just before the consumer began; only if it replaces one
 	watchers    sync.WaitGroup
 
 	copier      *copier         // nil if no delivery is published again
@@ -66,12 +68,12 @@ func newConsumer(s *Session, in inbox) *consumer {
 // A consumer that is silent is renewed, because it may be lost. RabbitMQ 3.10 does not cancel the consumers of a quorum queue that is deleted.
 // If the queue is declared again at once, the broker counts the old consumer for the new queue, and gives it messages. Its channel drops them,
 // because they are numbered from the start again. The end of the channel gives them back. If the queue is a stream, the renewed consumer does
-// not get what was published meanwhile; other nodes may.
+// not get what was published meanwhile; other nodes may. noteLoss logs a loss that it notices.
 func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
 	var open *link
 	for {
 		c = newConsumer(s, in)
-		c.established = open != nil
+		c.established, c.replaces = open != nil, open != nil
 		if err = c.serve(ctx, open); !c.renewed {
 			return c, err
 		}
@@ -109,7 +111,9 @@ func (c *consumer) serve(ctx context.Context, open *link) error {
 	parts.Go(func() {
 		defer close(c.taken)
 		for d := range deliveries {
-			c.received.Add(1)
+			if c.received.Add(1) == 1 {
+				c.noteLoss(&d)
+			}
 			c.taken <- &incoming{Delivery: d, received: time.Now(), ringAt: clock.NoInstant}
 		}
 	})
@@ -172,6 +176,13 @@ func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err e
 	}
 	if err := c.ch.Qos(c.inbox.prefetch(), 0, false); err != nil {
 		return nil, fmt.Errorf("set the prefetch of queue %q: %w", queue, describe(err))
+	}
+	if c.replaces {
+		q, err := c.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		if err != nil {
+			return nil, fmt.Errorf("find queue %q: %w", queue, describe(err))
+		}
+		c.waiting = q.Messages
 	}
 	c.tag = "clockd"
 	if deliveries, err = c.ch.Consume(queue, c.tag, false, false, false, false, nil); err != nil {
@@ -288,6 +299,16 @@ func (c *consumer) renewIfSilent() {
 		c.endTurn()
 	}
 	c.receivedBefore = received
+}
+
+// noteLoss logs the probable loss of a silent consumer, from the first delivery of the consumer that replaces it. The message was ready when the
+// new consumer began, and the broker had delivered it before: to the silent consumer, which got nothing. The loss is not certain. Another node may
+// have given the message back just then.
+func (c *consumer) noteLoss(first *amqp.Delivery) {
+	if c.waiting > 0 && first.Redelivered {
+		c.s.log.Warn("silent consumer was renewed and was probably lost: messages that were delivered before come again",
+			"broker", c.link.host.address(), "queue", c.inbox.queue(), "count", c.waiting)
+	}
 }
 
 // settleQueued carries out next and all other queued settlements, in one write.

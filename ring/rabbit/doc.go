@@ -187,7 +187,8 @@
 //	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
 //	channel closed, queue deleted    delivered again, to any node
 //	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after a minute of
-//	and declared again at once       quorum queues: messages wait                    silence, unless it holds messages
+//	and declared again at once       quorum queues: messages wait, and a warning     silence, unless it holds messages
+//	                                 is logged when they come
 //	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
 //	                                 most AnswerPrefetch in that time
 //	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,13 +115,20 @@ func newIntakeTest(t *testing.T, args amqp.Table) *intakeTest {
 // run starts the intake, and returns it with a function that stops it.
 func (i *intakeTest) run(setter Setter) (in *Intake, stop func()) {
 	i.tb.Helper()
-	s, err := New(i.cfg, Deps{Log: slog.New(slog.NewTextHandler(i.tb.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))})
-	i.must(err)
-	in = s.Intake(setter)
-	in.longest, s.silence = 20*time.Millisecond, 20*time.Millisecond
+	in = i.intake(setter, i.tb.Output())
 	stop = background(i.tb, in.Run)
 	i.tb.Cleanup(stop)
 	return in, stop
+}
+
+// intake returns an intake that does not run yet. It logs to out.
+func (i *intakeTest) intake(setter Setter, out io.Writer) *Intake {
+	i.tb.Helper()
+	s, err := New(i.cfg, Deps{Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	i.must(err)
+	in := s.Intake(setter)
+	in.longest, s.silence = 20*time.Millisecond, 20*time.Millisecond
+	return in
 }
 
 func (i *intakeTest) publish(p amqp.Publishing) {
@@ -442,20 +452,129 @@ func TestMessageWhoseAlarmIsDeletedMeanwhileIsAnAlarm(t *testing.T) {
 	eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
 }
 
-// A queue that is deleted and declared again at once is consumed again. A consumer that the broker cancels connects again too.
+// heldTurn is a turn whose set-ups a test may hold. A value sent to held is taken by the next set-up, which goes on when the value is closed.
+type heldTurn struct {
+	*intakeTurn
+	held chan (<-chan struct{})
+}
+
+func (h *heldTurn) prepare(l *link) (*copyRules, []string, error) {
+	select {
+	case released := <-h.held:
+		<-released
+	default:
+	}
+	return h.intakeTurn.prepare(l)
+}
+
+// lockedBuffer is a buffer that goroutines share.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// A queue that is deleted and declared again at once is consumed again. A consumer that the broker cancels connects again too. RabbitMQ 3.10 does not
+// cancel the consumer of a quorum queue. A log line reports this loss. No line reports an idle consumer, or messages of another consumer.
 func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]amqp.Table{"classic": nil, "quorum": quorum} {
 		t.Run(name, func(t *testing.T) {
 			i, setter := newIntakeTest(t, args), newMemorySetter()
-			i.run(setter)
-			for n := range 3 {
+			var out lockedBuffer
+			in := i.intake(setter, io.MultiWriter(t.Output(), &out))
+			turn := &heldTurn{intakeTurn: &intakeTurn{Intake: in}, held: make(chan (<-chan struct{}))}
+			var cancelled atomic.Bool // the broker has cancelled a consumer
+			t.Cleanup(background(t, func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					if _, err := in.s.consume(ctx, turn); errors.Is(err, errCancelled) {
+						cancelled.Store(true)
+					}
+				}
+				return nil
+			}))
+			n := 0
+			publish := func() {
+				n++
 				i.publish(amqp.Publishing{MessageId: fmt.Sprint(n)})
-				eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == n+1 })
+			}
+			taken := func() {
+				t.Helper()
+				eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == n })
+			}
+			holdRenewal := func() (release func()) {
+				released := make(chan struct{})
+				release = sync.OnceFunc(func() { close(released) })
+				t.Cleanup(release)
+				turn.held <- released
+				return release
+			}
+			for range 3 { // the message waits for the consumer that replaces an idle one
+				release := holdRenewal()
+				publish()
+				eventually(t, time.Minute, "the message waits", func() bool { return i.waiting() == 1 })
+				release()
+				taken()
+			}
+			losses := func() int { return strings.Count(out.String(), "silent consumer") }
+			if losses() > 0 {
+				t.Errorf("an idle consumer is reported as lost:\n%s", out.String())
+			}
+			declareAgain := func() {
 				i.remove(i.sourceQueue)
 				_, err := i.ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
 				i.must(err)
 				i.must(i.ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
+				publish()
+				taken()
+			}
+			for range 3 {
+				declareAgain()
+			}
+			for deadline := time.Now().Add(hangGuard); !cancelled.Load() && losses() == 0; declareAgain() { // a renewal before the message hides the loss
+				if time.Now().After(deadline) {
+					t.Fatal("the loss is not reported")
+				}
+			}
+			line := regexp.MustCompile(`level=WARN msg="silent consumer .* queue=` + i.sourceQueue + ` count=1\n`)
+			reported := losses()
+			if reported > 0 && (cancelled.Load() || !line.MatchString(out.String())) {
+				t.Errorf("the consumer was cancelled: %t, the log is\n%s", cancelled.Load(), out.String())
+			}
+
+			release := holdRenewal() // another consumer gives a message back after the renewal
+			publish()
+			var other amqp.Delivery
+			eventually(t, time.Minute, "another consumer gets the message", func() (found bool) {
+				var err error
+				other, found, err = i.ch.Get(i.sourceQueue, false)
+				i.must(err)
+				return found
+			})
+			consumers := func() int {
+				q, err := i.ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
+				i.must(err)
+				return q.Consumers
+			}
+			before := consumers() // a quorum queue counts the other consumer
+			in.s.silence = time.Hour
+			release()
+			eventually(t, time.Minute, "the queue has one more consumer", func() bool { return consumers() > before })
+			i.must(other.Nack(false, true))
+			taken()
+			if losses() != reported {
+				t.Errorf("a message that another consumer gave back is reported as a loss:\n%s", out.String())
 			}
 		})
 	}
