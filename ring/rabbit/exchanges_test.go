@@ -103,19 +103,35 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 	}
 }
 
+// The library reads a returned message with all its headers, and ends the connection for too many.
 func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("bound")
-	batch := append(messages(t, exchange, "unbound", 1), messages(t, exchange, "bound", 2)...)
-	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
-	wantAll(t, outcomes[:1], clock.Returned)
-	wantAll(t, outcomes[1:], clock.Confirmed)
-	if !strings.Contains(outcomes[0].Reason, "NO_ROUTE") || !strings.Contains(outcomes[0].Reason, `"unbound"`) {
-		t.Errorf("reason: %s", outcomes[0].Reason)
+	batch := append(messages(t, exchange, "unbound", 2), messages(t, exchange, "bound", 2)...)
+	var err error
+	batch[1].Message.Properties, err = encodeProperties(&amqp.Delivery{Headers: numbered(maxTableElements)})
+	b.must(err)
+	l := laneOf(t, s)
+	var first *link
+	for range 2 {
+		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
+		wantAll(t, outcomes[:2], clock.Returned)
+		wantAll(t, outcomes[2:], clock.Confirmed)
+		for _, o := range outcomes[:2] {
+			if !strings.Contains(o.Reason, "NO_ROUTE") || !strings.Contains(o.Reason, `"unbound"`) {
+				t.Errorf("reason: %s", o.Reason)
+			}
+		}
+		if first == nil {
+			first = l.link
+		}
+		if l.link != first || first.conn.IsClosed() {
+			t.Error("the connection has ended")
+		}
 	}
-	b.take(queue, 2)
+	b.take(queue, 4)
 }
 
 // The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other rings.
