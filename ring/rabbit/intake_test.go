@@ -214,6 +214,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"no number":   {Headers: amqp.Table{"x-delay": "soon"}},
 		"no time":     {Headers: amqp.Table{"x-ring-at": "tomorrow"}},
 		"before 1970": {Headers: amqp.Table{"x-ring-at": int64(-1)}},
+		"seconds":     {Headers: amqp.Table{"x-ring-at": int64(1_800_000_000)}},
 		"far":         {Headers: amqp.Table{"x-ring-at": time.Unix(18446744073709552, 0)}}, // 384 ms, if its milliseconds overflow
 		"too late":    {Headers: amqp.Table{"x-delay": int64(1) << 60}},
 		"application": {Headers: amqp.Table{"x-application": "a b"}},
@@ -231,7 +232,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	}
 	codes := map[string]string{
 		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeOutOfRange,
-		"before 1970": clock.CodeInvalidValue, "far": clock.CodeInvalidValue,
+		"before 1970": clock.CodeInvalidValue, "seconds": clock.CodeInvalidValue, "far": clock.CodeInvalidValue,
 		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication, "bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
 		"number": clock.CodeInvalidBusinessID, "deep": clock.CodeInvalidValue, "wide": clock.CodeInvalidValue, "many": clock.CodeInvalidValue,
@@ -610,6 +611,9 @@ func TestTimesOfMessages(t *testing.T) {
 		{"x-ring-at", int64(now), now, ""},
 		{"x-ring-at", float64(now), now, ""},
 		{"x-ring-at", int64(-1), 0, clock.CodeInvalidValue},
+		{"x-ring-at", int64(now) / 1000, 0, clock.CodeInvalidValue}, // seconds
+		{"x-ring-at", int64(99_999_999_999), 0, clock.CodeInvalidValue},
+		{"x-ring-at", fmt.Sprint(int64(now) / 1000), 0, clock.CodeInvalidValue},
 		{"x-ring-at", -1.0, 0, clock.CodeInvalidValue},
 		{"x-ring-at", int64(math.MaxInt64), 0, clock.CodeInvalidValue},
 		{"x-ring-at", math.NaN(), 0, clock.CodeInvalidValue},
