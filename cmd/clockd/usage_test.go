@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,8 +34,16 @@ func TestHelpAndVersionCommandsPrintWhatTheirFlagsPrint(t *testing.T) {
 			t.Errorf("clockd %s: exit code %d, printed\n%s\nclockd %s: exit code %d, printed\n%s", c[0], code, got, c[1], wantCode, want)
 		}
 	}
-	if out, _ := typed(t, nil, "set", "--help"); !strings.HasPrefix(out, "Usage: clockd set (--in=30m | --at=TIME | --cron=EXPR | --every=1h) <application> ") {
-		t.Errorf("the usage line does not show alternatives:\n%s", out)
+	help, _ := typed(t, nil, "set", "--help")
+	if !strings.HasPrefix(help, "Usage: clockd set (--in=30m | --at=TIME | --cron=EXPR | --every=1h) <application> ") {
+		t.Errorf("the usage line does not show alternatives:\n%s", help)
+	}
+	var flags []string
+	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+		flags = append(flags, flag[1])
+	}
+	if at := slices.Index(flags, "in"); at < 0 || !slices.Equal(flags[at:min(at+5, len(flags))], []string{"in", "at", "cron", "every", "if"}) {
+		t.Errorf("the condition does not follow the flags of time: %q", flags)
 	}
 	if out, _ := typed(t, nil, "--help"); !strings.Contains(strings.Join(strings.Fields(out), " "), exitCodes) {
 		t.Errorf("--help does not explain the exit codes:\n%s", out)
@@ -66,6 +76,7 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 		{nil, "set shop a --in 5s --if frob", "clockd: --if: \"frob\" is none of absent, earlier, later\n"},
 		{nil, "set shop a --in 5s --time-zone UTC", "--time-zone goes with --at or --cron"},
 		{nil, "set shop a --at 2030-01-31T18:30", "--at: time \"2030-01-31T18:30\" has no offset: end it with Z or one like +01:00, or name its time zone with --time-zone\n"},
+		{nil, "set shop a --at 1800000000", "--at: time 1800000000 looks like seconds: a number is milliseconds since the epoch, from 100000000000\ntry: clockd set --help\n"},
 		{nil, "set shop a --in 5s --latest 2030-01-31T18:30", "has no offset: end it with Z or one like +01:00\n"},
 		{nil, "set shop a --at 2030-02-30T00:00:00Z", "--at: time \"2030-02-30T00:00:00Z\": the day 2030-02-30 does not exist\n"},
 		{nil, "migrate --database-url oracle://h/d", "must begin with mysql://, mariadb://, postgres:// or sqlite: "},
