@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -50,4 +51,45 @@ func TestRingsGoToTheExchangeOfTheirApplication(t *testing.T) {
 	}
 	application(t, databaseURL, "set", "shop", "--unset=amqp")
 	eventually(t, "a ring in the exchange of the process", func() bool { return own.number() == 2 })
+}
+
+// An exchange that refuses publishing leaves no ring in doubt, also if several rings go there at once. Retries end at their limit, and a cancel succeeds.
+func TestRefusingExchangeLeavesNoAlarmInDoubt(t *testing.T) {
+	t.Parallel()
+	d, databaseURL := delayedMessages(t), sqliteFile(t)
+	internal := d.exchange + ".internal"
+	d.must(d.ch.ExchangeDeclare(internal, "fanout", true, false, true, false, nil))
+	t.Cleanup(func() { _ = d.ch.ExchangeDelete(internal, false, false) })
+	p := start(t, append(d.env(), "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_EXCHANGES="+internal)...)
+	destination := func(exchange string) {
+		application(t, databaseURL, "set", "shop", "--amqp=exchange="+exchange)
+		eventually(t, "the node applies the destination", func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
+	}
+	failures := map[string]int{} // number of tries that fail, by business id
+	set := func(id string, retry map[string]any, failed int) {
+		failures[id] = failed
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{"delay": 0, "retry": retry})
+	}
+	destination("amq.topic") // the node does not allow this exchange, so that all alarms wait
+	for i := range 3 {
+		set(fmt.Sprint("limited", i), map[string]any{"initial": 20, "limit": 1}, 2)
+		set(fmt.Sprint("cancelled", i), map[string]any{"initial": "1h", "cap": "1h"}, 1)
+	}
+	destination(internal)
+	for id, failed := range failures {
+		var a response
+		eventually(t, "the alarm was tried", func() bool {
+			a = p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil)
+			return a.RetryTimes == failed && (a.State == "dead") == strings.HasPrefix(id, "limited") && a.LastError != ""
+		})
+		if a.InDoubt || !strings.Contains(a.LastError, "internal exchange") || strings.Contains(fmt.Sprint(a.Attempts), "in_doubt") {
+			t.Errorf("alarm %s is %+v", id, a)
+		}
+		if a.State == "dead" {
+			continue
+		}
+		if a := p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", id), nil); a.State != "cancelled" {
+			t.Errorf("alarm %s is %+v", id, a)
+		}
+	}
 }
