@@ -85,7 +85,7 @@ func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
 		{`{"ring_at":"2027-03-28T02:30:00","time_zone":null}`, "invalid_value", "ring_at", "time_zone"},
 		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Mars/Olympus"}`, "invalid_value", "time_zone", "not the name"},
 		{`{"ring_at":"2027-03-28T02:30:00","time_zone":""}`, "invalid_value", "time_zone", "not the name"},
-		{`{"ring_at":"2027-02-30T02:30:00","time_zone":"Europe/Berlin"}`, "invalid_value", "ring_at", "not a local time"},
+		{`{"ring_at":"2027-02-30T02:30:00","time_zone":"Europe/Berlin"}`, "invalid_value", "ring_at", "does not exist"},
 		{`{"ring_at":"2027-03-28T02:30:00Z","time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "offset"},
 		{`{"time_zone":"Europe/Berlin","ring_at":1806200000000}`, "invalid_value", "ring_at", "local time"},
 		{`{"delay":"1h","time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "local ring_at"},
