@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. It is stored as BIGINT, which neither a session's time zone
@@ -95,27 +96,12 @@ func ParseInstant(s string) (Instant, error) {
 		if _, bare := time.Parse("2006-01-02T15:04:05.999999999", upper); bare == nil {
 			return NoInstant, fmt.Errorf("time %q has no offset: end it with Z or one like +01:00, or, for ring_at, give a time_zone", s)
 		}
-		if day := absentDay(upper); day != "" {
+		if day := repeat.AbsentDay(s); day != "" {
 			return NoInstant, fmt.Errorf("time %q: the day %s does not exist", s, day)
 		}
 		return NoInstant, fmt.Errorf("time %q is neither RFC 3339 with an offset, like 2030-01-31T18:30:00Z, nor milliseconds since the epoch", s)
 	}
 	return checkInstant(InstantOf(t))
-}
-
-// beginsLikeTime matches texts that begin with the date of a time.
-var beginsLikeTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT`)
-
-// absentDay returns the day of a time if it does not exist, such as 2030-02-30, else "".
-func absentDay(upper string) string {
-	if !beginsLikeTime.MatchString(upper) {
-		return ""
-	}
-	day := upper[:len(time.DateOnly)]
-	if _, err := time.Parse(time.DateOnly, day); err == nil {
-		return ""
-	}
-	return day
 }
 
 // leastMillis is in March 1973. Smaller numbers are times in seconds, by mistake.

@@ -43,9 +43,6 @@ func (l LocalTime) String() string {
 // TimeZone returns the IANA name of the time zone.
 func (l LocalTime) TimeZone() string { return l.timeZone }
 
-// dateForm matches texts with the form of a day.
-var dateForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
-
 func parseLabel(text string) (int64, error) {
 	const minutes, seconds, millis = "2006-01-02T15:04", "2006-01-02T15:04:05", len("2006-01-02T15:04:05.000")
 	layout := seconds
@@ -55,11 +52,22 @@ func parseLabel(text string) (int64, error) {
 	label, err := time.Parse(layout, text)
 	if err != nil || len(text) > millis || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
 		// time.Parse takes an hour of one digit, and a comma for the decimal point
-		day := text[:min(len(time.DateOnly), len(text))]
-		if _, err := time.Parse(time.DateOnly, day); err != nil && dateForm.MatchString(day) {
+		if day := AbsentDay(text); day != "" {
 			return 0, refuse("local_time", "%.40q: the day %s does not exist", text, day)
 		}
 		return 0, refuse("local_time", "%.40q is not a local time such as 2026-12-24T18:00:00, without offset and with at most three decimals", text)
 	}
 	return label.UnixMilli(), nil
+}
+
+// beginsLikeDay matches texts that begin with the form of a day.
+var beginsLikeDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d`)
+
+// AbsentDay returns the day with which the text begins if it has the form of a day and does not exist, such as 2030-02-30, else "".
+func AbsentDay(text string) string {
+	day := beginsLikeDay.FindString(text)
+	if _, err := time.Parse(time.DateOnly, day); err == nil {
+		return ""
+	}
+	return day
 }
