@@ -49,11 +49,13 @@ func WithToken(token string) Option {
 	return func(c *Client) { c.token = token }
 }
 
-// Errors of New. None quotes the URL or the token.
+// ErrToken is the refusal of New for a text that cannot be a token. It does not quote the token.
+var ErrToken = errors.New("the access token has a line break, a blank or another character that no token has")
+
+// Other errors of New. None quotes the URL.
 var (
 	errServerURL   = errors.New("the server's URL must be like http://127.0.0.1:8080")
 	errTries       = errors.New("a call needs at least 1 try")
-	errToken       = errors.New("the access token has a line break, a blank or another character that no token has")
 	errTryTimeout  = errors.New("the time for a try must be positive")
 	errHTTPTimeout = errors.New("the HTTP client's Timeout must be 0, because it would end streams; use WithTryTimeout")
 )
@@ -77,7 +79,7 @@ func New(server string, options ...Option) (*Client, error) {
 	case c.tries < 1:
 		return nil, errTries
 	case strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, errToken
+		return nil, ErrToken
 	case c.tryTimeout <= 0:
 		return nil, errTryTimeout
 	case c.http.Timeout != 0:

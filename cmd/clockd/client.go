@@ -42,11 +42,11 @@ var errTokenText = errors.New("the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE
 
 // client returns the client of the server.
 func (f clientFlags) client() (*client.Client, error) {
-	if strings.ContainsFunc(f.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, usage(errTokenText)
-	}
 	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token))
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrToken):
+		return nil, usage(errTokenText)
+	case err != nil:
 		return nil, usage(errServerURL)
 	}
 	return c, nil
