@@ -16,13 +16,18 @@ import (
 // share does not fail because of a single application.
 const writeMargin = 20 * time.Millisecond
 
-var (
-	errNotWritten = errors.New("the request was not written in time")
-	errNoReply    = errors.New("no reply in time")
-	errEnded      = errors.New("the wait for the reply was ended")
-	errCrowded    = errors.New("too many replies are late")
-	errRepeat     = errors.New("the request may have arrived, and is not repeated")
-	errRead       = errors.New("the response was read")
+// callEnd is why a call ended its request.
+type callEnd string
+
+func (e callEnd) Error() string { return string(e) }
+
+const (
+	errNotWritten = callEnd("the request was not written in time")
+	errNoReply    = callEnd("no reply in time")
+	errEnded      = callEnd("the wait for the reply was ended")
+	errCrowded    = callEnd("too many replies are late")
+	errRepeat     = callEnd("the request may have arrived, and is not repeated")
+	errRead       = callEnd("the response was read")
 )
 
 // Exchange is the request of one ring and its reply.
@@ -132,6 +137,8 @@ func (c *Call) outcomeWithoutReply(err error) clock.Outcome {
 		return clock.Outcome{Kind: clock.Returned, Reason: "cannot connect: " + ReasonOf(failed)}
 	case cause != nil || errors.Is(err, ErrTooLate):
 		return clock.Outcome{Kind: clock.Untaken, Reason: "the receiver did not take the request in time"}
+	case errors.As(err, new(callEnd)): // net/http frees a connection when the reply begins, and closes it if the request with that reply ends then
+		return clock.Outcome{Kind: clock.Untaken, Reason: "the connection ended with the request before"}
 	}
 	return clock.Outcome{Kind: clock.Returned, Reason: "cannot connect: " + ReasonOf(err)}
 }
