@@ -43,7 +43,7 @@ type modelDB struct {
 
 	mu          sync.Mutex
 	rows        map[int64]*modelRow
-	byShard     [modelShards][]*modelRow // all rows
+	pending     [modelShards][]*modelRow // rows that wait for a ring, by position
 	keys        map[clock.Key]int64
 	lastID      int64
 	down        bool
@@ -61,7 +61,8 @@ type modelDB struct {
 type modelRow struct {
 	clock.Alarm
 	locked bool
-	claim  string // two-phase: id of the claim that holds the row; empty: none
+	place  store.Position // in modelDB.pending; the zero Position: it is not there
+	claim  string         // two-phase: id of the claim that holds the row; empty: none
 }
 
 func newModelDB(c modelClock) *modelDB {
@@ -163,9 +164,9 @@ func (db *modelDB) tryWrite(op clock.Op) (clock.Decision, bool) {
 			d.Alarm.ID, d.Alarm.Shard = db.lastID, op.Key().Shard(modelShards)
 			r = &modelRow{}
 			db.rows[d.Alarm.ID], db.keys[op.Key()] = r, d.Alarm.ID
-			db.byShard[d.Alarm.Shard] = append(db.byShard[d.Alarm.Shard], r)
 		}
 		r.Alarm = d.Alarm
+		db.move(r)
 	}
 	return d, true
 }
@@ -183,16 +184,39 @@ func (db *modelDB) setLocked(id int64, locked bool) {
 	db.rows[id].locked = locked
 }
 
-func (r *modelRow) pending() bool {
-	return (r.State == clock.Scheduled || r.State == clock.Ringing) && r.NextTryTime != clock.NoInstant
+// move puts a row that has changed in its place among the pending rows.
+func (db *modelDB) move(r *modelRow) {
+	var place store.Position
+	if (r.State == clock.Scheduled || r.State == clock.Ringing) && r.NextTryTime != clock.NoInstant {
+		place = r.due().Position()
+	}
+	if place == r.place {
+		return
+	}
+	rows := &db.pending[r.Shard]
+	if r.place != (store.Position{}) {
+		i := indexOf(*rows, r.place)
+		*rows = slices.Delete(*rows, i, i+1)
+	}
+	if r.place = place; place != (store.Position{}) {
+		*rows = slices.Insert(*rows, indexOf(*rows, place), r)
+	}
+}
+
+// indexOf returns the index of the first row that is not before the position.
+func indexOf(rows []*modelRow, p store.Position) int {
+	i, _ := slices.BinarySearchFunc(rows, p, func(r *modelRow, p store.Position) int { return r.place.Compare(p) })
+	return i
+}
+
+// setRing writes what rings change of a row.
+func (db *modelDB) setRing(r *modelRow, row clock.RingRow) {
+	r.RingRow = row
+	db.move(r)
 }
 
 func (r *modelRow) due() store.Due {
 	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Target, r.Priority), Shard: r.Shard, Application: r.Application}
-}
-
-func byPosition(a, b store.Position) int {
-	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 }
 
 func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
@@ -202,20 +226,21 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 	db.mu.Lock() // a read sees the state at its beginning, and no commits during its latency
 	db.dueCalls++
 	byShard := map[int][]store.Due{}
+	most := q.Limit
+	if q.Filtered() {
+		most = q.ScanLimit + 1
+	}
 	for _, shard := range q.Shards {
-		for _, r := range db.byShard[shard] {
-			if r.NextTryTime < q.From.Time || r.NextTryTime > q.Until.Time || !r.pending() {
-				continue
-			}
-			if d := r.due(); !d.Position().Before(q.From) && d.Position().Before(q.Until) {
-				byShard[shard] = append(byShard[shard], d)
-			}
+		rows := db.pending[shard]
+		rows = rows[indexOf(rows, q.From):]
+		rows = rows[:min(most, indexOf(rows, q.Until))]
+		for _, r := range rows {
+			byShard[shard] = append(byShard[shard], r.due())
 		}
 	}
 	db.mu.Unlock()
 	var rows []store.Due
 	for _, shardRows := range byShard {
-		slices.SortFunc(shardRows, func(a, b store.Due) int { return byPosition(a.Position(), b.Position()) })
 		if q.Filtered() && len(shardRows) > q.ScanLimit {
 			q.EndBefore(shardRows[q.ScanLimit : q.ScanLimit+1])
 		}
@@ -268,7 +293,7 @@ func (db *modelDB) Claim(ctx context.Context, req store.ClaimRequest) (*store.Cl
 		ring := ringOf(r, &req)
 		c.Rings = append(c.Rings, ring)
 		if s.twoPhase || req.AtMostOnce {
-			r.RingRow = req.RowAfterClaim(&ring)
+			db.setRing(r, req.RowAfterClaim(&ring))
 		} else {
 			r.locked = true
 		}
@@ -313,7 +338,7 @@ func ringOf(r *modelRow, request *store.ClaimRequest) clock.Ring {
 
 // end writes the fate of an alarm that ends without a ring.
 func (db *modelDB) end(id int64, fate clock.Fate) {
-	db.rows[id].RingRow = fate.RingRow
+	db.setRing(db.rows[id], fate.RingRow)
 	db.ended[id] = fate.State
 }
 
@@ -325,16 +350,18 @@ func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, 
 	defer db.mu.Unlock()
 	var due []store.Position
 	for _, shard := range shards {
-		for _, r := range db.byShard[shard] {
-			if r.NextTryTime > now || !r.pending() || r.locked {
-				continue
+		rows, found := db.pending[shard], 0
+		for _, r := range rows[indexOf(rows, from):] {
+			if r.NextTryTime > now || found > limit {
+				break
 			}
-			if p := r.due().Position(); !p.Before(from) {
-				due = append(due, p)
+			if !r.locked {
+				due = append(due, r.place)
+				found++
 			}
 		}
 	}
-	slices.SortFunc(due, byPosition)
+	slices.SortFunc(due, store.Position.Compare)
 	var next store.Position
 	if len(due) > limit {
 		next = due[limit]
@@ -396,7 +423,8 @@ func (s *modelSettler) Settle(ctx context.Context, _ clock.Instant, fates []cloc
 			continue
 		}
 		if commit {
-			r.RingRow, r.claim = fates[i].RingRow, ""
+			r.claim = ""
+			s.db.setRing(r, fates[i].RingRow)
 		}
 		if !s.twoPhase && !s.request.AtMostOnce && s.claimed == nil {
 			r.locked = false
@@ -433,7 +461,8 @@ func (s *modelSettler) Release(ctx context.Context) error {
 		case !s.twoPhase && !s.request.AtMostOnce:
 			r.locked = false
 		case err == nil && s.owns(r, i):
-			r.RingRow, r.claim = s.rings[i].Before, ""
+			r.claim = ""
+			s.db.setRing(r, s.rings[i].Before)
 		}
 	}
 	return err
