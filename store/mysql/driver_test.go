@@ -33,7 +33,7 @@ func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 // variable for one statement.
 func TestStoreAsMySQL(t *testing.T) {
 	e := engineAsMySQL()
-	e.LocksOnly = true
+	e.Part = storetest.Writes
 	storetest.Run(t, e)
 }
 

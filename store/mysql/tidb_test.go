@@ -25,7 +25,7 @@ import (
 // TestStoreAsTiDB runs the suite's tests of locks as if the server were TiDB (asTiDB).
 func TestStoreAsTiDB(t *testing.T) {
 	e := engineAsTiDB(t)
-	e.LocksOnly = true
+	e.Part = storetest.Locks
 	storetest.Run(t, e)
 }
 

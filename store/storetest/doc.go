@@ -11,7 +11,7 @@
 //
 // # Rules of the suite
 //
-//  1. Every subtest begins with an empty, migrated database and a store of its own.
+//  1. Every subtest begins with an empty, migrated database. Its store is one that earlier subtests have used, unless it would spoil it.
 //  2. Instants are parameters. Tests do not wait for the wall clock and do not sleep. Deadlines only end calls that must not block.
 //  3. Tests of claims run once with held claims, if the engine can hold claims, and once with two-phase claims.
 //  4. The contract has no call that pauses an alarm. Tests make such rows with plain SQL, the same on all engines.

@@ -33,13 +33,23 @@ type Engine struct {
 	// that it returns. db holds a million finished alarms and a thousand due alarms of application "plan". Plans must gather statistics
 	// itself.
 	Plans func(t *testing.T, db *Database)
-	// LocksOnly leaves out the tests that do not depend on how the server locks rows. An engine that differs from another one only in that
-	// has such a suite in every run, and the whole suite under the build tag soak.
-	LocksOnly bool
+	// Part is the part of the suite that Run runs. An engine that differs from another one only in that part has such a suite in every run, and the
+	// whole suite under the build tag soak.
+	Part Part
 	// NoCuts leaves out the tests in which connections are cut or stopped. They have the same results on an engine that differs from another one only
 	// in its statements.
 	NoCuts bool
 }
+
+// Part is a part of the suite: tests that depend on the same. Each part has the following ones.
+type Part int
+
+// The parts.
+const (
+	Whole  Part = iota
+	Locks       // how the server locks rows
+	Writes      // how sets, cancels and answers lock rows
+)
 
 // Database is one database of the engine.
 type Database struct {
@@ -67,7 +77,7 @@ func Run(t *testing.T, e Engine) {
 // RunApart runs the tests that make databases of their own, side by side.
 func RunApart(t *testing.T, e Engine) {
 	t.Parallel()
-	s := &suite{engine: e}
+	s := &suite{t: t, engine: e}
 	s.runCases(t, func(c testCase) bool { return c.engine != nil })
 }
 
@@ -81,8 +91,9 @@ func RunAlone(t *testing.T, e Engine) {
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
-	locks  bool                // the test depends on how the server locks rows
+	part   Part                // the smallest part that has the test
 	cuts   bool                // connections are cut or stopped, whatever statements they run
+	own    bool                // the test closes its store, or spoils it
 	alone  bool                // no other test runs meanwhile: the test measures the process
 	plain  func(t *testing.T, f *fixture)
 	claims func(t *testing.T, f *fixture)
@@ -91,15 +102,17 @@ type testCase struct {
 }
 
 type suite struct {
+	t           *testing.T
 	engine      Engine
-	db          *Database // shared by the tests, which run one after the other; nil in RunApart
+	db          *Database   // shared by the tests, which run one after the other; nil in RunApart
+	store       store.Store // shared by the tests that have none of their own; nil: the next of them opens it
 	holdsClaims bool
 }
 
 // newSuite returns a suite with a migrated database.
 func newSuite(t *testing.T, e Engine) *suite {
 	t.Helper()
-	s := &suite{engine: e, db: e.New(t)}
+	s := &suite{t: t, engine: e, db: e.New(t)}
 	first := s.db.Open(t)
 	ok(t, first.Migrate(t.Context()), "migrate")
 	ok(t, first.Check(t.Context()), "check")
@@ -110,7 +123,7 @@ func newSuite(t *testing.T, e Engine) *suite {
 // runCases runs the selected tests that this engine can pass.
 func (s *suite) runCases(t *testing.T, selects func(testCase) bool) {
 	for _, c := range cases() {
-		if selects(c) && (c.needs == nil || c.needs(s)) && (c.locks || !s.engine.LocksOnly) && (!c.cuts || !s.engine.NoCuts) {
+		if selects(c) && (c.needs == nil || c.needs(s)) && c.part >= s.engine.Part && (!c.cuts || !s.engine.NoCuts) {
 			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
 		}
 	}
@@ -119,25 +132,25 @@ func (s *suite) runCases(t *testing.T, selects func(testCase) bool) {
 func (s *suite) run(t *testing.T, c testCase) {
 	switch {
 	case c.plain != nil:
-		c.plain(t, s.fixture(t, 0))
+		c.plain(t, s.fixture(t, c, 0))
 	case c.claims != nil:
 		if s.holdsClaims {
-			t.Run("held", func(t *testing.T) { c.claims(t, s.fixture(t, 0)) })
+			t.Run("held", func(t *testing.T) { c.claims(t, s.fixture(t, c, 0)) })
 		}
-		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, claimTimeout)) })
+		t.Run("two-phase", func(t *testing.T) { c.claims(t, s.fixture(t, c, claimTimeout)) })
 	case c.phased != nil:
-		c.phased(t, s.fixture(t, claimTimeout))
+		c.phased(t, s.fixture(t, c, claimTimeout))
 	default:
 		t.Parallel()
 		c.engine(t, s.engine)
 	}
 }
 
-// fixture empties the shared database and opens a store on it.
-func (s *suite) fixture(t *testing.T, timeout time.Duration) *fixture {
+// fixture empties the shared database and chooses the test's store on it.
+func (s *suite) fixture(t *testing.T, c testCase, timeout time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{
-		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout, Store: s.db.Open(t),
+		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout, Store: s.storeFor(t, c),
 		distributed: s.engine.Distributed,
 	}
 	f.empty()
@@ -146,6 +159,25 @@ func (s *suite) fixture(t *testing.T, timeout time.Duration) *fixture {
 		f.timeout = claimTimeout // the engine has two-phase claims only
 	}
 	return f
+}
+
+// storeFor returns the store of a test: its own, or the shared one. After a test with its own store, which may have cut the connections of all
+// stores, and after a failed test, the next one gets a new store.
+func (s *suite) storeFor(t *testing.T, c testCase) store.Store {
+	t.Helper()
+	if c.own || c.cuts || c.alone {
+		s.store = nil
+		return s.db.Open(t)
+	}
+	if s.store == nil {
+		s.store = s.db.Open(s.t)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.store = nil
+		}
+	})
+	return s.store
 }
 
 // fixture is a store under test and its database.

@@ -33,10 +33,11 @@ func (f *fixture) reconnect() {
 		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
 		_, listErr := f.listAlarms(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
 		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Timeout: f.timeout})
-		if readErr == nil && listErr == nil && claimErr == nil {
+		leaseErr := f.Attend(f.t.Context(), node("fault", t0+1), t0)
+		if readErr == nil && listErr == nil && claimErr == nil && leaseErr == nil {
 			return
 		}
-		if err := errors.Join(readErr, listErr, claimErr); !errors.Is(err, clock.ErrUnavailable) {
+		if err := errors.Join(readErr, listErr, claimErr, leaseErr); !errors.Is(err, clock.ErrUnavailable) {
 			f.t.Fatalf("after the connections were cut: %v", err)
 		}
 	}

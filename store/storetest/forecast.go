@@ -36,9 +36,6 @@ func testForecast(t *testing.T, f *fixture) {
 
 // testForecastOfMany counts more alarms than a forecast reads. The numbers of some shards stand for all.
 func testForecastOfMany(t *testing.T, f *fixture) {
-	if testing.Short() {
-		t.Skip("inserts 400,000 rows")
-	}
 	f.insertRows(400_000, int(clock.Scheduled), "1000 * (n % 10)", "NULL")
 	q := clock.ForecastQuery{From: 0, Step: time.Second, Count: 10, Application: "plan"}
 	got := f.forecast(q)

@@ -159,9 +159,6 @@ func testListByDue(t *testing.T, f *fixture) {
 // testListBound lists by state among many alarms of other states: each call looks at some of them alone. Where expired, dead and paused alarms have
 // an index, the first call finds them.
 func testListBound(t *testing.T, f *fixture) {
-	if testing.Short() {
-		t.Skip("inserts 12,000 rows")
-	}
 	f.insertRows(12_000, int(clock.Rung), "NULL", "1")
 	f.insertRows(5, int(clock.Cancelled), "NULL", "1")
 	f.insertRows(5, int(clock.Paused), "NULL", "NULL")

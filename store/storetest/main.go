@@ -23,3 +23,6 @@ func Main(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// partly reports whether slow tests do a part of their work: with the race detector, and with the flag -short.
+func partly() bool { return underRace || testing.Short() }

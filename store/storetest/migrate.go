@@ -29,7 +29,7 @@ func testMigrateAfterKills(t *testing.T, e Engine) {
 	}
 	ok(t, clean.Open(t).Migrate(t.Context()), "migrate undisturbed")
 	step := 1
-	if underRace { // TestSoakStoreApart cuts in each statement
+	if partly() { // TestSoakStoreApart cuts in each statement
 		step = 3
 	}
 	cuts, after, version := 0, rand.IntN(step), appliedVersion(t, db)

@@ -18,7 +18,7 @@ import (
 // testModel runs random histories against the store and against a model. The model is a map that changes only by clock.Op.Decide and
 // clock.FateOf. The test compares every result, and every row after each step.
 func testModel(t *testing.T, f *fixture) {
-	if checks := flag.Lookup("rapid.checks"); underRace && checks != nil && checks.Value.String() == checks.DefValue {
+	if checks := flag.Lookup("rapid.checks"); partly() && checks.Value.String() == checks.DefValue {
 		ok(t, checks.Value.Set("20"), "set -rapid.checks")
 		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 	}
