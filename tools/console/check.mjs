@@ -62,6 +62,12 @@ async function visit(page, base, query) {
   await page.waitForFunction(() => !document.querySelector('.loading'));
 }
 
+/** Lets so many seconds pass on a page with a clock of its own. At the end the page's requests of that time have been sent. */
+async function pass(page, seconds) {
+  await page.clock.runFor(1000 * seconds);
+  await page.evaluate(() => fetch('../healthz'));
+}
+
 /** Presses a button with a confirmation, and confirms. Returns the text of the confirmation. */
 async function confirmed(page, button) {
   await page.locator(button).first().click();
@@ -307,33 +313,45 @@ const checks = {
     proxy.stop();
   },
 
-  async 'the page stops asking when it is hidden, and after 401'({page, service}) {
+  async 'the page stops asking when it is hidden, and after 401'({browser, faults, service}) {
+    const page = await openTab(browser, faults);
+    await page.clock.install();
     let asked = 0;
     await page.route('**/readyz', route => { asked++; return route.continue(); });
     await visit(page, service.url, '');
+    const whileShown = asked;
+    await pass(page, 10);
+    await until('a shown page asks again', async () => asked > whileShown);
     await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: true, configurable: true}); });
-    await page.waitForTimeout(6000);
+    await pass(page, 10);
     const whileHidden = asked;
-    await page.waitForTimeout(6000);
+    await pass(page, 60);
     assert.equal(asked, whileHidden, 'a hidden page asks');
     await page.evaluate(() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange')); });
-    await until('a shown page asks again', async () => asked > whileHidden);
+    await until('a page that is shown again asks', async () => asked > whileHidden);
     await page.route('**/v1/**', route => route.fulfill({status: 401, contentType: 'application/problem+json', body: '{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"the request needs an access token"}'}));
+    await pass(page, 10);
     await page.waitForSelector('.notice.failed');
     const refused = asked;
-    await page.waitForTimeout(12000);
+    await pass(page, 120);
     assert.equal(asked, refused, 'a page asks again after 401');
-    await page.unrouteAll();
+    await page.context().close();
   },
 
-  async 'a page says when the server does not respond, and recovers'({page, service}) {
+  async 'a page says when the server does not respond, and recovers'({browser, faults, service}) {
+    const page = await openTab(browser, faults);
+    await page.clock.install();
     await visit(page, service.url, alarmView('shop', 'hold-0050'));
+    await page.waitForSelector('.timeline');
     await page.route('**/v1/**', route => route.abort('failed'));
+    await pass(page, 10);
     await page.waitForSelector('main .notice.failed');
     assert.match(await page.innerText('main .notice.failed'), /may be old[\s\S]*does not respond/);
     assert.ok(await page.isVisible('.timeline'), 'what was shown is gone');
     await page.unrouteAll();
-    await page.waitForSelector('main .notice.failed', {state: 'detached', timeout: 30_000});
+    await pass(page, 60);
+    await page.waitForSelector('main .notice.failed', {state: 'detached'});
+    await page.context().close();
   },
 
   async 'a token of the right role is needed, and stays in memory'({browser, faults}) {
