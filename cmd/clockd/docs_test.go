@@ -23,8 +23,8 @@ import (
 
 // runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command that goes on until
 // the end of the page, and "sh not-run" a command that cannot run here. A block "text" after a command is its output, and "text background"
-// is the begin of the output of the last command in the background. In both, "..." stands for any text. A block "sql" is run on the
-// database of the page.
+// is the begin of the output of the last command in the background. Right after that command, the next one waits for it. In both, "..." stands for
+// any text. A block "sql" is run on the database of the page.
 type runnablePage struct {
 	file     string            // path below the folder docs
 	served   bool              // whether the page needs a service that it does not start
@@ -235,6 +235,9 @@ func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 			if strings.Contains(body, "clockd serve") {
 				serves = true
 				script += fmt.Sprintf(awaitReady, address)
+			}
+			if i+1 < len(blocks) && blocks[i+1].kind == "text background" {
+				script += fmt.Sprintf("until [[ $(wc -l <%s) -ge %d ]]; do sleep 0.1; done\n", output(i), strings.Count(blocks[i+1].text, "\n"))
 			}
 		}
 	}
