@@ -194,7 +194,7 @@ func awaitRung(t *testing.T, got *receiver, count int) {
 // the cut node. Afterwards both nodes own the same number of shards again.
 func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
 		one := startNamed(t, "one", databaseURL, b)
 		two, gate := startBehindGate(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
@@ -226,7 +226,7 @@ func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 // Both nodes are cut from RabbitMQ. No shard gets another owner, during the cut and after it. After the cut all alarms ring.
 func TestNodesCutFromTheBrokerKeepTheirShards(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {
 		one, first := startBehindGate(t, "one", databaseURL, b)
 		two, second := startBehindGate(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)

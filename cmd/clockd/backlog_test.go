@@ -110,7 +110,7 @@ func restartBesideBacklog(t *testing.T, databaseURL string, b *testBroker, backl
 
 func TestOtherAlarmsRingBeforeABacklogIsReadAfterARestart(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
 		restartBesideBacklog(t, databaseURL, b, restartBacklog)
 	})
 }
@@ -137,7 +137,7 @@ func (p *process) subscribe(application string) (stop func()) {
 // No node reads a backlog again because subscribers of other applications come and go.
 func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

@@ -261,7 +261,7 @@ func TestKilledNodeIsReplaced(t *testing.T) {
 // A node that stops gracefully hands its shards to the other node, and no alarm rings twice.
 func TestLeavingNodeHandsOver(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
 		got := b.receive("shop")
@@ -284,7 +284,7 @@ func TestLeavingNodeHandsOver(t *testing.T) {
 // of the shards again. The row locks of its claims end within 10 s, so that other nodes ring those alarms.
 func TestStoppedNodeComesBack(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
 		got := b.receive("shop")
@@ -419,34 +419,43 @@ func (w *wakeRounds) setAndAwait(v nodesView, count int) {
 	})
 }
 
-// The broker and the database of two nodes go away and come back. No alarm is lost, and both nodes own half of the shards again.
+// The broker and the database of two nodes go away and come back, on both databases at once. No alarm is lost, and both nodes own half of the shards
+// again.
 func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 	t.Parallel()
-	for _, d := range []struct{ service, variable string }{
-		{"mariadb", "CLOCKD_TEST_MYSQL_URL"}, {"postgresql", "CLOCKD_TEST_POSTGRES_URL"},
-	} {
-		t.Run(d.service, func(t *testing.T) {
-			t.Parallel()
-			s := startPrivateServers(t, d.service, "rabbitmq")
-			b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
-			one, two := startNamed(t, "one", s.env[d.variable], b), startNamed(t, "two", s.env[d.variable], b)
-			one.awaitShares("two nodes", 32, 32)
-			b.receive("shop")
-			const count = 600
-			one.set("shop", "a", count/2, func(int) time.Time { return time.Now().Add(5 * time.Second) })
-			two.set("shop", "b", count/2, func(int) time.Time { return time.Now().Add(5 * time.Second) })
-			s.do("stop", "rabbitmq")
-			s.do("kill", d.service)
-			s.do("start", d.service)
-			s.do("start", "rabbitmq")
-			back := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
-			back.exchange = b.exchange
-			got := back.receive("shop")
-			eventually(t, "all due alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
-			one.awaitShares("after all", 32, 32)
-			two.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1s"})
-			eventually(t, "an alarm that is set now rings", func() bool { n, _ := got.byID(); return n["after"] == 1 })
-		})
+	s := startPrivateServers(t, "mariadb", "postgresql", "rabbitmq")
+	type cluster struct {
+		one, two *process
+		b        *testBroker
+	}
+	const count = 600
+	clusters := map[string]cluster{}
+	for service, variable := range map[string]string{"mariadb": "CLOCKD_TEST_MYSQL_URL", "postgresql": "CLOCKD_TEST_POSTGRES_URL"} {
+		b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+		c := cluster{one: startNamed(t, "one", s.env[variable], b), two: startNamed(t, "two", s.env[variable], b), b: b}
+		c.one.awaitShares("two nodes on "+service, 32, 32)
+		b.receive("shop")
+		clusters[service] = c
+	}
+	due := func(int) time.Time { return time.Now().Add(5 * time.Second) }
+	for _, c := range clusters {
+		c.one.set("shop", "a", count/2, due)
+		c.two.set("shop", "b", count/2, due)
+	}
+	s.do("stop", "rabbitmq")
+	for service := range clusters {
+		s.do("kill", service)
+		s.do("start", service)
+	}
+	s.do("start", "rabbitmq")
+	for service, c := range clusters {
+		back := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
+		back.exchange = c.b.exchange
+		got := back.receive("shop")
+		eventually(t, "all due alarms ring on "+service, func() bool { d, _ := got.byID(); return len(d) == count })
+		c.one.awaitShares("after all on "+service, 32, 32)
+		c.two.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1s"})
+		eventually(t, "an alarm that is set now rings on "+service, func() bool { n, _ := got.byID(); return n["after"] == 1 })
 	}
 }
 

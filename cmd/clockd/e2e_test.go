@@ -40,7 +40,16 @@ func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBro
 
 // forClusters runs the flow with the broker, on each database that several machines can share.
 func forClusters(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
-	for _, e := range sharedEngines() {
+	onServers(t, sharedEngines(), flow)
+}
+
+// forCluster is forClusters for a flow that does not depend on the database: it runs on the server with the name.
+func forCluster(t *testing.T, name string, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	onServers(t, chosenShared(name), flow)
+}
+
+func onServers(t *testing.T, servers []databaseEngine, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	for _, e := range servers {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			flow(t, e.open(t), dialBroker(t, amqpURL()))

@@ -39,6 +39,11 @@ func startPrivateServers(t *testing.T, names ...string) *services {
 	return s
 }
 
+// in returns the same servers for a subtest.
+func (s *services) in(t *testing.T) *services {
+	return &services{t: t, dir: s.dir, env: s.env}
+}
+
 // do runs deploy/services and returns its output.
 func (s *services) do(args ...string) string {
 	s.t.Helper()
@@ -64,10 +69,17 @@ func (p *process) targetFails() bool {
 	return false
 }
 
-// The broker stops and comes back. Meanwhile sets, cancels and reads go on, and no try is counted. Afterwards all due alarms ring.
-func TestSetsGoOnWhileTheBrokerIsAway(t *testing.T) {
+// The faults happen to one broker, one after the other: a start of a broker takes long.
+func TestFaultsOfTheBroker(t *testing.T) {
 	t.Parallel()
 	s := startPrivateServers(t, "rabbitmq")
+	t.Run("away", func(t *testing.T) { brokerIsAway(t, s.in(t)) })
+	t.Run("stands still", func(t *testing.T) { brokerStandsStill(t, s.in(t)) })
+	t.Run("blocks", func(t *testing.T) { brokerBlocks(t, s.in(t)) })
+}
+
+// brokerIsAway: the broker stops and comes back. Meanwhile sets, cancels and reads go on, and no try is counted. Afterwards all due alarms ring.
+func brokerIsAway(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, mariadb(t), b)
 	b.receive("shop")
@@ -91,11 +103,9 @@ func TestSetsGoOnWhileTheBrokerIsAway(t *testing.T) {
 	p.requireOnce("shop", copiesOf(got))
 }
 
-// The broker stands still in the middle of a burst, for longer than clockd waits for confirms, and then goes on. Its late confirms are the outcomes
+// brokerStandsStill: the broker stands still in the middle of a burst, for longer than clockd waits for confirms, and then goes on. Its late confirms are the outcomes
 // of the rings: no ring is published again while its connection lives.
-func TestBrokerThatStandsStillGetsNoCopies(t *testing.T) {
-	t.Parallel()
-	s := startPrivateServers(t, "rabbitmq")
+func brokerStandsStill(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, mariadb(t), b)
 	got := b.receive("shop")
@@ -132,10 +142,8 @@ func TestBrokerThatStandsStillGetsNoCopies(t *testing.T) {
 	}
 }
 
-// The broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.
-func TestClaimsHoldNoConnectionWhileTheBrokerBlocks(t *testing.T) {
-	t.Parallel()
-	s := startPrivateServers(t, "rabbitmq")
+// brokerBlocks: the broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.
+func brokerBlocks(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, postgres(t), b)
 	got := b.receive("shop")

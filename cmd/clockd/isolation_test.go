@@ -128,7 +128,7 @@ func firstAfter(rings []receivedRing, due time.Time) (first receivedRing) {
 
 func TestFloodDelaysNoOtherApplication(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
 		floodDelaysNoOther(t, databaseURL, b, 10_000, 8)
 	})
 }
@@ -163,5 +163,5 @@ func unroutableCostsAProbe(t *testing.T, databaseURL string, b *testBroker, coun
 
 func TestUnroutableAlarmsCostOneProbeASecond(t *testing.T) {
 	t.Parallel()
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) { unroutableCostsAProbe(t, databaseURL, b, 3000) })
+	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) { unroutableCostsAProbe(t, databaseURL, b, 3000) })
 }

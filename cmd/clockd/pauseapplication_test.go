@@ -14,7 +14,7 @@ import (
 func TestPausedApplicationDoesNotRing(t *testing.T) {
 	t.Parallel()
 	const whilePaused = 50
-	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
 		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
 		one.awaitShares("two nodes", 32, 32)
 		got := b.receive("shop")
