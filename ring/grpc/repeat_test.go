@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/targettest"
 )
 
 // connKey is the key of a request's connection in its context.
@@ -99,36 +100,21 @@ func startResetting(t *testing.T, code http2.ErrCode, calls *atomic.Int32) strin
 
 // serveResetting serves a connection until its end.
 func serveResetting(conn net.Conn, code http2.ErrCode, calls *atomic.Int32) {
-	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil {
-		return
-	}
 	var reply bytes.Buffer
 	encoder := hpack.NewEncoder(&reply)
 	for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
 		_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
-	framer := http2.NewFramer(conn, conn)
-	_ = framer.WriteSettings()
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return
+	targettest.ServeFrames(conn, func(framer *http2.Framer, frame http2.Frame) {
+		f, is := frame.(*http2.DataFrame)
+		switch {
+		case !is || !f.StreamEnded():
+		case calls.Add(1) == 1:
+			_ = framer.WriteRSTStream(f.StreamID, code)
+		default:
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: reply.Bytes(), EndHeaders: true, EndStream: true})
 		}
-		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
-		case *http2.DataFrame:
-			switch {
-			case !f.StreamEnded():
-			case calls.Add(1) == 1:
-				_ = framer.WriteRSTStream(f.StreamID, code)
-			default:
-				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: reply.Bytes(), EndHeaders: true, EndStream: true})
-			}
-		}
-	}
+	})
 }
 
 // net/http repeats calls that the server has reset with some codes. A ring that rings at most once is in doubt instead.

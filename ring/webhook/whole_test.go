@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"crypto/tls"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/targettest"
 )
 
 // firstWindow is the window of a new connection of HTTP/2, in bytes (RFC 9113, 6.9.2).
@@ -28,23 +28,11 @@ type narrowServer struct {
 
 // serve serves a connection until its end.
 func (s *narrowServer) serve(_ *http.Server, conn *tls.Conn, _ http.Handler) {
-	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil {
-		return
-	}
-	framer := http2.NewFramer(conn, conn)
-	_ = framer.WriteSettings()
 	var head bytes.Buffer
 	_ = hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-	for received := 0; ; {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			return
-		}
+	received := 0
+	targettest.ServeFrames(conn, func(framer *http2.Framer, frame http2.Frame) {
 		switch f := frame.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				_ = framer.WriteSettingsAck()
-			}
 		case *http2.HeadersFrame:
 			s.requests.Add(1)
 		case *http2.DataFrame:
@@ -54,7 +42,7 @@ func (s *narrowServer) serve(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 				s.onUsedUp(conn, framer, f.StreamID)
 			}
 		}
-	}
+	})
 }
 
 // large returns a ring that rings at most once. The bodies of two such rings do not fit the window.
