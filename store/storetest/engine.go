@@ -77,7 +77,7 @@ func Run(t *testing.T, e Engine) {
 // RunApart runs the tests that make databases of their own, side by side.
 func RunApart(t *testing.T, e Engine) {
 	t.Parallel()
-	s := &suite{t: t, engine: e}
+	s := &suite{engine: e}
 	s.runCases(t, func(c testCase) bool { return c.engine != nil })
 }
 
