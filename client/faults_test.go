@@ -1,8 +1,10 @@
 package client_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -45,6 +47,9 @@ func (f *faultyServer) tries() int {
 	return len(f.asked)
 }
 
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
 // faulty returns a client whose first tries meet these faults, and the server.
 func faulty(t *testing.T, faults []fault, options ...client.Option) (*client.Client, *faultyServer) {
 	t.Helper()
@@ -60,6 +65,9 @@ func faulty(t *testing.T, faults []fault, options ...client.Option) (*client.Cli
 	f := &faultyServer{next: proxy, faults: slices.Clone(faults)}
 	server := httptest.NewUnstartedServer(f)
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the faults are on purpose
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
 	server.Start()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
