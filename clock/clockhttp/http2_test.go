@@ -42,11 +42,12 @@ func TestRoutesAlsoSpeakHTTP2(t *testing.T) {
 	}
 }
 
-// A write deadline of HTTP/2 resets its stream when it passes. A stream that writes nothing for longer than WriteTimeout must live on.
+// A write deadline of HTTP/2 resets its stream when it passes. A stream that writes nothing for longer than WriteTimeout must live on. The
+// timeout is wide, because each write must meet it on a busy machine, too.
 func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) {
-		su.cfg.WriteTimeout, su.cfg.Heartbeat = 50*time.Millisecond, 300*time.Millisecond
+		su.cfg.WriteTimeout, su.cfg.Heartbeat = 3*time.Second, 4*time.Second
 		su.deps.Streams = newFakeStreams()
 	})
 	response, err := h.http2().Get(h.url + "/v1/applications/shop/rings")
@@ -68,7 +69,7 @@ func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 	}
 	defer results.Body.Close()
 	result := bufio.NewReader(results.Body)
-	for i := range 3 {
+	for i := range 2 {
 		if e := event(t, lines); e != ": clockd\n" && (i != 0 || !firstEvent.MatchString(e)) {
 			t.Fatalf("comment %d: %q", i, e)
 		}
