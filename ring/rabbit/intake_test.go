@@ -550,8 +550,8 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			}
 			line := regexp.MustCompile(`level=WARN msg="silent consumer .* queue=` + i.sourceQueue + ` count=1\n`)
 			reported := losses()
-			if reported > 0 && (cancelled.Load() || !line.MatchString(out.String())) {
-				t.Errorf("the consumer was cancelled: %t, the log is\n%s", cancelled.Load(), out.String())
+			if reported > 0 && (args == nil || !line.MatchString(out.String())) { // of a quorum queue one consumer may be cancelled, and another lost
+				t.Errorf("the log is\n%s", out.String())
 			}
 
 			release := holdRenewal() // another consumer gives a message back after the renewal
@@ -669,17 +669,20 @@ func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
 		}
 	}
 	eventually(t, time.Minute, "all messages are alarms", func() bool { return len(setter.all()) == n })
-	eventually(t, time.Minute, "all are acked", func() bool {
-		q, err := i.ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
-		i.must(err)
-		return q.Messages == 0
-	})
-	stop()
-	if left := i.waiting(); left != 0 {
-		t.Errorf("%d messages are not acked", left)
+	left := n
+	for range 10 { // the broker does not count messages that are delivered and not acked: a stop gives them back
+		eventually(t, time.Minute, "all are delivered", func() bool { return i.waiting() == 0 })
+		stop()
+		if in.counted(resultRefused) != 0 {
+			t.Errorf("%d refused", in.counted(resultRefused))
+		}
+		if left = i.waiting(); left == 0 {
+			break
+		}
+		in, stop = i.run(setter)
 	}
-	if in.counted(resultRefused) != 0 {
-		t.Errorf("%d refused", in.counted(resultRefused))
+	if all := setter.all(); left != 0 || len(all) != n {
+		t.Errorf("%d messages are not acked, of %d there are %d alarms", left, n, len(all))
 	}
 	t.Logf("%d deliveries again", in.counted(resultDuplicate))
 }
