@@ -154,7 +154,6 @@ func (s *suite) fixture(t *testing.T, c testCase, timeout time.Duration) *fixtur
 		distributed: s.engine.Distributed,
 	}
 	f.empty()
-	ok(t, f.Check(t.Context()), "check")
 	if !s.holdsClaims && timeout == 0 {
 		f.timeout = claimTimeout // the engine has two-phase claims only
 	}
@@ -167,10 +166,10 @@ func (s *suite) storeFor(t *testing.T, c testCase) store.Store {
 	t.Helper()
 	if c.own || c.cuts || c.alone {
 		s.store = nil
-		return s.db.Open(t)
+		return openChecked(t, s.db)
 	}
 	if s.store == nil {
-		s.store = s.db.Open(s.t)
+		s.store = openChecked(s.t, s.db)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -178,6 +177,14 @@ func (s *suite) storeFor(t *testing.T, c testCase) store.Store {
 		}
 	})
 	return s.store
+}
+
+// openChecked returns a new store that knows its database. A check takes many connections of PostgreSQL.
+func openChecked(t *testing.T, db *Database) store.Store {
+	t.Helper()
+	s := db.Open(t)
+	ok(t, s.Check(t.Context()), "check")
+	return s
 }
 
 // fixture is a store under test and its database.

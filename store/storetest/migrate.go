@@ -30,7 +30,7 @@ func testMigrateAfterKills(t *testing.T, e Engine) {
 	ok(t, clean.Open(t).Migrate(t.Context()), "migrate undisturbed")
 	step := 1
 	if partly() { // TestSoakStoreApart cuts in each statement
-		step = 3
+		step = 6
 	}
 	cuts, after, version := 0, rand.IntN(step), appliedVersion(t, db)
 	for done := false; !done; cuts++ {

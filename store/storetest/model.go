@@ -19,7 +19,7 @@ import (
 // clock.FateOf. The test compares every result, and every row after each step.
 func testModel(t *testing.T, f *fixture) {
 	if checks := flag.Lookup("rapid.checks"); partly() && checks.Value.String() == checks.DefValue {
-		ok(t, checks.Value.Set("20"), "set -rapid.checks")
+		ok(t, checks.Value.Set("10"), "set -rapid.checks")
 		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 	}
 	rapid.Check(t, func(rt *rapid.T) {
