@@ -12,7 +12,7 @@ import (
 // The command works on the database without a running node. Versions rise, conditions hold, and the history stays.
 func TestApplicationCommandChangesSettings(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

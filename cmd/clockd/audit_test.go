@@ -10,7 +10,7 @@ import (
 // The audit has what people did, by whom and from where, and neither sets nor refused acts.
 func TestAuditRecordsWhoDidWhat(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

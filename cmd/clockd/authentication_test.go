@@ -81,7 +81,7 @@ func (p *process) tryEmpty(t *testing.T, path, token string) (int, string) {
 // Loopback needs no token until the first one is made. Then a revocation holds within 2 s at every node.
 func TestFirstTokenClosesLoopback(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

@@ -35,7 +35,7 @@ func ended(t *testing.T, c *client.Client, id string) *client.BulkJob {
 // TestBulkJobsChangeWhatTheirFilterSelects runs each action from the command line.
 func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, "CLOCKD_DATABASE_URL="+e.open(t))

@@ -462,7 +462,7 @@ func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 // A subscriber of the stream gets its application's rings from the shards of all nodes. Subscribers on several nodes share them.
 func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
 	t.Parallel()
-	for _, e := range sharedEngines() {
+	for _, e := range chosenShared("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

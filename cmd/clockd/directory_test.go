@@ -13,7 +13,7 @@ import (
 // TestPeopleFindApplicationsAndAlarms lists the applications and searches, with the client and from the command line.
 func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

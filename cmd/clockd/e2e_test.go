@@ -21,7 +21,16 @@ type target struct {
 // forAll runs the flow on every engine, on the servers with the broker and on SQLite with the stream. If allFlows, it runs every engine with
 // both.
 func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
-	for _, e := range engines {
+	onEngines(t, engines, flow)
+}
+
+// forOne is forAll for a flow that does not depend on the database: it runs on the engine with the name.
+func forOne(t *testing.T, name string, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	onEngines(t, chosen(name), flow)
+}
+
+func onEngines(t *testing.T, some []databaseEngine, flow func(t *testing.T, databaseURL string, b *testBroker)) {
+	for _, e := range some {
 		for _, to := range []target{{"rabbitmq", true}, {"stream", false}} {
 			if !allFlows && to.broker != (e.name != "sqlite") {
 				continue

@@ -89,7 +89,7 @@ func (p *process) listenOverGRPC(conn *grpc.ClientConn, application string) *rec
 // with the same message id.
 func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			const count = 3000

@@ -78,7 +78,7 @@ func startCalled(t *testing.T) (c *called, address string) {
 // one message id. The message is the payload, byte for byte: here an encoded message of protobuf.
 func TestMethodsAreCalledAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

@@ -110,7 +110,7 @@ func (a *arrivals) count() int {
 // A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies are rings of one alarm.
 func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL, d := e.open(t), delayedMessages(t)
@@ -175,7 +175,7 @@ func alarmOf(a arrival) string {
 // as it arrived. clockd may not have recorded the ring yet. No try is lost, early or a dead letter.
 func TestConsumerMayPublishADelayedMessageAgain(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			d := delayedMessages(t)

@@ -69,7 +69,7 @@ func ringOfRecord(r *kgo.Record) receivedRing {
 // message id and one key.
 func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

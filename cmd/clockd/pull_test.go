@@ -26,7 +26,7 @@ func (p *process) worker() *client.Client {
 // ring at a time.
 func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

@@ -70,7 +70,7 @@ func (r *receiver) readStream(ctx context.Context, url string) {
 // at the broker or at the stream. Nothing rings early, and copies carry the same message id.
 func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL, b := e.open(t), dialBroker(t, amqpURL())

@@ -65,7 +65,7 @@ func (p *process) details(name, status string) (details []string) {
 // and readiness names the target. A subscriber that does not read holds up only its own application.
 func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			b := dialBroker(t, amqpURL())
@@ -128,7 +128,7 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 // were not begun ring to the next subscriber.
 func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			p := startOn(t, e.open(t), nil)

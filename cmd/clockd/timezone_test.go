@@ -116,7 +116,7 @@ func (p *process) zoned(id string) (a zonedAlarm, due time.Time) {
 func TestNewerTimeZoneDataMovesAlarms(t *testing.T) {
 	t.Parallel()
 	newer := builtWithNewerData(t)
-	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+	forOne(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {
 		older := startOn(t, databaseURL, b)
 		received := []*receiver{receiveFrom(older, b, "shop")}
 		const soon, later = 12, 5 // alarms

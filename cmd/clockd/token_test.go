@@ -10,7 +10,7 @@ import (
 // The command works on the database without a running node. A secret is printed when it is made, and never again.
 func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			env := []string{"CLOCKD_DATABASE_URL=" + e.open(t), "CLOCKD_CHANGED_BY=ops"}

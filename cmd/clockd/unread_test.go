@@ -17,7 +17,7 @@ const heapBound = 512 << 20
 // sets succeed.
 func TestUnreadListsKeepMemoryBounded(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("postgresql", "sqlite") {
+	for _, e := range chosen("postgresql") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, "CLOCKD_DATABASE_URL="+e.open(t))

@@ -74,7 +74,7 @@ func startHooks(t *testing.T) (h *hooks, address string) {
 // of a ring have one message id and a valid signature.
 func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("sqlite") {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)

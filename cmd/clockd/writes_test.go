@@ -76,7 +76,7 @@ func slowInserts(t *testing.T, engine, databaseURL, application string) {
 // application are not refused.
 func TestFloodOfWritesRefusesNoOtherApplication(t *testing.T) {
 	t.Parallel()
-	for _, e := range chosen("mariadb", "sqlite") {
+	for _, e := range chosen("mariadb") {
 		t.Run(e.name, func(t *testing.T) {
 			databaseURL := e.open(t)
 			p := startOn(t, databaseURL, nil)
