@@ -33,6 +33,8 @@ SOAKTIME  ?= 60m
 # finds no race of clockd's code, and made the tests nine times slower. A module that
 # uses sync.Map must be watched: the linker may take its copy of the generic map.
 RACE      := -race -gcflags='modernc.org/...=-race=false'
+# go test would vet each package first. make vet does more of it.
+NOVET     := -vet=off
 # Without this option a program with the race detector sleeps for a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 
@@ -77,7 +79,7 @@ test-package: package ## install the deb into a clean Debian and start the servi
 .PHONY: test
 test: ## all tests with the race detector, on the real databases and broker
 	$(WITH) $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages='$(PKGS)' \
-	  -- $(RACE) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS)
+	  -- $(RACE) $(NOVET) -shuffle=on -count=1 -timeout=$(TESTTIME) -p=$(PACKAGES) -parallel=$(PARALLEL) $(TESTFLAGS)
 
 .PHONY: stress
 stress: COUNT = 50
@@ -155,7 +157,7 @@ test-rules: ## the alert rules of deploy/observability with promtool; Debian's i
 fuzz: ## every fuzz target for FUZZTIME
 	@built=$$(mktemp -d); trap 'rm -rf "$$built"' EXIT; \
 	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
-	  go test -c -fuzz=. -ldflags='-s -w' -o "$$built/test" "$$dir"; \
+	  go test -c $(NOVET) -fuzz=. -ldflags='-s -w' -o "$$built/test" "$$dir"; \
 	  targets=$$("$$built/test" -test.list '^Fuzz'); \
 	  for target in $$targets; do \
 	    echo "fuzz $$dir $$target $(FUZZTIME)"; \
@@ -223,7 +225,6 @@ lint: ## golangci-lint, buf lint, and shellcheck where there is one
 
 .PHONY: vet
 vet: ## go vet, the slow suites included
-	go vet ./...
 	go vet -tags=soak,browser,citus ./...
 	go -C client/amqp vet ./...
 	go -C examples/go vet ./...
