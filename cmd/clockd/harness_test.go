@@ -219,9 +219,15 @@ func start(t *testing.T, env ...string) *process {
 // startProgram is start for another build of clockd.
 func startProgram(t *testing.T, program string, env ...string) *process {
 	t.Helper()
-	p := spawn(t, programCommand(program, append([]string{"CLOCKD_LISTEN=127.0.0.1:0"}, env...), "serve"))
+	p := startingProgram(t, program, env...)
 	p.awaitListening()
 	return p
+}
+
+// startingProgram is startProgram without the wait.
+func startingProgram(t *testing.T, program string, env ...string) *process {
+	t.Helper()
+	return spawn(t, programCommand(program, append([]string{"CLOCKD_LISTEN=127.0.0.1:0"}, env...), "serve"))
 }
 
 // starting is start without the wait.

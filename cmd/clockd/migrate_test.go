@@ -2,19 +2,20 @@ package main
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/pressly/goose/v3"
-
-	"github.com/clockd/clockd/store/mysql"
 	"github.com/clockd/clockd/store/storetest"
 )
 
@@ -59,7 +60,8 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 				if !errors.As(err, &exit) || exit.ExitCode() != exitFailure {
 					t.Errorf("%s: %v\n%s", c, err, out)
 				}
-				if said := string(out); strings.Contains(said, "does not answer") || strings.Contains(said, "not available") || !strings.Contains(said, "migration 00002_node.sql") {
+				if said := string(out); strings.Contains(said, "does not answer") || strings.Contains(said, "not available") ||
+					!strings.Contains(said, "_clockd.sql, statement") {
 					t.Errorf("%s says\n%s", c, said)
 				}
 			}
@@ -73,7 +75,7 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	t.Parallel()
 	databaseURL := mariadb(t)
 	db := openDatabase(t, databaseURL)
-	migrateDownTo(t, databaseURL, db, 3)
+	migrate(t, databaseURL)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	if err := tx.QueryRow("SELECT COUNT(*) FROM alarm").Scan(&rows); err != nil { // holds a lock on the table's definition
 		t.Fatal(err)
 	}
-	cmd := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LOG_LEVEL=debug"}, "migrate")
+	cmd := programCommand(builtLater(), []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LOG_LEVEL=debug"}, "migrate")
 	log := &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -112,15 +114,15 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 		t.Fatalf("does not end\n%s", log)
 	}
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure || !strings.Contains(log.String(), "migration 00005_one_index.sql") {
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure || !strings.Contains(log.String(), "migration "+laterMigration) {
 		t.Errorf("ended with %v:\n%s", err, log)
 	}
 	var format string
 	err = db.QueryRow("SELECT row_format FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'alarm'").Scan(&format)
-	if err != nil || !strings.EqualFold(format, "redundant") {
+	if err != nil || !strings.EqualFold(format, "dynamic") {
 		t.Errorf("the running statement was cancelled: the table's format is %q, %v", format, err)
 	}
-	start(t, "CLOCKD_DATABASE_URL="+databaseURL)
+	startProgram(t, builtLater(), "CLOCKD_DATABASE_URL="+databaseURL)
 }
 
 // The server dies during a migration and comes back. The process waits for the server and continues the migration.
@@ -129,20 +131,20 @@ func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	s := startPrivateServers(t, "mariadb")
 	databaseURL := s.env["CLOCKD_TEST_MYSQL_URL"]
 	db := openDatabase(t, databaseURL)
-	migrateDownTo(t, databaseURL, db, 3)
+	migrate(t, databaseURL)
 	const digits = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
 	mustExec(t, db, `INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type,
 		target_ring_at, next_try_time, max_rings, priority, create_time, update_time)
 		SELECT 'shop', CONCAT(a.d, b.d, c.d, e.d, f.d), a.d, 1, 1, 'paid', 0, 'text/plain', 4102444800000, 4102444800000, 1, 0, 1, 1
 		FROM `+digits+" a, "+digits+" b, "+digits+" c, "+digits+" e, "+digits+" f")
-	p := starting(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_LOG_LEVEL=debug")
+	p := startingProgram(t, builtLater(), "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_LOG_LEVEL=debug")
 	eventually(t, "the table is rebuilt", func() bool {
-		return strings.Contains(p.log.String(), "migration=00004_in_place.sql statement=1")
+		return strings.Contains(p.log.String(), "migration="+laterMigration+" statement=1")
 	})
 	s.do("kill", "mariadb")
 	s.do("start", "mariadb")
 	p.awaitListening()
-	if said := p.log.String(); strings.Contains(said, `version=4`) && !strings.Contains(said, "a migration was interrupted and goes on") {
+	if said := p.log.String(); strings.Contains(said, "version=99") && !strings.Contains(said, "a migration was interrupted and goes on") {
 		t.Log("the table was rebuilt before the server died")
 	}
 	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "01234"), nil); a.State != "scheduled" {
@@ -151,7 +153,7 @@ func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	clean := parse(t, databaseURL)
 	clean.Path = "/clockd_clean"
 	mustExec(t, db, "CREATE DATABASE clockd_clean")
-	start(t, "CLOCKD_DATABASE_URL="+clean.String()).kill()
+	startProgram(t, builtLater(), "CLOCKD_DATABASE_URL="+clean.String()).kill()
 	if got, want := definition(t, db), definition(t, openDatabase(t, clean.String())); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
@@ -168,17 +170,44 @@ func definition(t *testing.T, db *sql.DB) string {
 	return head + strings.TrimLeft(rest, "0123456789 ")
 }
 
-// migrateDownTo brings the schema of a MySQL database to an earlier version.
-func migrateDownTo(t *testing.T, databaseURL string, db *sql.DB, version int64) {
+// migrate makes the schema of this build.
+func migrate(t *testing.T, databaseURL string) {
 	t.Helper()
 	if out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "migrate").CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, mysql.Migrations())
+}
+
+// laterMigration is the migration that a later build has, and this one not. Its first statement rebuilds a table.
+const laterMigration = "00099_later.sql"
+
+const laterStatements = `-- +goose Up
+-- side by side: yes, because this build does not look at the index.
+ALTER TABLE alarm
+    MODIFY COLUMN claim_id VARCHAR(26) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+    ROW_FORMAT = DYNAMIC;
+ALTER TABLE alarm
+    ADD COLUMN later BIGINT NOT NULL DEFAULT 0,
+    ADD KEY alarm_later (later, id);
+`
+
+// builtLater builds the later build once.
+var builtLater = sync.OnceValue(func() string {
+	directory := filepath.Dir(release()) // which TestMain removes
+	file, err := filepath.Abs(filepath.Join("..", "..", "schema", "mysql", laterMigration))
+	if err != nil {
+		panic(err)
+	}
+	statements, overlay, program := filepath.Join(directory, "later.sql"), filepath.Join(directory, "later.json"), filepath.Join(directory, "later")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: statements}})
 	if err == nil {
-		_, err = p.DownTo(t.Context(), version)
+		err = errors.Join(os.WriteFile(statements, []byte(laterStatements), 0o600), os.WriteFile(overlay, replace, 0o600))
 	}
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-}
+	if out, err := goBuild("-overlay", overlay, "-ldflags="+smaller, "-o", program, ".").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("build: %v\n%s", err, out))
+	}
+	return program
+})

@@ -1,5 +1,5 @@
 -- +goose Up
--- side by side: yes, because an older build neither reads nor writes the table: nodes with this build do the jobs.
+-- side by side: yes, because only a new database gets it.
 -- Changes of many alarms by a filter (clock/bulk.Job). A node works on a job as long as it renews its lease. Instants are epoch milliseconds, UTC.
 CREATE TABLE bulk_job (
     id          VARCHAR(26) COLLATE "C" NOT NULL,
@@ -12,6 +12,3 @@ CREATE TABLE bulk_job (
     PRIMARY KEY (id)
 );
 CREATE INDEX bulk_job_ended ON bulk_job (ended_at, created_at);
-
--- +goose Down
-DROP TABLE bulk_job;

@@ -104,7 +104,7 @@ func (c *calls) mapError(ctx context.Context, doing string, err error) error {
 
 // mapMigrationError maps the error of a migration. A refusal that would only come again is not clock.ErrUnavailable.
 func (c *calls) mapMigrationError(ctx context.Context, err error) error {
-	if err != nil && c.errors.Classify(err).refusesMigration() {
+	if err != nil && (errors.Is(err, errSteps) || c.errors.Classify(err).refusesMigration()) {
 		return fmt.Errorf("%s: migrate: %w", c.traits.Name, err)
 	}
 	return c.mapError(ctx, "migrate", err)

@@ -22,14 +22,15 @@ type Migration struct {
 	Name    string // file name
 	Version int64
 	Header  string   // comment and blank lines between the Up line and the first statement; empty if none
+	New     bool     // only a new database gets it
 	Up      []string // statements in order, at least one; whole lines with semicolon, trailing comment and line break
 }
 
-// Lines of a migration file that goose reads.
 const (
-	gooseUp   = "-- +goose Up"
-	gooseDown = "-- +goose Down"
+	gooseUp   = "-- +goose Up" // first line of a migration file, for goose and sqlc
 	gooseLine = "-- +goose "
+	// onlyNew is in the header of a migration that makes the schema of a new database.
+	onlyNew = "because only a new database gets it."
 )
 
 // ReadMigrations reads all files NNNNN_name.sql at the root, sorted by version.
@@ -60,12 +61,11 @@ func readMigration(name, text string) (Migration, error) {
 	}
 	m.Version = version
 	before, rest, isUp := strings.Cut(text, gooseUp+"\n")
-	up, _, isDown := strings.Cut(rest, gooseDown+"\n")
-	if !isUp || !isDown || strings.TrimSpace(before) != "" || strings.Contains(up, gooseLine) {
-		return m, fmt.Errorf("migration %s: must begin with %q, contain %q and have no other goose line", name, gooseUp, gooseDown)
+	if !isUp || strings.TrimSpace(before) != "" || strings.Contains(rest, gooseLine) {
+		return m, fmt.Errorf("migration %s: must begin with %q, and have no other goose line", name, gooseUp)
 	}
 	var header, statement strings.Builder
-	for line := range strings.Lines(up) {
+	for line := range strings.Lines(rest) {
 		text := strings.TrimSpace(line)
 		switch {
 		case statement.Len() == 0 && (text == "" || strings.HasPrefix(text, "--")):
@@ -82,6 +82,7 @@ func readMigration(name, text string) (Migration, error) {
 		}
 	}
 	m.Header = header.String()
+	m.New = strings.Contains(m.Header, onlyNew)
 	if strings.TrimSpace(statement.String()) != "" || len(m.Up) == 0 {
 		return m, fmt.Errorf("migration %s: the last statement has no semicolon, or there is no statement", name)
 	}

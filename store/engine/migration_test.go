@@ -16,8 +16,6 @@ CREATE TABLE a (
 
 -- Between.
 DROP TABLE b;
--- +goose Down
-DROP TABLE a;
 `
 	all, err := ReadMigrations(fstest.MapFS{"00002_b.sql": {Data: []byte(text)}, "00001_a.sql": {Data: []byte(text)}, "schema.go": {}})
 	if err != nil {
@@ -35,13 +33,13 @@ DROP TABLE a;
 // Each file would be read differently by goose, or lacks its end.
 func TestReadMigrationsRefusesFilesThatGooseReadsDifferently(t *testing.T) {
 	for name, text := range map[string]string{
-		"no version":      "-- +goose Up\nSELECT 1;\n-- +goose Down\n",
-		"00001_open":      "-- +goose Up\nSELECT 1\n-- +goose Down\n",
-		"00001_empty":     "-- +goose Up\n-- +goose Down\n",
-		"00001_no_down":   "-- +goose Up\nSELECT 1;\n",
-		"00001_no_up":     "SELECT 1;\n-- +goose Down\n",
-		"00001_statement": "-- +goose Up\n-- +goose StatementBegin\nSELECT 1;\n-- +goose StatementEnd\n-- +goose Down\n",
-		"00001_no_tx":     "-- +goose NO TRANSACTION\n-- +goose Up\nSELECT 1;\n-- +goose Down\n",
+		"no version":      "-- +goose Up\nSELECT 1;\n",
+		"00001_open":      "-- +goose Up\nSELECT 1\n",
+		"00001_empty":     "-- +goose Up\n",
+		"00001_no_up":     "SELECT 1;\n",
+		"00001_down":      "-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n",
+		"00001_statement": "-- +goose Up\n-- +goose StatementBegin\nSELECT 1;\n-- +goose StatementEnd\n",
+		"00001_no_tx":     "-- +goose NO TRANSACTION\n-- +goose Up\nSELECT 1;\n",
 	} {
 		if _, err := ReadMigrations(fstest.MapFS{name + ".sql": {Data: []byte(text)}}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

@@ -40,6 +40,13 @@ func (s *Store) migrate(ctx context.Context, session *MigrationSession) error {
 	if err := session.DB.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect: %w", err) // goose would call it a failed initialization
 	}
+	has, err := s.driver.ReadSchemaVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	if err := session.refuseSteps(ctx, has, migrations); err != nil {
+		return err
+	}
 	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if session.Lock != nil {
 		options = append(options, goose.WithSessionLocker(newStoppableLock(ctx, session.Lock)))
@@ -131,6 +138,36 @@ func (s *Store) checkSchema(ctx context.Context) error {
 
 // named returns err after the engine's name. A repetition of the call would meet the same error, so it gets no kind of package clock.
 func (s *Store) named(err error) error { return fmt.Errorf("%s: %w", s.traits.Name, err) }
+
+// errSteps refuses a database with only some of the steps in which builds from before version 0.1 made a schema. The named build knows all of
+// them. A database with all steps has the schema of a new one.
+var errSteps = errors.New("steps of builds from before version 0.1 are missing, which this build does not know: " +
+	"first run the migrate command of a clockd built from commit ba4aebb")
+
+// refuseSteps returns errSteps if some of the steps are missing. The first of them was version 1, which a new database does not have.
+func (m *MigrationSession) refuseSteps(ctx context.Context, has int64, migrations []Migration) error {
+	var whole int64
+	for _, m := range migrations {
+		if m.New {
+			whole = m.Version
+		}
+	}
+	if has == 0 || has >= whole {
+		return nil
+	}
+	versions, err := database.NewStore(m.Dialect, goose.DefaultTablename)
+	if err != nil {
+		return err
+	}
+	_, err = versions.GetMigration(ctx, m.DB, 1)
+	switch {
+	case errors.Is(err, database.ErrVersionNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("the schema has version %d of %d: %w", has, whole, errSteps)
+}
 
 // SchemaVersion returns the version of the newest applied migration; 0 if there is none. isNoTable reports that the table of versions does
 // not exist.

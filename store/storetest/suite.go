@@ -11,6 +11,7 @@ func cases() []testCase {
 		{name: "migrate names the failing statement", engine: testMigrateBroken},
 		{name: "migrate waits for another migration", engine: testMigrateWaits},
 		{name: "check refuses an older schema", engine: testCheck},
+		{name: "a schema made in steps is continued once it has all of them", engine: testStepwise},
 		{name: "migrations say whether old builds work beside them", engine: testSideBySide},
 		{name: "build level stops old builds", part: Writes, claims: testBuildLevel},
 		{name: "time is microseconds UTC", plain: testTime},

@@ -151,7 +151,7 @@ func TestMigrationsAreSQLOfTiDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		parsed := parse(t, file, string(text))
-		if len(parsed) < 2 {
+		if len(parsed) == 0 {
 			t.Errorf("%s: %d statements", file, len(parsed))
 		}
 		for _, s := range parsed {
