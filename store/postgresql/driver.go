@@ -33,6 +33,8 @@ type Driver struct {
 	ids         idBlock
 	attempts    atomic.Uint64 // attempts of a distributed database that got an id; begins with a random number
 
+	sessionsApart atomic.Bool // refuseSharedSessions has found that connections share no session
+
 	q      *dbsqlc.Queries
 	pool   *pgxpool.Pool // requests that write, and keys of answers
 	reads  *pgxpool.Pool // requests that read alarms

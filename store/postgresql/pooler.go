@@ -44,8 +44,20 @@ const (
 	sqlReadMark = "SELECT " + sqlSession + ", current_setting('clockd.session', true)"
 )
 
-// refuseSharedSessions returns errSharedSessions if connections of the URL share sessions.
-func (d *Driver) refuseSharedSessions(ctx context.Context) (err error) {
+// refuseSharedSessions returns errSharedSessions if connections of the URL share sessions. Once they did not, it looks no more: a start would
+// look twice, before the migration and after it.
+func (d *Driver) refuseSharedSessions(ctx context.Context) error {
+	if d.sessionsApart.Load() {
+		return nil
+	}
+	err := d.lookForSharedSessions(ctx)
+	if err == nil {
+		d.sessionsApart.Store(true)
+	}
+	return err
+}
+
+func (d *Driver) lookForSharedSessions(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, comparedTime)
 	defer cancel()
 	var conns []*pgconn.PgConn
