@@ -29,7 +29,7 @@ func testPlans(t *testing.T, e Engine) {
 	case underRace && e.Dialect == goose.DialectSQLite3:
 		finished /= 50
 	case partly(): // TestSoakStoreApart has all
-		finished /= 5
+		finished /= 10
 	}
 	begin := time.Now()
 	f.insertRows(finished, 6, "NULL", fmt.Sprintf("%d + n", t0))
