@@ -162,7 +162,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	  for target in $$targets; do \
 	    echo "fuzz $$dir $$target $(FUZZTIME)"; \
 	    (cd "$$dir" && "$$built/test" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
-	      -test.fuzzminimizetime 1000x -test.fuzzcachedir "$$(go env GOCACHE)/fuzz/clockd/$$dir"); \
+	      -test.fuzzminimizetime 10x -test.fuzzcachedir "$$(go env GOCACHE)/fuzz/clockd/$$dir"); \
 	  done; \
 	done
 
