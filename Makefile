@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# packages to test, and more flags for go test: make test PKGS=./ring/... TESTFLAGS='-run Claim -v'. The package that takes longest begins first.
-PKGS      ?= ./cmd/clockd ./...
+# packages to test, and more flags for go test: make test PKGS=./ring/... TESTFLAGS='-run Claim -v'. The packages that take longest begin first.
+PKGS      ?= ./cmd/clockd ./ring/... ./store/... ./...
 TESTFLAGS ?=
 # where make test writes go test's JSON events, when set
 TESTJSON  ?=
