@@ -157,12 +157,11 @@ func TestBrokenConnections(t *testing.T) {
 func TestRefusedConnectionsCount(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	b.point("shop", server.URL)
+	const nobody = "127.0.0.1:1" // the server of another test could get the port of a closed one
+	b.point("shop", "http://"+nobody)
 	got := b.deliver(rings("shop", 2)...)
 	wantKinds(t, got, clock.Returned)
-	if !strings.Contains(got[0].Reason, "cannot connect: dial tcp "+server.Listener.Addr().String()) {
+	if !strings.Contains(got[0].Reason, "cannot connect: dial tcp "+nobody) {
 		t.Errorf("got %s", got[0].Reason)
 	}
 	b.point("shop", "http://does-not-exist.invalid/")
