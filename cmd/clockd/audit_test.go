@@ -60,10 +60,7 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 // Old acts are deleted.
 func TestAuditHasARetention(t *testing.T) {
 	t.Parallel()
-	databaseURL := sqliteFile(t)
-	if out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "migrate").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	databaseURL := migrated(t, sqliteFile(t))
 	admin := newToken(t, databaseURL, "boss", "--role=admin")
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AUDIT_RETENTION=1ms")
 	deadline := time.Now().Add(10 * time.Second)

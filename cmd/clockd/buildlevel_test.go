@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,23 +17,44 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// goBuild returns a command that builds as `make build` does, so that both share what is built.
-func goBuild(args ...string) *exec.Cmd {
-	cmd := exec.Command("go", append([]string{"build", "-trimpath"}, args...)...)
+// buildClockd builds the program as `make build` does, so that both share what is built, but without the symbol tables: linking takes half of the
+// time.
+func buildClockd(program, linkerFlags string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w " + linkerFlags}, flags, []string{"-o", program, "."})
+	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return cmd
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return nil
 }
 
-// smaller are the linker's flags that leave out the symbol tables: it takes half of the time.
-const smaller = "-s -w"
+// buildOverlaid is buildClockd with other files in place of some. The keys are paths in the repository, and need not exist.
+func buildOverlaid(program string, files map[string]string) error {
+	replace := map[string]string{}
+	for name, other := range files {
+		path, err := filepath.Abs(filepath.Join("..", "..", name))
+		if err != nil {
+			return err
+		}
+		replace[path] = other
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(program+".json", overlay, 0o600); err != nil {
+		return err
+	}
+	return buildClockd(program, "", "-overlay", program+".json")
+}
 
 // builtAt builds clockd with a build level and returns the path of the program.
 func builtAt(t *testing.T, level int) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), fmt.Sprintf("clockd-%d", level))
-	cmd := goBuild("-ldflags", fmt.Sprintf(smaller+" -X github.com/clockd/clockd/store.buildLevel=%d", level), "-o", program, ".")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := buildClockd(program, fmt.Sprintf("-X github.com/clockd/clockd/store.buildLevel=%d", level)); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -127,10 +127,7 @@ func forRestricted(t *testing.T, test func(t *testing.T, r restricted, p *proces
 	}{{"mariadb", mariadb, restrictedMariaDB}, {"postgresql", postgres, restrictedPostgres}} {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			databaseURL := e.open(t)
-			if out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "migrate").CombinedOutput(); err != nil {
-				t.Fatalf("migrate: %v\n%s", err, out)
-			}
+			databaseURL := migrated(t, e.open(t))
 			r := e.restrict(t, databaseURL)
 			test(t, r, start(t, "CLOCKD_DATABASE_URL="+r.url, "CLOCKD_NO_MIGRATE=true"))
 		})

@@ -202,8 +202,8 @@ var release = sync.OnceValue(func() string {
 	}
 	releaseDirectory = directory
 	program := filepath.Join(directory, "clockd")
-	if out, err := goBuild("-ldflags="+smaller, "-o", program, ".").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("build: %v\n%s", err, out))
+	if err := buildClockd(program, ""); err != nil {
+		panic(err)
 	}
 	return program
 })

@@ -2,7 +2,6 @@ package main
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,9 +72,8 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 // migration.
 func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	t.Parallel()
-	databaseURL := mariadb(t)
+	databaseURL := migrated(t, mariadb(t))
 	db := openDatabase(t, databaseURL)
-	migrate(t, databaseURL)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +127,8 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	t.Parallel()
 	s := startPrivateServers(t, "mariadb")
-	databaseURL := s.env["CLOCKD_TEST_MYSQL_URL"]
+	databaseURL := migrated(t, s.env["CLOCKD_TEST_MYSQL_URL"])
 	db := openDatabase(t, databaseURL)
-	migrate(t, databaseURL)
 	const digits = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
 	mustExec(t, db, `INSERT INTO alarm (application, business_id, shard, state, generation, payload, payload_kind, content_type,
 		target_ring_at, next_try_time, max_rings, priority, create_time, update_time)
@@ -170,14 +167,6 @@ func definition(t *testing.T, db *sql.DB) string {
 	return head + strings.TrimLeft(rest, "0123456789 ")
 }
 
-// migrate makes the schema of this build.
-func migrate(t *testing.T, databaseURL string) {
-	t.Helper()
-	if out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "migrate").CombinedOutput(); err != nil {
-		t.Fatalf("migrate: %v\n%s", err, out)
-	}
-}
-
 // laterMigration is the migration that a later build has, and this one not. Its first statement rebuilds a table.
 const laterMigration = "00099_later.sql"
 
@@ -193,21 +182,14 @@ ALTER TABLE alarm
 
 // builtLater builds the later build once.
 var builtLater = sync.OnceValue(func() string {
-	directory := filepath.Dir(release()) // which TestMain removes
-	file, err := filepath.Abs(filepath.Join("..", "..", "schema", "mysql", laterMigration))
-	if err != nil {
-		panic(err)
-	}
-	statements, overlay, program := filepath.Join(directory, "later.sql"), filepath.Join(directory, "later.json"), filepath.Join(directory, "later")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: statements}})
+	program := filepath.Join(filepath.Dir(release()), "later") // TestMain removes the folder
+	statements := program + ".sql"
+	err := os.WriteFile(statements, []byte(laterStatements), 0o600)
 	if err == nil {
-		err = errors.Join(os.WriteFile(statements, []byte(laterStatements), 0o600), os.WriteFile(overlay, replace, 0o600))
+		err = buildOverlaid(program, map[string]string{"schema/mysql/" + laterMigration: statements})
 	}
 	if err != nil {
 		panic(err)
-	}
-	if out, err := goBuild("-overlay", overlay, "-ldflags="+smaller, "-o", program, ".").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("build: %v\n%s", err, out))
 	}
 	return program
 })

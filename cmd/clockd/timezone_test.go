@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/zip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,27 +23,14 @@ const (
 func builtWithNewerData(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	data, err := filepath.Abs("../../clock/repeat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, version := filepath.Join(dir, "zoneinfo.zip"), filepath.Join(dir, "zoneversion.go")
-	changeZone(t, filepath.Join(data, "zoneinfo.zip"), archive)
+	archive, version, program := filepath.Join(dir, "zoneinfo.zip"), filepath.Join(dir, "zoneversion.go"), filepath.Join(dir, "clockd")
+	changeZone(t, "../../clock/repeat/zoneinfo.zip", archive)
 	text := "package repeat\n\nconst zoneVersion, zoneChecksum = \"2099z\", \"\"\n"
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(data, "zoneinfo.zip"): archive, filepath.Join(data, "zoneversion.go"): version,
-	}})
-	if err != nil {
+	if err := os.WriteFile(version, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{version: []byte(text), filepath.Join(dir, "overlay.json"): overlay} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program := filepath.Join(dir, "clockd")
-	if out, err := goBuild("-ldflags="+smaller, "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := buildOverlaid(program, map[string]string{"clock/repeat/zoneinfo.zip": archive, "clock/repeat/zoneversion.go": version}); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
