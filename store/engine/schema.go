@@ -147,9 +147,9 @@ var errSteps = errors.New("steps of builds from before version 0.1 are missing, 
 // refuseSteps returns errSteps if some of the steps are missing. The first of them was version 1, which a new database does not have.
 func (m *MigrationSession) refuseSteps(ctx context.Context, has int64, migrations []Migration) error {
 	var whole int64
-	for _, m := range migrations {
-		if m.New {
-			whole = m.Version
+	for i := range migrations {
+		if migrations[i].New {
+			whole = migrations[i].Version
 		}
 	}
 	if has == 0 || has >= whole {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
-	"github.com/clockd/clockd/store/engine"
 )
 
 // requireBuildLevel sets the oldest build level that may work on the database. The caller must set it back.
@@ -88,9 +87,7 @@ var sideBySide = regexp.MustCompile(`(?m)^-- side by side: (yes|no), because \S`
 
 // testSideBySide demands that each migration says whether previous builds may work beside it. If they may not, it must raise the level.
 func testSideBySide(t *testing.T, e Engine) {
-	all, err := engine.ReadMigrations(e.Migrations)
-	ok(t, err, "read the migrations")
-	for _, m := range all {
+	for _, m := range migrationsOf(t, e) {
 		match := sideBySide.FindStringSubmatch(m.Header)
 		if match == nil {
 			t.Errorf("migration %s does not say in its header \"-- side by side: yes|no, because ...\"", m.Name)

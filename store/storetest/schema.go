@@ -46,7 +46,7 @@ func testCheck(t *testing.T, e Engine) {
 	db := e.New(t)
 	s := db.Open(t)
 	ok(t, s.Migrate(t.Context()), "migrate")
-	newest := newestMigration(t, e).Version
+	newest := newestVersion(t, e)
 	pretendVersion(t, e, db, newest+5)
 	ok(t, s.Migrate(t.Context()), "migrate a newer schema")
 	ok(t, s.Check(t.Context()), "check of a newer schema")
@@ -86,7 +86,7 @@ func testStepwise(t *testing.T, e Engine) {
 	pretendVersion(t, e, db, 1)
 	ok(t, s.Migrate(t.Context()), "migrate a database with all steps")
 	ok(t, s.Check(t.Context()), "check of a database with all steps")
-	newest := newestMigration(t, e).Version
+	newest := newestVersion(t, e)
 	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf("UPDATE goose_db_version SET version_id = version_id - 1 WHERE version_id = %d", newest))
 	ok(t, err, "pretend an older schema")
 	before := catalogue(t, e, db)
@@ -110,20 +110,19 @@ func pretendVersion(t *testing.T, e Engine, db *Database, version int64) {
 	ok(t, err, "pretend a version")
 }
 
-// firstMigration returns the migration that a new database gets first.
-func firstMigration(t *testing.T, e Engine) engine.Migration {
+// migrationsOf returns the engine's migrations, the oldest first.
+func migrationsOf(t *testing.T, e Engine) []engine.Migration {
 	t.Helper()
 	all, err := engine.ReadMigrations(e.Migrations)
 	ok(t, err, "read the migrations")
-	return all[0]
+	return all
 }
 
-// newestMigration returns the engine's newest migration.
-func newestMigration(t *testing.T, e Engine) engine.Migration {
+// newestVersion returns the version of the engine's newest migration.
+func newestVersion(t *testing.T, e Engine) int64 {
 	t.Helper()
-	all, err := engine.ReadMigrations(e.Migrations)
-	ok(t, err, "read the migrations")
-	return all[len(all)-1]
+	all := migrationsOf(t, e)
+	return all[len(all)-1].Version
 }
 
 // wantSchema compares tables and views with the ones all engines must have.
