@@ -339,7 +339,7 @@ func TestRetryAfterOfAWebhookIsObeyed(t *testing.T) {
 }
 
 func TestBrokenWebhooksDelayNoOtherApplication(t *testing.T) {
-	testBrokenWebhooks(t, 4)
+	testBrokenWebhooks(t, 8)
 }
 
 // testBrokenWebhooks: the receivers of so many applications are down, silent, failing or slow, and have a backlog. The alarms of another application
@@ -364,7 +364,7 @@ func testBrokenWebhooks(t *testing.T, applications int) {
 		{"slow", func(n *hookNode, a string) { n.answer(a, 200, 3*time.Second) }, 50},
 		{"resetting", func(n *hookNode, a string) {
 			n.answerWith(a, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-		}, 130},
+		}, 120},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withWebhooks(t, func(t *testing.T, n *hookNode) {
