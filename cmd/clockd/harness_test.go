@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asClockd) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
+	_ = os.Unsetenv("GOGC") // of the tests, from the Makefile; a clockd paces its collector itself
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = flag.Set("test.parallel", defaultParallel)
