@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Target receives rings: a broker or a stream.
+// Target receives rings, such as a broker, a stream, endpoints of webhooks or workers that reserve rings.
 type Target interface {
 	// Usable returns nil when rings can be handed over now, else the reason. The loop claims nothing while it is not nil.
 	Usable() error

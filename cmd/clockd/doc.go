@@ -1,18 +1,19 @@
 // Command clockd is the alarm clock for services. The README describes it, and docs/ explains how to run it.
 //
-// This package reads the configuration and joins the parts with fx. It imports the domain (clock, clockhttp), the store and the adapter
-// of each engine, the ring and its targets (rabbit, stream), and the loaders with leases and wake-ups (preload, lease, wake). No other
-// package of the service imports all of these. The adapters import store/engine and schema.
+// This package reads the configuration and joins the parts with fx. It imports the domain and its interfaces (clock and below), the store
+// and the adapter of each engine, the ring and its targets (grpc, kafka, pull, rabbit, stream, webhook), and the loaders with leases and
+// wake-ups (preload, lease, wake). No other package of the service imports all of these.
 //
 // One runner owns the goroutine of each component. The function own in wiring.go has their order:
 //
-//	before  port: listens, and says what the start waits for; store: opened, migrated, checked; then the first sample of the database clock
-//	start   database clock ▸ broker ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸ retention ▸ overdue ▸ durability ▸
-//	        answers ▸ http ▸ leases
+//	before  port: listens, and says what the start waits for; store: opened, migrated, checked; then the first sample of the database
+//	        clock, the settings, the tokens, and the check of the time-zone data
+//	start   database clock ▸ settings ▸ access ▸ stats ▸ broker ▸ kafka ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸
+//	        recompute ▸ retention ▸ overdue ▸ durability ▸ bulk ▸ answers ▸ intake ▸ http ▸ leases
 //	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
 //
-// Each exchange has a component "broker" and a component "answers". A service that rings to the stream alone has neither. It has
-// wake-ups only if its database passes notices.
+// The components broker, answers and intake exist with RabbitMQ, and kafka with Kafka. Wake-ups need a broker, or a database that passes
+// notices.
 //
 // It also paces the garbage collector (cmd/internal/gcpace): it uses spare memory to collect less often, unless GOGC is set.
 //

@@ -70,7 +70,6 @@ var pagesNotRun = map[string]string{
 	"glossary.md":         noCommands,
 	"installation.md":     "needs packages, systemd and Docker",
 	"performance.md":      "has measurements of many minutes",
-	"sizing.md":           "has calculations, and no commands",
 }
 
 // noCommands is the reason of pages without commands. A test checks it.

@@ -6,7 +6,8 @@
 // lane waits only patience (100 ms) for an application's subscribers, and in a round of the quarantine for patience after each report, up
 // to maxPatience (250 ms). Then it returns the batch without them: rings that they have taken are Awaited, and package ring settles them
 // when the report comes; the others are Untaken. From then on the application's outlet is slow, and a shared batch does not wait for it,
-// until a report comes in time again. docs/lab/2026-11-23.md has the figures (Slow subscribers).
+// until a report comes in time again. Measured on 2026-11-23, beside 20 applications whose subscribers report after 0.1 to 2 s: the alarms of
+// quick subscribers were late by 0.7 / 1.5 ms (p50 / p99) at b60859a, and by 681 / 2,935 ms before, when a lane waited for all.
 //
 // A subscriber reports after the write to its connection. Buffers of the network hide a subscriber that is a little slow.
 //
