@@ -18,6 +18,7 @@ import (
 
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/webhook"
 )
@@ -35,8 +36,8 @@ type hook struct {
 }
 
 // ringByWebhook sends a ring as clockd does, to a receiver at the URL. The request has a signature for each secret.
-func ringByWebhook(url string, r clock.Ring, body clock.WebhookBody, secrets ...clock.WebhookSecret) error {
-	endpoint := clock.NewWebhook(url, secrets...)
+func ringByWebhook(url string, r clock.Ring, body settings.WebhookBody, secrets ...settings.WebhookSecret) error {
+	endpoint := settings.NewWebhook(url, secrets...)
 	endpoint.Body = body
 	if err := endpoint.Validate(); err != nil {
 		return err
@@ -44,7 +45,7 @@ func ringByWebhook(url string, r clock.Ring, body clock.WebhookBody, secrets ...
 	cfg := webhook.DefaultConfig()
 	cfg.Allow = []string{"127.0.0.0/8"}
 	target, err := webhook.New(cfg, webhook.Deps{
-		Endpoints: func(string) (*clock.Webhook, bool) { return endpoint, true }, Registerer: prometheus.NewRegistry(),
+		Endpoints: func(string) (*settings.Webhook, bool) { return endpoint, true }, Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func ringByWebhook(url string, r clock.Ring, body clock.WebhookBody, secrets ...
 }
 
 // hooksOf returns the requests of a ring whose payload and body are of each kind.
-func hooksOf(t *testing.T, secrets ...clock.WebhookSecret) []hook {
+func hooksOf(t *testing.T, secrets ...settings.WebhookSecret) []hook {
 	t.Helper()
 	var hooks []hook
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -69,7 +70,7 @@ func hooksOf(t *testing.T, secrets ...clock.WebhookSecret) []hook {
 		hooks = append(hooks, hook{r.Header, body})
 	}))
 	defer server.Close()
-	for _, body := range []clock.WebhookBody{clock.PayloadBody, clock.EnvelopeBody} {
+	for _, body := range []settings.WebhookBody{settings.PayloadBody, settings.EnvelopeBody} {
 		for _, kind := range []clock.PayloadKind{clock.JSON, clock.Text, clock.Binary, clock.NoPayload} {
 			if err := ringByWebhook(server.URL, webhookRing(kind), body, secrets...); err != nil {
 				t.Fatal(err)
@@ -106,15 +107,15 @@ func verifier(t *testing.T, secrets ...string) *client.Verifier {
 func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		signed []clock.WebhookSecret
+		signed []settings.WebhookSecret
 		known  []string
 		want   error
 	}{
-		"one secret":         {[]clock.WebhookSecret{oldSecret}, []string{oldSecret}, nil},
-		"receiver is ahead":  {[]clock.WebhookSecret{oldSecret}, []string{newSecret, oldSecret}, nil},
-		"receiver is behind": {[]clock.WebhookSecret{newSecret, oldSecret}, []string{oldSecret}, nil},
-		"rotation is over":   {[]clock.WebhookSecret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
-		"another sender":     {[]clock.WebhookSecret{otherSecret}, []string{oldSecret, newSecret}, client.ErrWebhookSignature},
+		"one secret":         {[]settings.WebhookSecret{oldSecret}, []string{oldSecret}, nil},
+		"receiver is ahead":  {[]settings.WebhookSecret{oldSecret}, []string{newSecret, oldSecret}, nil},
+		"receiver is behind": {[]settings.WebhookSecret{newSecret, oldSecret}, []string{oldSecret}, nil},
+		"rotation is over":   {[]settings.WebhookSecret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
+		"another sender":     {[]settings.WebhookSecret{otherSecret}, []string{oldSecret, newSecret}, client.ErrWebhookSignature},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, h := range hooksOf(t, c.signed...) {
@@ -219,5 +220,5 @@ func TestVerifierNeedsSecretsAsTheServicePrintsThem(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	verifier(t, string(clock.NewWebhookSecret()))
+	verifier(t, string(settings.NewWebhookSecret()))
 }

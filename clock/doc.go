@@ -60,18 +60,17 @@
 //	            service.go service_answer.go service_resend.go service_dead.go search.go
 //	writing     submitted ops, their queue, and the transactions that write them
 //	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go await.go writewatch.go
-//	background  the database's clock, the settings in memory, and the waits of background tasks
-//	            settingswatch.go changepoll.go timebase.go backoff.go signal.go
+//	background  the database's clock, copies of parts of the database, and the waits of background tasks
+//	            changepoll.go timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
 //	            store.go forecast.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation
-//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go shift.go recompute.go condition.go settings.go settingsjson.go cursor.go traceparent.go
-//	            amqp.go endpoint.go webhook.go kafka.go grpc.go webhookjson.go kafkajson.go grpcjson.go webhooksecret.go
+//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go shift.go recompute.go condition.go defaults.go cursor.go traceparent.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            instant.go limits.go errors.go settingsversion.go jobrecord.go event.go targetkind.go blocker.go
+//	            instant.go limits.go errors.go jobrecord.go event.go targetkind.go blocker.go
 //
 // # Invariants
 //

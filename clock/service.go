@@ -39,7 +39,7 @@ type Service struct {
 	time   *Timebase
 	writer *Writer
 
-	settings func(application string) *Settings // see ServiceDeps
+	defaults func(application string) *Defaults // see ServiceDeps
 }
 
 // ServiceDeps are the parts that the Service uses.
@@ -48,7 +48,7 @@ type ServiceDeps struct {
 	Prober   WriteProber // nil: only requests show whether writes succeed
 	Time     *Timebase
 	Listener CommitListener
-	Settings func(application string) *Settings // settings of an application, nil if it never had any; must not block. Nil: no application has settings
+	Defaults func(application string) *Defaults // defaults of an application, nil if its settings name none; must not block. Nil: none has any
 	Metrics  Metrics                            // the zero value drops measurements
 	Log      *slog.Logger                       // nil: no log
 }
@@ -64,10 +64,10 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	writer := newWriter(cfg.Writer, cfg.MaxPayload, writerDeps{
 		store: deps.Store, prober: deps.Prober, time: deps.Time, listener: deps.Listener, metrics: deps.Metrics, log: deps.Log,
 	})
-	if deps.Settings == nil {
-		deps.Settings = func(string) *Settings { return nil }
+	if deps.Defaults == nil {
+		deps.Defaults = func(string) *Defaults { return nil }
 	}
-	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, settings: deps.Settings}, nil
+	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, defaults: deps.Defaults}, nil
 }
 
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
@@ -88,7 +88,7 @@ func (s *Service) In(d time.Duration) (Instant, error) { return s.time.In(d) }
 // as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
 // must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
-	if err := s.applySettings(&op); err != nil {
+	if err := s.applyDefaults(&op); err != nil {
 		return refused(op, err)
 	}
 	if err := s.validate(op); err != nil {
@@ -108,19 +108,19 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	return p
 }
 
-// applySettings gives a set the defaults of its application's settings. It refuses a set that names a target which the settings do not allow.
-func (s *Service) applySettings(op *Op) error {
+// applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not allow.
+func (s *Service) applyDefaults(op *Op) error {
 	if op.Set == nil || op.Set.Omitted == 0 && op.Set.Target == NoTarget {
 		return nil
 	}
-	settings := s.settings(op.Set.Application)
-	if op.Set.Target != NoTarget && !settings.Allows(op.Set.Target) {
+	defaults := s.defaults(op.Set.Application)
+	if op.Set.Target != NoTarget && !defaults.Allows(op.Set.Target) {
 		return invalid(CodeTargetNotAllowed, "target", fmt.Sprintf(
 			"the settings of application %.64q do not let its alarms name the target %s. To allow it: clockd application set %[1]s --alarm-targets %[2]s",
 			op.Set.Application, op.Set.Target))
 	}
-	if settings != nil {
-		op.Set = op.Set.withDefaults(settings)
+	if defaults != nil {
+		op.Set = op.Set.withDefaults(defaults)
 	}
 	return nil
 }

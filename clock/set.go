@@ -54,19 +54,18 @@ const (
 // Has reports whether the option is in the set.
 func (o SetOptions) Has(option SetOptions) bool { return o&option != 0 }
 
-// withDefaults returns a copy of s with the defaults of the application's settings. An alarm that rings at most once needs no
-// acknowledgement.
-func (s *Set) withDefaults(settings *Settings) *Set {
+// withDefaults returns a copy of s with the defaults of its application. An alarm that rings at most once needs no acknowledgement.
+func (s *Set) withDefaults(defaults *Defaults) *Set {
 	r := *s
 	r.Defaulted = s.Omitted
 	if s.Omitted.Has(RetryOption) {
-		r.Retry = settings.RetryPolicy()
+		r.Retry = defaults.RetryPolicy()
 	}
 	if s.Omitted.Has(AckTimeoutOption) && s.Delivery != AtMostOnce {
-		r.AckTimeout = settings.AckTime(s.Target)
+		r.AckTimeout = defaults.AckTime(s.Target)
 	}
 	if s.Omitted.Has(MaxRingsOption) {
-		r.MaxRings = settings.Rings()
+		r.MaxRings = defaults.Rings()
 	}
 	return &r
 }

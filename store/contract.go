@@ -8,6 +8,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Due is the due index's entry of a scheduled or ringing alarm.
@@ -262,14 +263,14 @@ type Settings interface {
 	// number and then the settings has at least these changes.
 	SettingChanges(ctx context.Context) (int64, error)
 	// AllSettings returns the current settings of all applications that ever had settings, by application.
-	AllSettings(ctx context.Context) ([]clock.SettingsVersion, error)
+	AllSettings(ctx context.Context) ([]settings.Version, error)
 	// Settings returns the current settings of the application, with Version 0 if it never had settings.
-	Settings(ctx context.Context, application string) (clock.SettingsVersion, error)
+	Settings(ctx context.Context, application string) (settings.Version, error)
 	// SettingsHistory returns at most limit versions of the application's settings, the newest first. The first is the current one.
-	SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error)
+	SettingsHistory(ctx context.Context, application string, limit int) ([]settings.Version, error)
 	// ChangeSettings writes the next version of an application's settings and returns it. It returns clock.ErrPrecondition, and
 	// changes nothing, if IfVersion does not hold. Changes of all settings take place one after the other.
-	ChangeSettings(ctx context.Context, change clock.SettingsChange) (clock.SettingsVersion, error)
+	ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error)
 }
 
 // TokenChange is a change of a token, with what the audit says of it.

@@ -15,6 +15,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/bulk"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Bulk changes many alarms by filters. *bulk.Runner implements it.
@@ -175,8 +176,8 @@ func decodeBulk(body []byte) (*bulkRequest, error) {
 			return decodeStates(raw, &r.filter.States)
 		}
 	})
-	if err == nil && len(r.by) > clock.MaxChangedBy {
-		err = clock.Invalid(clock.CodeOutOfRange, "by", fmt.Sprintf("by must have at most %d bytes", clock.MaxChangedBy))
+	if err == nil && len(r.by) > settings.MaxChangedBy {
+		err = clock.Invalid(clock.CodeOutOfRange, "by", fmt.Sprintf("by must have at most %d bytes", settings.MaxChangedBy))
 	}
 	return r, err
 }

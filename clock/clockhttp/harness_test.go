@@ -44,7 +44,7 @@ type setup struct {
 	deps    Deps
 	store   *memoryStore
 
-	settings func(application string) *clock.Settings // of the service; nil: no application has settings
+	defaults func(application string) *clock.Defaults // of the service; nil: no application has any
 }
 
 func start(t testing.TB, change ...func(*setup)) *harness {
@@ -97,7 +97,7 @@ func startService(t testing.TB, su *setup) *clock.Service {
 	if err := tb.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Listener: su.store, Settings: su.settings, Metrics: clock.Metrics{
+	service, err := clock.NewService(su.service, clock.ServiceDeps{Store: su.store, Time: tb, Listener: su.store, Defaults: su.defaults, Metrics: clock.Metrics{
 		Dropped: func(clock.DropReason) { su.store.dropped.Add(1) },
 	}})
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Settings reads the settings of applications. Nothing changes them over HTTP.
 type Settings interface {
 	// Settings returns the stored settings of the application, with Version 0 if it never had settings.
-	Settings(ctx context.Context, application string) (clock.SettingsVersion, error)
+	Settings(ctx context.Context, application string) (settings.Version, error)
 	// SettingsHistory returns at most limit versions, the newest first.
-	SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error)
+	SettingsHistory(ctx context.Context, application string, limit int) ([]settings.Version, error)
 	// Applied returns what this node applies now. It must not block.
 	Applied(application string) AppliedSettings
 }
@@ -44,7 +45,7 @@ func (s *Server) getSettings(c echo.Context) error {
 		return readFailure(ctx, err)
 	}
 	applied := s.settings.Applied(app)
-	settings, parseErr := clock.ParseSettings(documentOf(&v))
+	settings, parseErr := settings.Parse(documentOf(&v))
 	b := appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
 	b = append(b, `,"effective":`...)
 	if parseErr != nil {
@@ -63,7 +64,7 @@ func (s *Server) listSettings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	limit, err := onlyNumber(c, "limit", defaultHistory, clock.MaxSettingsHistory)
+	limit, err := onlyNumber(c, "limit", defaultHistory, settings.MaxHistory)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *Server) listSettings(c echo.Context) error {
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	b := appendList([]byte(`{"versions":`), versions, func(v *clock.SettingsVersion, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
+	b := appendList([]byte(`{"versions":`), versions, func(v *settings.Version, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
 	return s.respondRead(c, append(b, '}'))
 }
 
@@ -90,7 +91,7 @@ func (s *Server) settingsRequest(c echo.Context) (string, error) {
 }
 
 // documentOf returns the document of the version; an empty object for an application without settings.
-func documentOf(v *clock.SettingsVersion) string {
+func documentOf(v *settings.Version) string {
 	if v.Version == 0 {
 		return "{}"
 	}
@@ -98,11 +99,11 @@ func documentOf(v *clock.SettingsVersion) string {
 }
 
 // appendVersion appends the members of a version. A document that cannot be read is null, and unreadable says why.
-func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
+func appendVersion(b []byte, v *settings.Version) []byte {
 	b = strconv.AppendInt(append(b, `"version":`...), v.Version, 10)
 	b = appendInstant(append(b, `,"changed_at":`...), v.ChangedAt)
 	b = appendOptional(append(b, `,"changed_by":`...), v.ChangedBy)
-	settings, err := clock.ParseSettings(documentOf(v))
+	settings, err := settings.Parse(documentOf(v))
 	if err != nil {
 		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
 	}
@@ -112,10 +113,10 @@ func appendVersion(b []byte, v *clock.SettingsVersion) []byte {
 }
 
 // appendEffective appends the settings with all defaults.
-func appendEffective(b []byte, s *clock.Settings, byDefault clock.TargetKind) []byte {
+func appendEffective(b []byte, s *settings.Settings, byDefault clock.TargetKind) []byte {
 	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
 	b = append(b, `,"alarm_targets":[`...)
-	for i, target := range s.AlarmTargets {
+	for i, target := range s.Allowed {
 		if i > 0 {
 			b = append(b, ',')
 		}

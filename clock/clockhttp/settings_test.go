@@ -9,23 +9,24 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // fakeSettings has the versions of the settings of shop.
 type fakeSettings struct {
-	versions []clock.SettingsVersion // newest first
+	versions []settings.Version // newest first
 	applied  AppliedSettings
 	err      error
 }
 
-func (f *fakeSettings) Settings(_ context.Context, application string) (clock.SettingsVersion, error) {
+func (f *fakeSettings) Settings(_ context.Context, application string) (settings.Version, error) {
 	if application != "shop" || len(f.versions) == 0 {
-		return clock.SettingsVersion{Application: application, ChangedAt: clock.NoInstant}, f.err
+		return settings.Version{Application: application, ChangedAt: clock.NoInstant}, f.err
 	}
 	return f.versions[0], f.err
 }
 
-func (f *fakeSettings) SettingsHistory(_ context.Context, application string, limit int) ([]clock.SettingsVersion, error) {
+func (f *fakeSettings) SettingsHistory(_ context.Context, application string, limit int) ([]settings.Version, error) {
 	if application != "shop" {
 		return nil, f.err
 	}
@@ -51,7 +52,7 @@ func TestSettingsAreShown(t *testing.T) {
 		`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
 
-	f.versions = []clock.SettingsVersion{
+	f.versions = []settings.Version{
 		{Application: "shop", Version: 3, Document: `{"target":"of a later build"}`, ChangedAt: 3000, ChangedBy: "c"},
 		{Application: "shop", Version: 2, Document: `{"ack_timeout":90000,"alarm_targets":["pull","amqp"],"max_rings":3,"target":"stream"}`, ChangedAt: 2000, ChangedBy: `b "b"`},
 		{Application: "shop", Version: 1, Document: `{}`, ChangedAt: 1000},
@@ -70,7 +71,7 @@ func TestSettingsAreShown(t *testing.T) {
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
 	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 		`"ack_timeout":"1m30s","max_rings":3,"paused":false},"applied_version":2,"applied_target":"stream"}`)
-	f.versions = []clock.SettingsVersion{{Application: "shop", Version: 4, Document: `{"paused":true}`, ChangedAt: 4000}}
+	f.versions = []settings.Version{{Application: "shop", Version: 4, Document: `{"paused":true}`, ChangedAt: 4000}}
 	if r := h.expect(200, "", "GET", settingsURL, ""); r.field("settings.paused") != true || r.field("effective.paused") != true {
 		t.Errorf("%s", r.body)
 	}
@@ -79,7 +80,7 @@ func TestSettingsAreShown(t *testing.T) {
 // The endpoint is shown without what may be secret.
 func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []clock.SettingsVersion{{
+	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []settings.Version{{
 		Application: "shop", Version: 1, ChangedAt: 1000, Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
 			`"headers":{"authorization":"hush"},"secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]}}`,
 	}}}
@@ -143,14 +144,14 @@ func jsonOf(v any) string {
 func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 	t.Parallel()
 	ack := "1m"
-	settings, err := clock.ParseSettings(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
+	known, err := settings.Parse(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, func(su *setup) {
-		su.settings = func(application string) *clock.Settings {
+		su.defaults = func(application string) *clock.Defaults {
 			if application == "shop" {
-				return &settings
+				return &known.Defaults
 			}
 			return nil
 		}
@@ -176,14 +177,14 @@ func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 // A set names the target of its alarm, if the settings of the application allow it. The alarm shows it, and it is part of what a repeated set compares.
 func TestSetsNameAllowedTargets(t *testing.T) {
 	t.Parallel()
-	settings, err := clock.ParseSettings(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
+	known, err := settings.Parse(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, func(su *setup) {
-		su.settings = func(application string) *clock.Settings {
+		su.defaults = func(application string) *clock.Defaults {
 			if application == "shop" {
-				return &settings
+				return &known.Defaults
 			}
 			return nil
 		}

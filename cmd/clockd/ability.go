@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
@@ -14,13 +14,13 @@ import (
 // routes to their targets.
 type abilities struct {
 	reads    *preload.Reads
-	settings *clock.SettingsWatch
+	settings *settings.Watch
 	targets  *targets
 	loop     atomic.Pointer[ring.Loop] // nil until all parts are made: the loop needs the keeper, and the keeper needs abilities
 }
 
-func newAbilities(reads *preload.Reads, settings *clock.SettingsWatch, targets *targets) *abilities {
-	return &abilities{reads: reads, settings: settings, targets: targets}
+func newAbilities(reads *preload.Reads, watch *settings.Watch, targets *targets) *abilities {
+	return &abilities{reads: reads, settings: watch, targets: targets}
 }
 
 // confirmedSettings returns the number of changes of settings that the ring loop has confirmed. It does not block.

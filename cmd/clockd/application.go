@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 )
 
@@ -123,15 +124,15 @@ func (s *applicationShowCommand) Run() error {
 }
 
 // read returns the current settings.
-func (s *settingsArgs) read(ctx context.Context, st store.Store) (clock.SettingsVersion, error) {
+func (s *settingsArgs) read(ctx context.Context, st store.Store) (settings.Version, error) {
 	if err := clock.ValidateApplication(s.Name); err != nil {
-		return clock.SettingsVersion{}, usage(err)
+		return settings.Version{}, usage(err)
 	}
 	return st.Settings(ctx, s.Name)
 }
 
 // print prints one version: as JSON, or in lines for people.
-func (s *settingsArgs) print(v clock.SettingsVersion) error {
+func (s *settingsArgs) print(v settings.Version) error {
 	if s.JSON {
 		return printValue(versionJSON(&v))
 	}
@@ -141,7 +142,7 @@ func (s *settingsArgs) print(v clock.SettingsVersion) error {
 }
 
 // describeSettings returns the settings in lines for people. Defaults are marked.
-func describeSettings(v *clock.SettingsVersion) (string, error) {
+func describeSettings(v *settings.Version) (string, error) {
 	if v.Version == 0 {
 		return fmt.Sprintf("%s has no settings: all defaults apply\n", v.Application), nil
 	}
@@ -169,7 +170,7 @@ func describeSettings(v *clock.SettingsVersion) (string, error) {
 		ack = s.AckTime(clock.NoTarget).String()
 	}
 	line("target", target, s.Target != clock.NoTarget)
-	line("alarm_targets", describeTargets(s.AlarmTargets), len(s.AlarmTargets) > 0)
+	line("alarm_targets", describeTargets(s.Allowed), len(s.Allowed) > 0)
 	line("amqp", describeDestination(s.AMQP), s.AMQP != nil)
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
@@ -215,7 +216,7 @@ type applicationSetCommand struct {
 	MaxRings     *int              `placeholder:"10" help:"max_rings of alarms whose set names none."`
 	Unset        []string          `placeholder:"NAME" values:"target,alarm_targets,amqp,webhook,kafka,grpc,retry,ack_timeout,max_rings,paused" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
 
-	made clock.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
+	made settings.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
 
 // Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to standard error.
@@ -239,15 +240,15 @@ type applicationResetCommand struct {
 // Run resets the settings and shows them. The versions go on counting.
 func (r *applicationResetCommand) Run() error {
 	r.remarks = true
-	return r.change(&r.changeFlags, func(clock.SettingsVersion) (string, error) { return "{}", nil })
+	return r.change(&r.changeFlags, func(settings.Version) (string, error) { return "{}", nil })
 }
 
 // change writes the document that next makes of the current settings, and shows the result. Without a condition of its own it makes sure that
 // the settings have not changed meanwhile.
-func (s *settingsArgs) change(flags *changeFlags, next func(before clock.SettingsVersion) (string, error)) error {
+func (s *settingsArgs) change(flags *changeFlags, next func(before settings.Version) (string, error)) error {
 	by := flags.by()
-	if len(by) > clock.MaxChangedBy {
-		return usagef("--by has %d bytes; at most %d are kept", len(by), clock.MaxChangedBy)
+	if len(by) > settings.MaxChangedBy {
+		return usagef("--by has %d bytes; at most %d are kept", len(by), settings.MaxChangedBy)
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		if s.remarks {
@@ -256,7 +257,7 @@ func (s *settingsArgs) change(flags *changeFlags, next func(before clock.Setting
 		const tries = 5
 		for try := 1; ; try++ {
 			v, err := s.tryChange(ctx, st, by, flags.IfVersion, next)
-			if errors.Is(err, clock.ErrPrecondition) && flags.IfVersion == clock.AnyVersion && try < tries {
+			if errors.Is(err, clock.ErrPrecondition) && flags.IfVersion == settings.AnyVersion && try < tries {
 				continue
 			}
 			if err != nil {
@@ -268,13 +269,13 @@ func (s *settingsArgs) change(flags *changeFlags, next func(before clock.Setting
 }
 
 func (s *settingsArgs) tryChange(
-	ctx context.Context, st store.Store, by string, ifVersion int64, next func(before clock.SettingsVersion) (string, error),
-) (clock.SettingsVersion, error) {
+	ctx context.Context, st store.Store, by string, ifVersion int64, next func(before settings.Version) (string, error),
+) (settings.Version, error) {
 	before, err := s.read(ctx, st)
 	if err != nil {
 		return before, err
 	}
-	if ifVersion == clock.AnyVersion {
+	if ifVersion == settings.AnyVersion {
 		ifVersion = before.Version
 	}
 	document, err := next(before)
@@ -289,7 +290,7 @@ func (s *settingsArgs) tryChange(
 	if err != nil {
 		return before, err
 	}
-	return st.ChangeSettings(ctx, clock.SettingsChange{
+	return st.ChangeSettings(ctx, settings.Change{
 		Application: s.Name, Document: document, At: clock.Instant(micros / 1000), By: by, IfVersion: ifVersion,
 	})
 }
@@ -309,17 +310,17 @@ func personName() string {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return name[:min(len(name), clock.MaxChangedBy)]
+	return name[:min(len(name), settings.MaxChangedBy)]
 }
 
 // errNothingNamed says that the command names no setting.
 var errNothingNamed = errors.New("name a setting to change: --target, --alarm-targets, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --grpc-url or another flag of gRPC, --retry, --ack-timeout, --max-rings or --unset")
 
 // next returns the document after the change, and keeps a signing secret that was made for it in s.made.
-func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, error) {
+func (s *applicationSetCommand) next(before settings.Version) (string, error) {
 	fields := map[string]any{}
 	if before.Version > 0 {
-		if _, err := clock.ParseSettings(before.Document); err != nil {
+		if _, err := settings.Parse(before.Document); err != nil {
 			return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
 		}
 		if err := json.Unmarshal([]byte(before.Document), &fields); err != nil {
@@ -330,8 +331,8 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 		return "", usage(errNothingNamed)
 	}
 	for _, name := range s.Unset {
-		if !slices.Contains(clock.SettingFields, name) {
-			return "", usagef("--unset: unknown setting %q; known are %s", name, strings.Join(clock.SettingFields, ", "))
+		if !slices.Contains(settings.Fields, name) {
+			return "", usagef("--unset: unknown setting %q; known are %s", name, strings.Join(settings.Fields, ", "))
 		}
 		delete(fields, name)
 	}
@@ -377,7 +378,7 @@ func (s *applicationSetCommand) next(before clock.SettingsVersion) (string, erro
 	if err != nil {
 		return "", err
 	}
-	settings, err := clock.ParseSettings(string(document))
+	settings, err := settings.Parse(string(document))
 	if err != nil {
 		return "", usage(withField(err))
 	}
@@ -418,8 +419,8 @@ type applicationHistoryCommand struct {
 
 // Run shows the newest versions.
 func (h *applicationHistoryCommand) Run() error {
-	if h.Limit < 1 || h.Limit > clock.MaxSettingsHistory {
-		return usagef("--limit must be from 1 to %d", clock.MaxSettingsHistory)
+	if h.Limit < 1 || h.Limit > settings.MaxHistory {
+		return usagef("--limit must be from 1 to %d", settings.MaxHistory)
 	}
 	return h.withStore(func(ctx context.Context, st store.Store) error {
 		if err := clock.ValidateApplication(h.Name); err != nil {
@@ -454,7 +455,7 @@ type printedVersion struct {
 	Unreadable  string          `json:"unreadable,omitempty"` // why
 }
 
-func versionJSON(v *clock.SettingsVersion) printedVersion {
+func versionJSON(v *settings.Version) printedVersion {
 	p := printedVersion{Application: v.Application, Version: v.Version, Settings: json.RawMessage("{}")}
 	if v.Version > 0 {
 		at := v.ChangedAt.String()
@@ -470,7 +471,7 @@ func versionJSON(v *clock.SettingsVersion) printedVersion {
 }
 
 // printVersions prints each version as one line of JSON.
-func printVersions(versions []clock.SettingsVersion) error {
+func printVersions(versions []settings.Version) error {
 	for i := range versions {
 		if err := printValue(versionJSON(&versions[i])); err != nil {
 			return err

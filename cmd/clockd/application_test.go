@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // The command works on the database without a running node. Versions rise, conditions hold, and the history stays.
@@ -135,7 +135,7 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 // Settings that this build cannot read may hold secrets under names that it does not know. No list shows them.
 func TestSettingsThatCannotBeReadAreNotShown(t *testing.T) {
 	t.Parallel()
-	v := &clock.SettingsVersion{Application: "shop", Version: 3, ChangedBy: "ops", Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
+	v := &settings.Version{Application: "shop", Version: 3, ChangedBy: "ops", Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
 	described, err := describeSettings(v)
 	if err == nil {
 		t.Error("settings with an unknown field are described")

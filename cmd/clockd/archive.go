@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/archive"
 )
@@ -180,7 +180,7 @@ func (i *importCommand) Run() error {
 // importer returns the name of the person that imports, for the history of settings.
 func importer() string {
 	by := "import by " + personName()
-	return by[:min(len(by), clock.MaxChangedBy)]
+	return by[:min(len(by), settings.MaxChangedBy)]
 }
 
 // maxNamed is how many differing alarms, and how many invalid lines, an import names.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/store"
@@ -15,13 +16,13 @@ import (
 type blockers struct {
 	loop     *ring.Loop
 	keeper   *lease.Keeper
-	settings *clock.SettingsWatch
+	settings *settings.Watch
 	targets  *targets
 	timebase *clock.Timebase
 }
 
-func newBlockers(loop *ring.Loop, keeper *lease.Keeper, settings *clock.SettingsWatch, targets *targets, tb *clock.Timebase) *blockers {
-	return &blockers{loop: loop, keeper: keeper, settings: settings, targets: targets, timebase: tb}
+func newBlockers(loop *ring.Loop, keeper *lease.Keeper, watch *settings.Watch, targets *targets, tb *clock.Timebase) *blockers {
+	return &blockers{loop: loop, keeper: keeper, settings: watch, targets: targets, timebase: tb}
 }
 
 // ownedLate is how late an alarm of another node is at least before its reads name that node. Until then it may just ring.
@@ -51,7 +52,7 @@ func (b *blockers) ofAlarm(a *clock.Alarm) []clock.Blocker {
 func (b *blockers) ofApplication(application string) []clock.Blocker {
 	addressees := []store.Addressee{{Application: application}}
 	if s := b.settings.Snapshot().Of(application); s != nil {
-		for _, target := range s.AlarmTargets {
+		for _, target := range s.Allowed {
 			addressees = append(addressees, store.Addressee{Application: application, Target: target})
 		}
 	}

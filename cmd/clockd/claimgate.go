@@ -4,18 +4,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // claimGate says whether this process may start claims. It may if it has read the settings after its node's row was first written, and at most
-// clock.SettingsHoldAfter ago. So a node that nobody waited for does not ring a paused application: it was not in the list of nodes yet, or it was
+// settings.HoldAfter ago. So a node that nobody waited for does not ring a paused application: it was not in the list of nodes yet, or it was
 // stopped, and its leases have ended.
 type claimGate struct {
-	settings *clock.SettingsWatch
+	settings *settings.Watch
 	joinedAt atomic.Pointer[time.Time] // time after the first write of the node's row; nil: not written yet
 }
 
-func newClaimGate(settings *clock.SettingsWatch) *claimGate { return &claimGate{settings: settings} }
+func newClaimGate(watch *settings.Watch) *claimGate { return &claimGate{settings: watch} }
 
 // joined notes that the node's row is written, and reads the settings again.
 func (g *claimGate) joined() {
@@ -27,5 +27,5 @@ func (g *claimGate) joined() {
 // closed reports whether no claim may start.
 func (g *claimGate) closed() bool {
 	age, joinedAt := g.settings.Age(), g.joinedAt.Load()
-	return joinedAt == nil || age > clock.SettingsHoldAfter || age > time.Since(*joinedAt)
+	return joinedAt == nil || age > settings.HoldAfter || age > time.Since(*joinedAt)
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // destinationFlags change the destination of an application's rings in RabbitMQ.
@@ -26,7 +26,7 @@ func (f *destinationFlags) applyDestination(destination map[string]any) map[stri
 }
 
 // describeDestination returns a destination on one line for people.
-func describeDestination(a *clock.AMQP) string {
+func describeDestination(a *settings.AMQP) string {
 	exchange, key := a.Destination("", "")
 	return "exchange " + cmp.Or(exchange, "of the process") + ", routing key " + cmp.Or(key, "the application")
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // methodFlags change the method of gRPC of an application.
@@ -42,7 +42,7 @@ func (f *methodFlags) applyMethod(method map[string]any) (map[string]any, error)
 }
 
 // describeMethod returns a method on one line for people. The values of its metadata are left out.
-func describeMethod(g *clock.GRPC) string {
+func describeMethod(g *settings.GRPC) string {
 	if g == nil {
 		return "none"
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/kafka"
 )
 
@@ -90,7 +90,7 @@ func (f *topicFlags) applyTopic(topic map[string]any) map[string]any {
 }
 
 // describeTopic returns a topic on one line for people.
-func describeTopic(k *clock.Kafka) string {
+func describeTopic(k *settings.Kafka) string {
 	if k == nil {
 		return "none"
 	}

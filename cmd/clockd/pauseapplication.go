@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 )
 
@@ -24,7 +25,7 @@ func (p *applicationPauseCommand) Run() error {
 		return usagef("--wait must not be negative")
 	}
 	p.timeout, p.remarks = settingsTimeout+p.Wait, true
-	if err := p.change(&p.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, true) }); err != nil {
+	if err := p.change(&p.changeFlags, func(before settings.Version) (string, error) { return withPaused(before, true) }); err != nil {
 		return err
 	}
 	p.named = true
@@ -46,16 +47,16 @@ type applicationResumeCommand struct {
 // Run resumes the application. Every node applies it within 2 s.
 func (r *applicationResumeCommand) Run() error {
 	r.remarks = true
-	return r.change(&r.changeFlags, func(before clock.SettingsVersion) (string, error) { return withPaused(before, false) })
+	return r.change(&r.changeFlags, func(before settings.Version) (string, error) { return withPaused(before, false) })
 }
 
 // withPaused returns the document with another value of paused.
-func withPaused(before clock.SettingsVersion, paused bool) (string, error) {
+func withPaused(before settings.Version, paused bool) (string, error) {
 	if before.Version == 0 {
-		s := clock.Settings{Paused: paused}
+		s := settings.Settings{Paused: paused}
 		return s.Encode(), nil
 	}
-	s, err := clock.ParseSettings(before.Document)
+	s, err := settings.Parse(before.Document)
 	if err != nil {
 		return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
 	}
@@ -96,7 +97,7 @@ func (p *applicationPauseCommand) printConfirmed() error {
 }
 
 // unconfirmedNodes describes the nodes that may still start claims which these changes of settings forbid. A node whose leases have ended starts none
-// once its settings are too old, at the latest clock.SettingsHoldAfter after the change.
+// once its settings are too old, at the latest settings.HoldAfter after the change.
 func unconfirmedNodes(ctx context.Context, st store.Store, changes int64, begun time.Time) (waiting []string, err error) {
 	micros, err := st.Time(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func unconfirmedNodes(ctx context.Context, st store.Store, changes int64, begun 
 	now := clock.Instant(micros / 1000)
 	for i := range cluster.Nodes {
 		n := &cluster.Nodes[i]
-		held := time.Since(begun) > clock.SettingsHoldAfter || now > n.Expires.Add(clock.SettingsHoldAfter)
+		held := time.Since(begun) > settings.HoldAfter || now > n.Expires.Add(settings.HoldAfter)
 		switch {
 		case n.Settings >= changes, !n.Alive(now) && held:
 		case n.Settings == store.SettingsUnknown && n.Alive(now):

@@ -9,6 +9,7 @@ import (
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/clock/recompute"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 )
@@ -29,15 +30,15 @@ type readiness struct {
 	loop     *ring.Loop
 	keeper   *lease.Keeper
 	durable  *durability
-	settings *clock.SettingsWatch
+	settings *settings.Watch
 	access   *access.Watch
 	zones    *recompute.Recomputer
 	self     *identity
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, durable *durability, settings *clock.SettingsWatch, tokens *access.Watch, zones *recompute.Recomputer, self *identity) *readiness {
-	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, durable: durable, settings: settings, access: tokens, zones: zones, self: self, node: cfg.Node}
+func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, durable *durability, watch *settings.Watch, tokens *access.Watch, zones *recompute.Recomputer, self *identity) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, durable: durable, settings: watch, access: tokens, zones: zones, self: self, node: cfg.Node}
 }
 
 // view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
@@ -116,8 +117,8 @@ func check(name string, err error) clockhttp.Check {
 }
 
 // pausedCheck names some of the paused applications. It is a warning, because a person may have forgotten them.
-func pausedCheck(settings *clock.SettingsWatch) clockhttp.Check {
-	names := settings.Paused()
+func pausedCheck(watch *settings.Watch) clockhttp.Check {
+	names := watch.Paused()
 	if len(names) == 0 {
 		return clockhttp.Check{Name: "paused", Status: statusOK}
 	}

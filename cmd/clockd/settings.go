@@ -12,14 +12,15 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/store"
 )
 
-func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *clock.SettingsWatch {
-	w := clock.NewSettingsWatch(st, log)
+func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *settings.Watch {
+	w := settings.NewWatch(st, log)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_settings_age_seconds", Help: "Time since this node knew that its settings of applications are current. Normally about a second.",
@@ -47,8 +48,8 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *c
 }
 
 // routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are routed anew.
-func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring.Loop) {
-	settings.OnChange(func(before, after *clock.SettingsSnapshot, changed []string) {
+func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
+	watch.OnChange(func(before, after *settings.Snapshot, changed []string) {
 		was, is := targets.routerOf(before), targets.routerOf(after)
 		var moved []store.Addressee
 		for _, application := range changed {
@@ -61,17 +62,17 @@ func routeBySettings(settings *clock.SettingsWatch, targets *targets, loop *ring
 		loop.Reroute(is, moved)
 		targets.settingsChanged()
 	})
-	settings.OnRead(loop.Confirm)
+	watch.OnRead(loop.Confirm)
 }
 
 // settingsCheck reports stale settings, and applications whose settings this node cannot follow.
-func settingsCheck(settings *clock.SettingsWatch, targets *targets) clockhttp.Check {
+func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 	var details []string
-	if age := settings.Age(); age > clock.SettingsStaleAfter {
+	if age := watch.Age(); age > settings.StaleAfter {
 		details = append(details, fmt.Sprintf("the settings of applications were last read %s ago: changes since then do not apply yet", age.Round(time.Second)))
 	}
 	const shown = 10
-	snapshot := settings.Snapshot()
+	snapshot := watch.Snapshot()
 	for _, s := range snapshot.All() {
 		switch {
 		case s.Unreadable != nil:
@@ -94,18 +95,18 @@ func settingsCheck(settings *clock.SettingsWatch, targets *targets) clockhttp.Ch
 // settingsView gives clockhttp the stored settings, and what this node applies.
 type settingsView struct {
 	stored      store.Settings
-	watch       *clock.SettingsWatch
+	watch       *settings.Watch
 	targets     *targets
 	subscribers *subscribers
 }
 
 // Settings reads the settings of the application from the database.
-func (v *settingsView) Settings(ctx context.Context, application string) (clock.SettingsVersion, error) {
+func (v *settingsView) Settings(ctx context.Context, application string) (settings.Version, error) {
 	return v.stored.Settings(ctx, application)
 }
 
 // SettingsHistory reads the newest versions from the database.
-func (v *settingsView) SettingsHistory(ctx context.Context, application string, limit int) ([]clock.SettingsVersion, error) {
+func (v *settingsView) SettingsHistory(ctx context.Context, application string, limit int) ([]settings.Version, error) {
 	return v.stored.SettingsHistory(ctx, application, limit)
 }
 
@@ -132,7 +133,7 @@ const formerSubscribers = 2 * time.Minute
 // applications to this node.
 type subscribers struct {
 	*stream.Target
-	settings *clock.SettingsWatch
+	settings *settings.Watch
 	targets  *targets
 	time     *clock.Timebase
 }
@@ -174,7 +175,7 @@ func (s *subscribers) Applications() (lines []string) {
 }
 
 // named returns what the application's alarms name that ring to the target: each target, and clock.NoTarget.
-func (s *subscribers) named(snapshot *clock.SettingsSnapshot, application string, target clock.TargetKind) (named []clock.TargetKind) {
+func (s *subscribers) named(snapshot *settings.Snapshot, application string, target clock.TargetKind) (named []clock.TargetKind) {
 	for _, to := range store.AddresseesOf(application) {
 		if route := s.targets.routeOf(snapshot, to); route != nil && route.Kind == target {
 			named = append(named, to.Target)
@@ -184,17 +185,17 @@ func (s *subscribers) named(snapshot *clock.SettingsSnapshot, application string
 }
 
 // count reports whether subscribers of the application count.
-func (s *subscribers) count(snapshot *clock.SettingsSnapshot, application string) bool {
+func (s *subscribers) count(snapshot *settings.Snapshot, application string) bool {
 	return s.targets.mayRingTo(snapshot, application, clock.TargetStream) || s.changedLately(snapshot, application)
 }
 
 // changedLately reports whether the application's settings have changed in the last time, in which tries in doubt at a former target may be repeated.
-func (s *subscribers) changedLately(snapshot *clock.SettingsSnapshot, application string) bool {
+func (s *subscribers) changedLately(snapshot *settings.Snapshot, application string) bool {
 	settings := snapshot.Of(application)
 	now, err := s.time.Now()
 	return settings != nil && err == nil && settings.Stored.ChangedAt.Add(formerSubscribers) > now
 }
 
-func newSubscribers(settings *clock.SettingsWatch, targets *targets, tb *clock.Timebase) *subscribers {
+func newSubscribers(settings *settings.Watch, targets *targets, tb *clock.Timebase) *subscribers {
 	return &subscribers{Target: targets.streams, settings: settings, targets: targets, time: tb}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/grpc"
@@ -35,12 +36,12 @@ type targets struct {
 }
 
 // newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of an application name its target.
-func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settings *clock.SettingsWatch) (*targets, error) {
-	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: settings.Webhook, Registerer: reg})
+func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch *settings.Watch) (*targets, error) {
+	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: watch.Webhook, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
-	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: settings.GRPC, Registerer: reg})
+	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: watch.GRPC, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 	t.pulls = pull.New(t.streams.SignalApplications)
 	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), grpcRoute(calls), pullRoute(t.pulls)}
 	if cfg.usesKafka() {
-		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: settings.Kafka, Log: log}); err != nil {
+		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: watch.Kafka, Log: log}); err != nil {
 			return nil, err
 		}
 		t.routes = append(t.routes, kafkaRoute(t.kafka))
@@ -56,7 +57,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 	if !cfg.usesBroker() {
 		return t, nil
 	}
-	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: settings.AMQP, Log: log, Registerer: reg})
+	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: watch.AMQP, Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +69,8 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, settin
 // routeOf returns the route of an addressee: the route to the target that its alarms name, if the settings of the application allow it. Otherwise it is
 // the route to the target that the settings name, or to the default target. It returns nil if this process has no such target, and if the settings
 // cannot be read: another target must not get the rings.
-func (t *targets) routeOf(settings *clock.SettingsSnapshot, to store.Addressee) *ring.Route {
-	kind, err := t.kindOf(settings, to)
+func (t *targets) routeOf(snapshot *settings.Snapshot, to store.Addressee) *ring.Route {
+	kind, err := t.kindOf(snapshot, to)
 	if err != nil {
 		return nil
 	}
@@ -82,8 +83,8 @@ func (t *targets) routeOf(settings *clock.SettingsSnapshot, to store.Addressee) 
 }
 
 // kindOf returns the target that the settings give an addressee. The error is why they cannot be read.
-func (t *targets) kindOf(settings *clock.SettingsSnapshot, to store.Addressee) (clock.TargetKind, error) {
-	s := settings.Of(to.Application)
+func (t *targets) kindOf(snapshot *settings.Snapshot, to store.Addressee) (clock.TargetKind, error) {
+	s := snapshot.Of(to.Application)
 	switch {
 	case s == nil:
 		return t.byDefault, nil
@@ -97,8 +98,8 @@ func (t *targets) kindOf(settings *clock.SettingsSnapshot, to store.Addressee) (
 }
 
 // whyNoRoute returns the reason why routeOf returns nil.
-func (t *targets) whyNoRoute(settings *clock.SettingsSnapshot, to store.Addressee) string {
-	kind, err := t.kindOf(settings, to)
+func (t *targets) whyNoRoute(snapshot *settings.Snapshot, to store.Addressee) string {
+	kind, err := t.kindOf(snapshot, to)
 	if err != nil {
 		return fmt.Sprintf("its settings cannot be read: %s", err)
 	}
@@ -106,17 +107,17 @@ func (t *targets) whyNoRoute(settings *clock.SettingsSnapshot, to store.Addresse
 }
 
 // mayRingTo reports whether alarms of the application ring to the target in this process: all of them, or those that name it.
-func (t *targets) mayRingTo(settings *clock.SettingsSnapshot, application string, target clock.TargetKind) bool {
+func (t *targets) mayRingTo(snapshot *settings.Snapshot, application string, target clock.TargetKind) bool {
 	return slices.ContainsFunc([]clock.TargetKind{clock.NoTarget, target}, func(named clock.TargetKind) bool {
-		route := t.routeOf(settings, store.Addressee{Application: application, Target: named})
+		route := t.routeOf(snapshot, store.Addressee{Application: application, Target: named})
 		return route != nil && route.Kind == target
 	})
 }
 
 // missing returns the first target of an application's settings that this process does not have, NoTarget if it has all of them.
-func (t *targets) missing(settings *clock.SettingsSnapshot, s *clock.CurrentSettings) clock.TargetKind {
-	for _, target := range append([]clock.TargetKind{s.Target}, s.AlarmTargets...) {
-		if t.routeOf(settings, store.Addressee{Application: s.Stored.Application, Target: target}) == nil {
+func (t *targets) missing(snapshot *settings.Snapshot, s *settings.Current) clock.TargetKind {
+	for _, target := range append([]clock.TargetKind{s.Target}, s.Allowed...) {
+		if t.routeOf(snapshot, store.Addressee{Application: s.Stored.Application, Target: target}) == nil {
 			return target
 		}
 	}
@@ -124,17 +125,17 @@ func (t *targets) missing(settings *clock.SettingsSnapshot, s *clock.CurrentSett
 }
 
 // routerOf returns the router that follows the settings. No alarm of a paused application has a route to a target.
-func (t *targets) routerOf(settings *clock.SettingsSnapshot) ring.Router {
+func (t *targets) routerOf(snapshot *settings.Snapshot) ring.Router {
 	return func(to store.Addressee) *ring.Route {
-		if s := settings.Of(to.Application); s != nil && s.Paused {
+		if s := snapshot.Of(to.Application); s != nil && s.Paused {
 			return ring.PausedRoute
 		}
-		return t.routeOf(settings, to)
+		return t.routeOf(snapshot, to)
 	}
 }
 
 // lacks returns the abilities that an application's settings demand and this process has no target for.
-func (t *targets) lacks(settings *clock.SettingsSnapshot) []string {
+func (t *targets) lacks(snapshot *settings.Snapshot) []string {
 	missing := map[clock.TargetKind]string{}
 	if len(t.sessions) == 0 {
 		missing[clock.TargetAMQP] = lease.AbilityAMQP
@@ -146,7 +147,7 @@ func (t *targets) lacks(settings *clock.SettingsSnapshot) []string {
 		return nil
 	}
 	var lacks []string
-	for _, s := range settings.All() {
+	for _, s := range snapshot.All() {
 		for target, ability := range missing {
 			if s.Unreadable == nil && s.Allows(target) {
 				lacks = append(lacks, ability)

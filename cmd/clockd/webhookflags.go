@@ -8,7 +8,7 @@ import (
 	"io"
 	"maps"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // webhookFlags change the endpoint of an application.
@@ -29,7 +29,7 @@ func (f *webhookFlags) named() bool {
 var errSecretsInWebhook = errors.New("--webhook: headers, secrets and url have flags of their own: --webhook-header, --webhook-secret, --webhook-url")
 
 // apply changes the endpoint of a document, nil if it has none. made is the secret that was made, "" for none.
-func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, made clock.WebhookSecret, err error) {
+func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, made settings.WebhookSecret, err error) {
 	if endpoint == nil {
 		endpoint = map[string]any{}
 	}
@@ -46,9 +46,9 @@ func (f *webhookFlags) apply(endpoint map[string]any) (changed map[string]any, m
 	}
 	endpoint["headers"] = withHeaders(endpoint["headers"], f.WebhookHeader)
 	secrets, _ := endpoint["secrets"].([]any)
-	secret := clock.WebhookSecret(f.WebhookSecret)
+	secret := settings.WebhookSecret(f.WebhookSecret)
 	if f.WebhookSecret == "new" || f.WebhookSecret == "" && len(secrets) == 0 {
-		made = clock.NewWebhookSecret()
+		made = settings.NewWebhookSecret()
 		secret = made
 	}
 	if secret != "" {
@@ -86,7 +86,7 @@ func withHeaders(before any, changes map[string]string) map[string]any {
 }
 
 // describeWebhook returns an endpoint on one line for people, without its secrets.
-func describeWebhook(w *clock.Webhook) string {
+func describeWebhook(w *settings.Webhook) string {
 	if w == nil {
 		return "none"
 	}
@@ -96,15 +96,15 @@ func describeWebhook(w *clock.Webhook) string {
 }
 
 // printSecret prints a secret that was made.
-func printSecret(out io.Writer, secret clock.WebhookSecret) {
+func printSecret(out io.Writer, secret settings.WebhookSecret) {
 	if secret != "" {
 		_, _ = fmt.Fprintf(out, "new signing secret: %s\n", string(secret))
 	}
 }
 
 // readSettings returns the settings of a version. The error does not repeat the document: nobody knows which parts of it are secret.
-func readSettings(v *clock.SettingsVersion) (clock.Settings, error) {
-	s, err := clock.ParseSettings(cmp.Or(v.Document, "{}"))
+func readSettings(v *settings.Version) (settings.Settings, error) {
+	s, err := settings.Parse(cmp.Or(v.Document, "{}"))
 	if err != nil {
 		err = fmt.Errorf("the settings cannot be read: %w; `clockd application show --secrets` shows the present ones as they are", err)
 	}
@@ -112,7 +112,7 @@ func readSettings(v *clock.SettingsVersion) (clock.Settings, error) {
 }
 
 // shownDocument returns a stored document without what may be secret.
-func shownDocument(v *clock.SettingsVersion) (string, error) {
+func shownDocument(v *settings.Version) (string, error) {
 	s, err := readSettings(v)
 	if err != nil {
 		return "", err
@@ -122,7 +122,7 @@ func shownDocument(v *clock.SettingsVersion) (string, error) {
 }
 
 // listedDocument returns a stored document as a list for people shows it.
-func listedDocument(v *clock.SettingsVersion) string {
+func listedDocument(v *settings.Version) string {
 	document, err := shownDocument(v)
 	if err != nil {
 		return err.Error()

@@ -20,6 +20,7 @@ import (
 	"github.com/clockd/clockd/clock/recompute"
 	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/clock/stats"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
@@ -46,7 +47,7 @@ type parts struct {
 
 	Config     *config
 	Timebase   *clock.Timebase
-	Settings   *clock.SettingsWatch
+	Settings   *settings.Watch
 	Access     *access.Watch
 	Targets    *targets
 	Loop       *ring.Loop
@@ -225,13 +226,13 @@ func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, read
 
 func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
-		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&clock.SettingsSnapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
+		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
 		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces, log),
 	})
 }
 
-func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, settings *clock.SettingsWatch, preloader *preload.Preloader, recorder *stats.Recorder) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Settings: settings.Settings, Metrics: clockMetrics(reg, recorder), Log: log})
+func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, watch *settings.Watch, preloader *preload.Preloader, recorder *stats.Recorder) (*clock.Service, error) {
+	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults, Metrics: clockMetrics(reg, recorder), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}
@@ -253,12 +254,12 @@ func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb 
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, settings *clock.SettingsWatch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers) (*clockhttp.Server, error) {
+func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
-	applied := &settingsView{stored: st, watch: settings, targets: targets, subscribers: subscribed}
+	applied := &settingsView{stored: st, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder, Nodes: nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view, Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,

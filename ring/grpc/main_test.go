@@ -17,6 +17,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/targettest"
 )
@@ -85,13 +86,13 @@ type bench struct {
 
 	t       *testing.T
 	mu      sync.Mutex
-	methods map[string]*clock.GRPC
+	methods map[string]*settings.GRPC
 }
 
 // openTarget returns a target that may connect to this host, and that has much patience.
 func openTarget(t *testing.T, change ...func(*Deps)) *bench {
 	t.Helper()
-	b := &bench{t: t, methods: map[string]*clock.GRPC{}}
+	b := &bench{t: t, methods: map[string]*settings.GRPC{}}
 	cfg, deps := DefaultConfig(), Deps{Methods: b.method, Registerer: prometheus.NewRegistry()}
 	cfg.Allow = []string{"127.0.0.0/8", "::1"}
 	for _, c := range change {
@@ -106,7 +107,7 @@ func openTarget(t *testing.T, change ...func(*Deps)) *bench {
 	return b
 }
 
-func (b *bench) method(application string) (*clock.GRPC, bool) {
+func (b *bench) method(application string) (*settings.GRPC, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, ok := b.methods[application]
@@ -114,9 +115,9 @@ func (b *bench) method(application string) (*clock.GRPC, bool) {
 }
 
 // point gives an application a method.
-func (b *bench) point(application, address string, change ...func(*clock.GRPC)) {
+func (b *bench) point(application, address string, change ...func(*settings.GRPC)) {
 	b.t.Helper()
-	m := clock.NewGRPC(address, "shop.v1.Alarms/Ring")
+	m := settings.NewGRPC(address, "shop.v1.Alarms/Ring")
 	for _, c := range change {
 		c(m)
 	}
@@ -187,7 +188,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 		}
 		return nil
 	})
-	b.point(application, address, func(m *clock.GRPC) { m.Concurrency = 64 })
+	b.point(application, address, func(m *settings.GRPC) { m.Concurrency = 64 })
 	b.EndpointsChanged()
 }
 

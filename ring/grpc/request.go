@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
@@ -33,7 +34,7 @@ const prefixBytes = 5
 
 // sender is what all calls of one method have in common.
 type sender struct {
-	method  *clock.GRPC
+	method  *settings.GRPC
 	url     *url.URL
 	address string // host and port
 	header  http.Header
@@ -43,7 +44,7 @@ type sender struct {
 var _ httpcall.Sender = (*sender)(nil)
 
 // newSender returns the sender of a method. The error says why the method is not valid.
-func newSender(m *clock.GRPC, t *Target) (*sender, error) {
+func newSender(m *settings.GRPC, t *Target) (*sender, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -107,7 +107,7 @@ func (t *Target) dialTLS(ctx context.Context, network, address string) (net.Conn
 
 // endpoint is the method of an application, as its settings name it.
 type endpoint struct {
-	*clock.GRPC
+	*settings.GRPC
 
 	target *Target
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // The SASL mechanisms.
@@ -78,7 +78,7 @@ func (c Config) Validate() error {
 type Deps struct {
 	// Topics returns where the rings of an application go, and false if the application has no topic. It must not block. Any goroutine may call it.
 	// When its results change, the caller calls Target.TopicsChanged.
-	Topics func(application string) (*clock.Kafka, bool)
+	Topics func(application string) (*settings.Kafka, bool)
 	Log    *slog.Logger
 	// Dial connects to the address of a broker, without TLS. Nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -28,7 +29,7 @@ type bench struct {
 	cluster *kfake.Cluster
 
 	mu     sync.Mutex
-	topics map[string]*clock.Kafka
+	topics map[string]*settings.Kafka
 	conns  []*heldConn   // all connections
 	held   chan struct{} // open while the replies to produce requests are held; nil: they are not
 }
@@ -41,7 +42,7 @@ func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	b := &bench{t: t, cluster: cluster, topics: map[string]*clock.Kafka{}}
+	b := &bench{t: t, cluster: cluster, topics: map[string]*settings.Kafka{}}
 	if cfg.Brokers = cluster.ListenAddrs(); cfg.AckTimeout == 0 {
 		cfg.AckTimeout = 20 * time.Second
 	}
@@ -65,7 +66,7 @@ func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
 	return b
 }
 
-func (b *bench) topic(application string) (*clock.Kafka, bool) {
+func (b *bench) topic(application string) (*settings.Kafka, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, ok := b.topics[application]
@@ -80,11 +81,11 @@ func (b *bench) create(application string, configs map[string]string) {
 			b.t.Fatal(err)
 		}
 	}
-	b.point(application, clock.NewKafka("rings."+application))
+	b.point(application, settings.NewKafka("rings."+application))
 }
 
 // point gives an application a topic.
-func (b *bench) point(application string, k *clock.Kafka) {
+func (b *bench) point(application string, k *settings.Kafka) {
 	b.mu.Lock()
 	b.topics[application] = k
 	b.mu.Unlock()

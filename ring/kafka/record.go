@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Names of the headers of a record. All values are text: numbers are decimal, instants are milliseconds since 1970 UTC.
@@ -26,27 +27,27 @@ const (
 )
 
 // recordOf returns the record of a ring.
-func recordOf(r *clock.Ring, k *clock.Kafka) *kgo.Record {
+func recordOf(r *clock.Ring, k *settings.Kafka) *kgo.Record {
 	rec := &kgo.Record{Topic: k.Topic, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 13)}
 	switch k.Key {
-	case clock.KafkaKeyBusinessID:
+	case settings.KafkaKeyBusinessID:
 		rec.Key = []byte(r.BusinessID)
-	case clock.KafkaKeyApplication:
+	case settings.KafkaKeyApplication:
 		rec.Key = []byte(r.Application)
-	case clock.KafkaKeyNone:
+	case settings.KafkaKeyNone:
 	}
 	add := func(name, value string) {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 	}
-	full := k.Headers == clock.KafkaHeadersFull
+	full := k.Headers == settings.KafkaHeadersFull
 	add(headerMessageID, r.MessageID())
 	if r.ContentType != "" {
 		add(headerContentType, r.ContentType)
 	}
-	if full || k.Key != clock.KafkaKeyApplication {
+	if full || k.Key != settings.KafkaKeyApplication {
 		add(headerApplication, r.Application)
 	}
-	if full || k.Key != clock.KafkaKeyBusinessID {
+	if full || k.Key != settings.KafkaKeyBusinessID {
 		add(headerBusinessID, r.BusinessID)
 	}
 	if full {

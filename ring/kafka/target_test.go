@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -56,10 +57,10 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)
 	l := b.open()
-	deliver := func(key clock.KafkaKey, headers clock.KafkaHeaders) map[string]string {
+	deliver := func(key settings.KafkaKey, headers settings.KafkaHeaders) map[string]string {
 		t.Helper()
 		before := len(b.records("rings.shop"))
-		b.point("shop", &clock.Kafka{Topic: "rings.shop", Key: key, Headers: headers})
+		b.point("shop", &settings.Kafka{Topic: "rings.shop", Key: key, Headers: headers})
 		all := rings("shop", 1)
 		all[0].Traceparent, all[0].Before.RetryTimes = "00-1-2-01", 3
 		wantKinds(t, l.Deliver(t.Context(), all, ample()), clock.Confirmed)
@@ -87,17 +88,17 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		"x-claim-id": "claim", "traceparent": "00-1-2-01",
 	}
 	for _, c := range []struct {
-		key     clock.KafkaKey
-		headers clock.KafkaHeaders
+		key     settings.KafkaKey
+		headers settings.KafkaHeaders
 		want    string
 		without []string
 	}{
-		{clock.KafkaKeyBusinessID, clock.KafkaHeadersFull, "b0", nil},
-		{clock.KafkaKeyApplication, clock.KafkaHeadersFull, "shop", nil},
-		{clock.KafkaKeyNone, clock.KafkaHeadersFull, "", nil},
-		{clock.KafkaKeyBusinessID, clock.KafkaHeadersLean, "b0", []string{"x-business-id", "x-generation", "x-ring-no"}},
-		{clock.KafkaKeyApplication, clock.KafkaHeadersLean, "shop", []string{"x-application", "x-generation", "x-ring-no"}},
-		{clock.KafkaKeyNone, clock.KafkaHeadersLean, "", []string{"x-generation", "x-ring-no"}},
+		{settings.KafkaKeyBusinessID, settings.KafkaHeadersFull, "b0", nil},
+		{settings.KafkaKeyApplication, settings.KafkaHeadersFull, "shop", nil},
+		{settings.KafkaKeyNone, settings.KafkaHeadersFull, "", nil},
+		{settings.KafkaKeyBusinessID, settings.KafkaHeadersLean, "b0", []string{"x-business-id", "x-generation", "x-ring-no"}},
+		{settings.KafkaKeyApplication, settings.KafkaHeadersLean, "shop", []string{"x-application", "x-generation", "x-ring-no"}},
+		{settings.KafkaKeyNone, settings.KafkaHeadersLean, "", []string{"x-generation", "x-ring-no"}},
 	} {
 		got := deliver(c.key, c.headers)
 		if got["key"] != c.want || len(got) != len(full)+1-len(c.without) {
@@ -114,7 +115,7 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)
-	b.point("lost", clock.NewKafka("no-such-topic"))
+	b.point("lost", settings.NewKafka("no-such-topic"))
 	l := b.open()
 	all := append(rings("shop", 20), rings("lost", 20)...)
 	limits := ring.Limits{WriteBy: time.Now().Add(10 * time.Second), ReplyBy: time.Now().Add(12 * time.Second)}

@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // messages returns n rings of messages that waited for their time.
@@ -297,12 +298,12 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
 	exchange, queue := b.otherExchange("due")
-	var settings atomic.Pointer[clock.AMQP]
+	var destination atomic.Pointer[settings.AMQP]
 	cfg := b.config()
 	cfg.Exchanges, cfg.Headers = []string{exchange}, LeanHeaders
-	s := runWith(t, cfg, Deps{Destination: func(application string) *clock.AMQP {
+	s := runWith(t, cfg, Deps{Destination: func(application string) *settings.AMQP {
 		if application == "shop" {
-			return settings.Load()
+			return destination.Load()
 		}
 		return nil
 	}})
@@ -312,7 +313,7 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 
 	wantAll(t, deliver(), clock.Confirmed)
 	b.take(own, 3)
-	settings.Store(&clock.AMQP{Exchange: exchange, RoutingKey: "due"})
+	destination.Store(&settings.AMQP{Exchange: exchange, RoutingKey: "due"})
 	s.DestinationsChanged()
 	wantAll(t, deliver(), clock.Confirmed)
 	for _, d := range b.take(queue, 3) {
@@ -320,13 +321,13 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 			t.Errorf("ring %q has the headers %v", d.RoutingKey, d.Headers)
 		}
 	}
-	settings.Store(&clock.AMQP{RoutingKey: "nobody"})
+	destination.Store(&settings.AMQP{RoutingKey: "nobody"})
 	outcomes := deliver()
 	wantAll(t, outcomes, clock.Returned)
 	if !strings.Contains(outcomes[0].Reason, `"nobody"`) {
 		t.Errorf("reason: %s", outcomes[0].Reason)
 	}
-	settings.Store(&clock.AMQP{Exchange: "amq.topic", RoutingKey: "due"})
+	destination.Store(&settings.AMQP{Exchange: "amq.topic", RoutingKey: "due"})
 	if s.Accepts("shop") == nil || s.Accepts("other") != nil {
 		t.Error("the exchange amq.topic is allowed")
 	}

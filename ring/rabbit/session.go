@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -17,7 +18,7 @@ import (
 type Deps struct {
 	// Destination returns where the rings of an application go, nil for the exchange of the session with the application as routing key. It must
 	// not block. Nil: all go there.
-	Destination func(application string) *clock.AMQP
+	Destination func(application string) *settings.AMQP
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -26,10 +27,10 @@ type Deps struct {
 // Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
 type Session struct {
 	cfg          Config
-	destinations func(application string) *clock.AMQP // see Deps
-	address      string                               // URL of the broker with all its hosts, without user and password
-	turn         *hostTurn                            // the hosts of the URL
-	management   *management                          // nil without a ManagementURL
+	destinations func(application string) *settings.AMQP // see Deps
+	address      string                                  // URL of the broker with all its hosts, without user and password
+	turn         *hostTurn                               // the hosts of the URL
+	management   *management                             // nil without a ManagementURL
 	log          *slog.Logger
 	metrics      *metrics
 	health       *health
@@ -62,7 +63,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		return nil, err
 	}
 	if deps.Destination == nil {
-		deps.Destination = func(string) *clock.AMQP { return nil }
+		deps.Destination = func(string) *settings.AMQP { return nil }
 	}
 	log := deps.Log
 	if log == nil {

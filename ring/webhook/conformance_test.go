@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/targettest"
 )
@@ -56,7 +57,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 			case <-r.Context().Done():
 			}
 		}
-	}, func(e *clock.Webhook) { e.Concurrency = 64 })
+	}, func(e *settings.Webhook) { e.Concurrency = 64 })
 	b.EndpointsChanged()
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Every valid endpoint makes a valid request, with no other headers than the endpoint's.
@@ -16,7 +16,7 @@ func FuzzEndpoint(f *testing.F) {
 		f.Add(`{` + seed + `,"secrets":["` + string(oldSecret) + `"]}`)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		settings, err := clock.ParseSettings(`{"webhook":` + in + `}`)
+		settings, err := settings.Parse(`{"webhook":` + in + `}`)
 		if err != nil || settings.Webhook == nil {
 			return
 		}
@@ -41,7 +41,7 @@ func FuzzEndpoint(f *testing.F) {
 }
 
 // agents returns -1 if the endpoint replaces the header user-agent.
-func agents(e *clock.Webhook) int {
+func agents(e *settings.Webhook) int {
 	for name := range e.Headers {
 		if strings.EqualFold(name, "user-agent") {
 			return -1

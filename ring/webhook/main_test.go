@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -21,28 +22,28 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Secrets of 24 and 32 bytes.
 const (
-	oldSecret clock.WebhookSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	newSecret clock.WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	oldSecret settings.WebhookSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	newSecret settings.WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 )
 
 // directory is the Endpoints of a Target.
 type directory struct {
 	mu        sync.Mutex
-	endpoints map[string]*clock.Webhook
+	endpoints map[string]*settings.Webhook
 }
 
-func (d *directory) get(application string) (*clock.Webhook, bool) {
+func (d *directory) get(application string) (*settings.Webhook, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, ok := d.endpoints[application]
 	return e, ok
 }
 
-func (d *directory) set(application string, e *clock.Webhook) {
+func (d *directory) set(application string, e *settings.Webhook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.endpoints == nil {
-		d.endpoints = map[string]*clock.Webhook{}
+		d.endpoints = map[string]*settings.Webhook{}
 	}
 	d.endpoints[application] = e
 }
@@ -74,7 +75,7 @@ func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 }
 
 // serve starts a server for an application's rings.
-func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*clock.Webhook)) *httptest.Server {
+func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*settings.Webhook)) *httptest.Server {
 	b.t.Helper()
 	server := httptest.NewServer(handle)
 	b.t.Cleanup(func() {
@@ -86,9 +87,9 @@ func (b *bench) serve(application string, handle http.HandlerFunc, change ...fun
 }
 
 // point gives an application an endpoint.
-func (b *bench) point(application, address string, change ...func(*clock.Webhook)) {
+func (b *bench) point(application, address string, change ...func(*settings.Webhook)) {
 	b.t.Helper()
-	e := clock.NewWebhook(address, newSecret)
+	e := settings.NewWebhook(address, newSecret)
 	for _, c := range change {
 		c(e)
 	}

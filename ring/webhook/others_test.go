@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -38,7 +39,7 @@ func openOthers(t *testing.T, patience time.Duration, change ...func(*Config, *D
 			if mayHang {
 				path = "/hang"
 			}
-			b.point(application, g.URL(host)+path, func(e *clock.Webhook) { e.Timeout, e.Concurrency = time.Minute, concurrency })
+			b.point(application, g.URL(host)+path, func(e *settings.Webhook) { e.Timeout, e.Concurrency = time.Minute, concurrency })
 		},
 		Rings: rings,
 	}
@@ -61,14 +62,14 @@ func TestUnknownReceiverDoesNotWaitForThoseThatHang(t *testing.T) {
 	var hanging []clock.Ring
 	for i := range 360 {
 		name := fmt.Sprint("hanging", i)
-		b.Point(name, i%200, true, clock.DefaultEndpointConcurrency)
+		b.Point(name, i%200, true, settings.DefaultEndpointConcurrency)
 		hanging = append(hanging, rings(name, 3)...)
 	}
 	late := b.Begin(hanging...)
 	b.AwaitOverdue()
 	for i := range 20 {
 		name := fmt.Sprint("new", i)
-		b.Point(name, 210+i, false, clock.DefaultEndpointConcurrency)
+		b.Point(name, 210+i, false, settings.DefaultEndpointConcurrency)
 		b.WantServed(rings(name, 3)...)
 	}
 	late().End()
@@ -90,7 +91,7 @@ func TestUnreadBodiesDoNotHoldUpOthers(t *testing.T) {
 	})
 	b, others := openOthers(t, 20*time.Second, trust, dialTo(server))
 	for _, name := range []string{"unread", "prompt"} {
-		b.point(name, "https://example.com/rings", func(e *clock.Webhook) { e.Timeout = time.Minute })
+		b.point(name, "https://example.com/rings", func(e *settings.Webhook) { e.Timeout = time.Minute })
 	}
 	sized := func(application string, n, size int) []clock.Ring {
 		all := rings(application, n)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // A request that a receiver may have got is not repeated, whatever headers its endpoint has.
@@ -34,7 +35,7 @@ func TestRequestWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 			}
 		})
 		e, _ := b.endpoints.get("shop")
-		b.point("shop", e.URL, func(e *clock.Webhook) { e.Headers = map[string]string{name: "key"} })
+		b.point("shop", e.URL, func(e *settings.Webhook) { e.Headers = map[string]string{name: "key"} })
 		wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
 		b.waitForSlots()
 		if got := b.deliver(rings("shop", 1)...)[0]; got.Kind != clock.Doubtful || !got.Counted {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
@@ -34,7 +35,7 @@ const (
 
 // sender is what all requests of one endpoint have in common.
 type sender struct {
-	endpoint *clock.Webhook
+	endpoint *settings.Webhook
 	url      *url.URL
 	address  string // host and port
 	keys     [][]byte
@@ -45,7 +46,7 @@ type sender struct {
 var _ httpcall.Sender = (*sender)(nil)
 
 // newSender returns the sender of an endpoint. The error says why the endpoint is not valid.
-func newSender(e *clock.Webhook, userAgent string) (*sender, error) {
+func newSender(e *settings.Webhook, userAgent string) (*sender, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
 func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	content, contentType := r.Payload, r.ContentType
-	if s.endpoint.Body == clock.EnvelopeBody {
+	if s.endpoint.Body == settings.EnvelopeBody {
 		var err error
 		if content, err = envelope(r); err != nil {
 			return nil, nil, err

@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // received is a request as the server got it.
@@ -67,7 +68,7 @@ func fullRing() clock.Ring {
 func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) {
+	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) {
 		e.URL += "/rings?token=a%20b"
 		e.Method = "PUT"
 		e.Headers = map[string]string{"authorization": "Bearer x", "user-agent": "shop/1"}
@@ -106,8 +107,8 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Secrets = []clock.WebhookSecret{newSecret, oldSecret} })
-	check := func(secret clock.WebhookSecret, r received) error {
+	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) { e.Secrets = []settings.WebhookSecret{newSecret, oldSecret} })
+	check := func(secret settings.WebhookSecret, r received) error {
 		t.Helper()
 		verifier, err := standardwebhooks.NewWebhook(string(secret))
 		if err != nil {
@@ -122,12 +123,12 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 		}
 		wantKinds(t, b.deliver(ring), clock.Confirmed)
 		r := got.take(t)
-		for _, secret := range []clock.WebhookSecret{newSecret, oldSecret} {
+		for _, secret := range []settings.WebhookSecret{newSecret, oldSecret} {
 			if err := check(secret, r); err != nil {
 				t.Errorf("payload kind %d: %v", kind, err)
 			}
 		}
-		if check("whsec_"+clock.WebhookSecret(strings.Repeat("A", 32)), r) == nil {
+		if check("whsec_"+settings.WebhookSecret(strings.Repeat("A", 32)), r) == nil {
 			t.Error("another secret is accepted")
 		}
 		changed := r
@@ -147,7 +148,7 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 // The vector of the specification.
 func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 	t.Parallel()
-	key, err := clock.WebhookSecret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").Key()
+	key, err := settings.WebhookSecret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").Key()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *clock.Webhook) { e.Body = clock.EnvelopeBody })
+	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) { e.Body = settings.EnvelopeBody })
 	for _, c := range []struct {
 		kind    clock.PayloadKind
 		payload string

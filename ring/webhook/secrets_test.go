@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // No reason repeats a secret of the request, whatever part of the request a receiver quotes in its response, and wherever the quote is cut.
@@ -34,7 +35,9 @@ func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 		_, _ = io.WriteString(w, escape(echo))
 	}
 	server := b.serve("shop", handler)
-	b.point("shop", server.URL+"/hook?"+query, func(e *clock.Webhook) { e.Headers, e.Secrets = secrets, []clock.WebhookSecret{newSecret, oldSecret} })
+	b.point("shop", server.URL+"/hook?"+query, func(e *settings.Webhook) {
+		e.Headers, e.Secrets = secrets, []settings.WebhookSecret{newSecret, oldSecret}
+	})
 	hidden := []string{"dXNlcjpvcGVuL3Nlc2FtZSs4NA", "open/sesame", "4567", "idem-4711", "9876", "5678abcd", newSecret.Encoded()[:12]}
 	for name, f := range map[string]func(string) string{
 		"plain": func(s string) string { return s }, "HTML": html.EscapeString, "URL": url.QueryEscape,

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -51,7 +51,7 @@ func New(cfg Config, deps Deps) (*Target, error) {
 
 // endpoint is the endpoint of an application, as its settings name it.
 type endpoint struct {
-	*clock.Webhook
+	*settings.Webhook
 
 	target *Target
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -75,7 +76,7 @@ func TestMissingReplyIsInDoubtAndCounts(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
-	b.serve("shop", handle, func(e *clock.Webhook) { e.Timeout = time.Second })
+	b.serve("shop", handle, func(e *settings.Webhook) { e.Timeout = time.Second })
 	want := clock.Outcome{Kind: clock.Doubtful, Counted: true, Reason: "the request was sent, and there was no reply within 1s"}
 	if got := b.deliver(rings("shop", 1)...)[0]; got != want {
 		t.Errorf("got %+v", got)
@@ -112,7 +113,7 @@ func (b *bench) raw(application string, answer func(n int, conn net.Conn)) {
 			})
 		}
 	})
-	b.point(application, "http://"+listener.Addr().String(), func(e *clock.Webhook) { e.Timeout = 5 * time.Second })
+	b.point(application, "http://"+listener.Addr().String(), func(e *settings.Webhook) { e.Timeout = 5 * time.Second })
 }
 
 func readRequest(conn net.Conn) {
@@ -307,7 +308,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 				}
 			}
 			<-time.After(2 * time.Millisecond)
-		}, func(e *clock.Webhook) { e.Concurrency = int(c.concurrency) })
+		}, func(e *settings.Webhook) { e.Concurrency = int(c.concurrency) })
 		wantKinds(t, b.deliver(rings("shop", 40)...), clock.Confirmed)
 		if most.Load() > c.want || all.Load() != 40 {
 			t.Errorf("%d of %d requests at once, want at most %d", most.Load(), all.Load(), c.want)
@@ -321,7 +322,7 @@ func TestRingsWithoutASlotAreUntaken(t *testing.T) {
 	b := openTarget(t)
 	b.SetPatience(time.Second, time.Minute)
 	handle, begun, release := hanging(t, 202)
-	b.serve("shop", handle, func(e *clock.Webhook) { e.Concurrency = 4 })
+	b.serve("shop", handle, func(e *settings.Webhook) { e.Concurrency = 4 })
 	outcomes, late := b.deliverShared(rings("shop", 10)...)
 	wantKinds(t, outcomes[:4], clock.Awaited)
 	wantKinds(t, outcomes[4:], clock.Untaken)
@@ -640,7 +641,7 @@ func TestApplicationWithoutAnEndpointIsNotAccepted(t *testing.T) {
 	if b.Accepts("shop") != nil || b.Usable() != nil {
 		t.Error("an application with an endpoint is not accepted")
 	}
-	e := clock.NewWebhook("ftp://shop", newSecret)
+	e := settings.NewWebhook("ftp://shop", newSecret)
 	b.endpoints.set("shop", e)
 	wantKinds(t, b.deliver(rings("shop", 2)...), clock.Returned)
 	b.Close()
@@ -670,7 +671,7 @@ func TestRetryAfterHoldsTheApplication(t *testing.T) {
 		hits.Add(1)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(429)
-	}, func(e *clock.Webhook) { e.Concurrency = 1 })
+	}, func(e *settings.Webhook) { e.Concurrency = 1 })
 	b.serve("other", func(http.ResponseWriter, *http.Request) {})
 	got := b.deliver(append(rings("shop", 5), rings("other", 5)...)...)
 	if counts := count(got[:5]); counts[clock.Nacked] != 1 || counts[clock.Unsent] != 4 || got[0].RetryAfter != time.Second {
@@ -712,7 +713,7 @@ func TestCloseEndsTheRequests(t *testing.T) {
 // A request whose content is forgotten is not repeated.
 func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	s, err := newSender(clock.NewWebhook("https://shop.example", newSecret), "test")
+	s, err := newSender(settings.NewWebhook("https://shop.example", newSecret), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ CREATE TABLE build_level (
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 INSERT IGNORE INTO build_level (only_row, oldest) VALUES (1, 2);
 
--- The settings of applications, as JSON (clock.Settings). An application without a row has the defaults.
+-- The settings of applications, as JSON (clock/settings). An application without a row has the defaults.
 CREATE TABLE application_setting (
     application VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     version     BIGINT       NOT NULL, -- 1 at first, one more with each change

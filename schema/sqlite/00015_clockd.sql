@@ -92,7 +92,7 @@ CREATE TABLE build_level (
 ) STRICT;
 INSERT INTO build_level (only_row, oldest) VALUES (1, 2);
 
--- The settings of applications, as JSON (clock.Settings). An application without a row has the defaults.
+-- The settings of applications, as JSON (clock/settings). An application without a row has the defaults.
 CREATE TABLE application_setting (
     application TEXT    NOT NULL PRIMARY KEY,
     version     INTEGER NOT NULL, -- 1 at first, one more with each change

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store/engine"
 )
 
@@ -15,7 +16,7 @@ import (
 type Source interface {
 	Engine() string
 	Time(ctx context.Context) (micros int64, err error)
-	Archive(ctx context.Context, after int64, settings func([]clock.SettingsVersion) error, page func([]engine.ArchivedAlarm) error) error
+	Archive(ctx context.Context, after int64, settings func([]settings.Version) error, page func([]engine.ArchivedAlarm) error) error
 }
 
 // Position says how far a file goes.
@@ -38,7 +39,7 @@ func Export(ctx context.Context, from Source, to io.Writer, at Position, progres
 		return at, err
 	}
 	end := End{}
-	settings := func(all []clock.SettingsVersion) error {
+	settings := func(all []settings.Version) error {
 		end.Settings = len(all)
 		for i := range all {
 			s := &Settings{Application: all[i].Application, Document: json.RawMessage(all[i].Document)}

@@ -11,6 +11,7 @@ import (
 	"reflect"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store/engine"
 )
 
@@ -19,8 +20,8 @@ type Target interface {
 	IsEmpty(ctx context.Context) (bool, error)
 	Time(ctx context.Context) (micros int64, err error)
 	Restore(ctx context.Context, alarms []engine.ArchivedAlarm) ([]engine.Restored, error)
-	Settings(ctx context.Context, application string) (clock.SettingsVersion, error)
-	ChangeSettings(ctx context.Context, change clock.SettingsChange) (clock.SettingsVersion, error)
+	Settings(ctx context.Context, application string) (settings.Version, error)
+	ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error)
 }
 
 // Options of Import.
@@ -196,7 +197,7 @@ func (i *importer) storeSettings(ctx context.Context, s *Settings) error {
 	if err != nil {
 		return err
 	}
-	_, err = i.to.ChangeSettings(ctx, clock.SettingsChange{
+	_, err = i.to.ChangeSettings(ctx, settings.Change{
 		Application: s.Application, Document: string(s.Document), At: clock.Instant(micros / 1000), By: i.options.By, IfVersion: 0,
 	})
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 )
@@ -129,7 +130,7 @@ func checkSettings(s *Settings) error {
 	if err := clock.ValidateApplication(s.Application); err != nil {
 		return err
 	}
-	if _, err := clock.ParseSettings(string(s.Document)); err != nil {
+	if _, err := settings.Parse(string(s.Document)); err != nil {
 		return fmt.Errorf("settings of %s: %w", s.Application, err)
 	}
 	return nil
@@ -186,7 +187,7 @@ func checkAlarm(row engine.Row) error {
 		{"traceparent", row.Traceparent, clock.MaxTraceparent, true},
 		{"claim_id", row.ClaimID, maxClaimID, true},
 		{"last_error", row.LastError, clock.MaxReason, false},
-		{"answered_by", row.AnsweredBy, clock.MaxChangedBy, false},
+		{"answered_by", row.AnsweredBy, settings.MaxChangedBy, false},
 	})
 }
 
@@ -204,7 +205,7 @@ func checkAttempt(row *engine.AttemptRow) error {
 	}
 	return checkTexts([]textColumn{
 		{"claim_id", row.ClaimID, maxClaimID, true}, {"error", row.Error, clock.MaxReason, false},
-		{"answered_by", row.AnsweredBy, clock.MaxChangedBy, false},
+		{"answered_by", row.AnsweredBy, settings.MaxChangedBy, false},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 )
 
@@ -50,7 +51,7 @@ const (
 // It passes them on page by page, and holds one page in memory. An error of a function ends the call and is returned as it is. The call has
 // no deadline of its own: the snapshot stays open as long as the functions take.
 func (s *Store) Archive(
-	ctx context.Context, after int64, settings func([]clock.SettingsVersion) error, page func([]ArchivedAlarm) error,
+	ctx context.Context, after int64, settings func([]settings.Version) error, page func([]ArchivedAlarm) error,
 ) error {
 	snapshot, err := s.driver.BeginSnapshot(ctx)
 	if err != nil {

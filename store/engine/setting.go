@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // SettingRow is a row of the tables application_setting and application_setting_history. The row types of each engine's generated code
@@ -19,8 +20,8 @@ type SettingRow struct {
 	ChangedBy   string
 }
 
-func (r *SettingRow) version() clock.SettingsVersion {
-	return clock.SettingsVersion{
+func (r *SettingRow) version() settings.Version {
+	return settings.Version{
 		Application: r.Application, Version: r.Version, Document: r.Document, ChangedAt: clock.Instant(r.ChangedAt), ChangedBy: r.ChangedBy,
 	}
 }
@@ -38,7 +39,7 @@ func (s *Store) SettingChanges(ctx context.Context) (changes int64, err error) {
 }
 
 // AllSettings returns the current settings of all applications.
-func (s *Store) AllSettings(ctx context.Context) (all []clock.SettingsVersion, err error) {
+func (s *Store) AllSettings(ctx context.Context) (all []settings.Version, err error) {
 	err = s.call(ctx, "read all settings", func(ctx context.Context) error {
 		rows, err := s.driver.ReadAllSettings(ctx)
 		all = Column(rows, (*SettingRow).version)
@@ -48,7 +49,7 @@ func (s *Store) AllSettings(ctx context.Context) (all []clock.SettingsVersion, e
 }
 
 // Settings returns the current settings of the application.
-func (s *Store) Settings(ctx context.Context, application string) (v clock.SettingsVersion, err error) {
+func (s *Store) Settings(ctx context.Context, application string) (v settings.Version, err error) {
 	err = s.call(ctx, "read settings", func(ctx context.Context) error {
 		row, err := currentSettings(ctx, s.driver, application)
 		v = row.version()
@@ -58,9 +59,9 @@ func (s *Store) Settings(ctx context.Context, application string) (v clock.Setti
 }
 
 // SettingsHistory returns the newest versions of the application's settings.
-func (s *Store) SettingsHistory(ctx context.Context, application string, limit int) (versions []clock.SettingsVersion, err error) {
+func (s *Store) SettingsHistory(ctx context.Context, application string, limit int) (versions []settings.Version, err error) {
 	err = s.call(ctx, "read the history of settings", func(ctx context.Context) error {
-		rows, err := s.driver.ReadSettingsHistory(ctx, application, min(limit, clock.MaxSettingsHistory))
+		rows, err := s.driver.ReadSettingsHistory(ctx, application, min(limit, settings.MaxHistory))
 		versions = Column(rows, (*SettingRow).version)
 		return err
 	})
@@ -68,7 +69,7 @@ func (s *Store) SettingsHistory(ctx context.Context, application string, limit i
 }
 
 // ChangeSettings writes the next version of an application's settings.
-func (s *Store) ChangeSettings(ctx context.Context, change clock.SettingsChange) (v clock.SettingsVersion, err error) {
+func (s *Store) ChangeSettings(ctx context.Context, change settings.Change) (v settings.Version, err error) {
 	err = s.replayed(ctx, "change settings", func(ctx context.Context) error {
 		return InTx(ctx, s.driver.BeginSettings, func(t SettingsTx) error {
 			row, err := nextSettings(ctx, t, &change)
@@ -83,13 +84,13 @@ func (s *Store) ChangeSettings(ctx context.Context, change clock.SettingsChange)
 		})
 	})
 	if err != nil {
-		return clock.SettingsVersion{}, err
+		return settings.Version{}, err
 	}
 	return v, nil
 }
 
 // settingsAct returns the act of a change. It names the versions alone, because documents have secrets; the history has the documents.
-func settingsAct(v *clock.SettingsVersion) clock.Act {
+func settingsAct(v *settings.Version) clock.Act {
 	type state struct {
 		Version int64 `json:"version"`
 	}
@@ -100,7 +101,7 @@ func settingsAct(v *clock.SettingsVersion) clock.Act {
 }
 
 // nextSettings counts the change, and returns the row to write.
-func nextSettings(ctx context.Context, t SettingsTx, change *clock.SettingsChange) (SettingRow, error) {
+func nextSettings(ctx context.Context, t SettingsTx, change *settings.Change) (SettingRow, error) {
 	counted, err := t.CountChange(ctx)
 	if err != nil {
 		return SettingRow{}, err
@@ -112,7 +113,7 @@ func nextSettings(ctx context.Context, t SettingsTx, change *clock.SettingsChang
 	if err != nil {
 		return SettingRow{}, err
 	}
-	if change.IfVersion != clock.AnyVersion && change.IfVersion != before.Version {
+	if change.IfVersion != settings.AnyVersion && change.IfVersion != before.Version {
 		return SettingRow{}, &clock.Error{
 			Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Field: "if_version",
 			Detail: fmt.Sprintf("the settings of %q have version %d, not %d", change.Application, before.Version, change.IfVersion),

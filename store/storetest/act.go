@@ -7,6 +7,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // acts returns the acts that the query asks for, without their ids. It demands that ids fall.
@@ -86,7 +87,7 @@ func testActs(t *testing.T, f *fixture) {
 // testPurgedActs deletes the oldest acts alone.
 func testPurgedActs(t *testing.T, f *fixture) {
 	for i := range clock.Instant(5) {
-		f.changeSettings(change("shop", `{}`, t0+i, clock.AnyVersion))
+		f.changeSettings(change("shop", `{}`, t0+i, settings.AnyVersion))
 	}
 	for _, c := range []struct {
 		before        clock.Instant

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store/engine"
 )
 
 // archived is the part of a store that exports and imports.
 type archived interface {
 	IsEmpty(ctx context.Context) (bool, error)
-	Archive(ctx context.Context, after int64, settings func([]clock.SettingsVersion) error, page func([]engine.ArchivedAlarm) error) error
+	Archive(ctx context.Context, after int64, settings func([]settings.Version) error, page func([]engine.ArchivedAlarm) error) error
 	Restore(ctx context.Context, alarms []engine.ArchivedAlarm) ([]engine.Restored, error)
 }
 
@@ -30,7 +31,7 @@ func (f *fixture) archived() archived {
 // archive returns all alarms with ids above after.
 func (f *fixture) archive(after int64) (alarms []engine.ArchivedAlarm) {
 	f.t.Helper()
-	err := f.archived().Archive(f.t.Context(), after, func([]clock.SettingsVersion) error { return nil }, func(page []engine.ArchivedAlarm) error {
+	err := f.archived().Archive(f.t.Context(), after, func([]settings.Version) error { return nil }, func(page []engine.ArchivedAlarm) error {
 		alarms = append(alarms, page...)
 		return nil
 	})
@@ -125,7 +126,7 @@ func testRestoredAlarmRings(t *testing.T, f *fixture) {
 func testArchiveSnapshot(t *testing.T, f *fixture) {
 	f.set(t0, set("before", t0), set("cancelled", t0))
 	var states []int64
-	err := f.archived().Archive(t.Context(), 0, func([]clock.SettingsVersion) error {
+	err := f.archived().Archive(t.Context(), 0, func([]settings.Version) error {
 		_, err := f.tryWrite(t0, cancel("cancelled"), set("after", t0))
 		return err
 	}, func(page []engine.ArchivedAlarm) error {
@@ -136,7 +137,7 @@ func testArchiveSnapshot(t *testing.T, f *fixture) {
 	same(t, "states", states, []int64{int64(clock.Scheduled), int64(clock.Scheduled)})
 
 	stopped := errors.New("stopped")
-	err = f.archived().Archive(t.Context(), 0, func([]clock.SettingsVersion) error { return stopped }, nil)
+	err = f.archived().Archive(t.Context(), 0, func([]settings.Version) error { return stopped }, nil)
 	if !errors.Is(err, stopped) {
 		t.Errorf("the error of the function is lost: %v", err)
 	}

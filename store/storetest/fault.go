@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 )
 
@@ -119,7 +120,7 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"change settings": func(ctx context.Context) error {
-			_, err := f.ChangeSettings(ctx, change(app, "{}", t0, clock.AnyVersion))
+			_, err := f.ChangeSettings(ctx, change(app, "{}", t0, settings.AnyVersion))
 			return err
 		},
 		"token changes": func(ctx context.Context) error {

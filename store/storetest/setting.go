@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // change returns a change of an application's settings.
-func change(application, document string, at clock.Instant, ifVersion int64) clock.SettingsChange {
-	return clock.SettingsChange{Application: application, Document: document, At: at, By: "näme’ of " + application, IfVersion: ifVersion}
+func change(application, document string, at clock.Instant, ifVersion int64) settings.Change {
+	return settings.Change{Application: application, Document: document, At: at, By: "näme’ of " + application, IfVersion: ifVersion}
 }
 
 // versionOf returns the version that the change makes.
-func versionOf(c clock.SettingsChange, version int64) clock.SettingsVersion {
-	return clock.SettingsVersion{Application: c.Application, Version: version, Document: c.Document, ChangedAt: c.At, ChangedBy: c.By}
+func versionOf(c settings.Change, version int64) settings.Version {
+	return settings.Version{Application: c.Application, Version: version, Document: c.Document, ChangedAt: c.At, ChangedBy: c.By}
 }
 
-func (f *fixture) changeSettings(c clock.SettingsChange) clock.SettingsVersion {
+func (f *fixture) changeSettings(c settings.Change) settings.Version {
 	f.t.Helper()
 	v, err := f.ChangeSettings(f.t.Context(), c)
 	ok(f.t, err, "change settings")
@@ -39,19 +40,19 @@ func (f *fixture) settingChanges() int64 {
 
 // testSettings demands that each change makes the next version of its application alone, and that all of them are kept.
 func testSettings(t *testing.T, f *fixture) {
-	all := func() []clock.SettingsVersion {
+	all := func() []settings.Version {
 		t.Helper()
 		v, err := f.AllSettings(t.Context())
 		ok(t, err, "all settings")
 		return v
 	}
-	current := func(application string) clock.SettingsVersion {
+	current := func(application string) settings.Version {
 		t.Helper()
 		v, err := f.Settings(t.Context(), application)
 		ok(t, err, "settings")
 		return v
 	}
-	history := func(application string, limit int) []clock.SettingsVersion {
+	history := func(application string, limit int) []settings.Version {
 		t.Helper()
 		v, err := f.SettingsHistory(t.Context(), application, limit)
 		ok(t, err, "history")
@@ -59,23 +60,23 @@ func testSettings(t *testing.T, f *fixture) {
 	}
 	same(t, "changes of a new database", f.settingChanges(), 0)
 	same(t, "settings of a new database", all(), nil)
-	same(t, "settings of an unknown application", current("shop"), clock.SettingsVersion{Application: "shop", ChangedAt: clock.NoInstant})
+	same(t, "settings of an unknown application", current("shop"), settings.Version{Application: "shop", ChangedAt: clock.NoInstant})
 	same(t, "history of an unknown application", history("shop", 10), nil)
 
 	shop1 := change("shop", `{"max_rings":3}`, t0, 0)
 	same(t, "first version", f.changeSettings(shop1), versionOf(shop1, 1))
-	bank1 := change("Bank", `{"text":"`+strings.Repeat("’", 2000)+`"}`, t0+1, clock.AnyVersion)
+	bank1 := change("Bank", `{"text":"`+strings.Repeat("’", 2000)+`"}`, t0+1, settings.AnyVersion)
 	same(t, "another application", f.changeSettings(bank1), versionOf(bank1, 1))
 	shop2 := change("shop", `{}`, t0-5, 1)
 	same(t, "second version", f.changeSettings(shop2), versionOf(shop2, 2))
-	shop3 := change("shop", `{ }`, t0+7, clock.AnyVersion)
+	shop3 := change("shop", `{ }`, t0+7, settings.AnyVersion)
 	same(t, "third version", f.changeSettings(shop3), versionOf(shop3, 3))
 	same(t, "changes", f.settingChanges(), 4)
-	same(t, "all settings", all(), []clock.SettingsVersion{versionOf(bank1, 1), versionOf(shop3, 3)})
+	same(t, "all settings", all(), []settings.Version{versionOf(bank1, 1), versionOf(shop3, 3)})
 	same(t, "settings", current("shop"), versionOf(shop3, 3))
 	same(t, "settings of another spelling", current("bank").Version, 0)
-	same(t, "history", history("shop", 10), []clock.SettingsVersion{versionOf(shop3, 3), versionOf(shop2, 2), versionOf(shop1, 1)})
-	same(t, "newest history", history("shop", 2), []clock.SettingsVersion{versionOf(shop3, 3), versionOf(shop2, 2)})
+	same(t, "history", history("shop", 10), []settings.Version{versionOf(shop3, 3), versionOf(shop2, 2), versionOf(shop1, 1)})
+	same(t, "newest history", history("shop", 2), []settings.Version{versionOf(shop3, 3), versionOf(shop2, 2)})
 
 	for _, ifVersion := range []int64{0, 2, 4} {
 		_, err := f.ChangeSettings(t.Context(), change("shop", `{"priority":1}`, t0+9, ifVersion))
@@ -89,7 +90,7 @@ func testSettings(t *testing.T, f *fixture) {
 		t.Errorf("a change of settings that never were: %v", err)
 	}
 	same(t, "changes after refused changes", f.settingChanges(), 4)
-	same(t, "all settings after refused changes", all(), []clock.SettingsVersion{versionOf(bank1, 1), versionOf(shop3, 3)})
+	same(t, "all settings after refused changes", all(), []settings.Version{versionOf(bank1, 1), versionOf(shop3, 3)})
 	same(t, "history after refused changes", len(history("shop", 10)), 3)
 
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
@@ -112,7 +113,7 @@ func testRacingSettings(t *testing.T, f *fixture) {
 		}
 		g.Go(func() error {
 			for n := range changes {
-				if _, err := s.ChangeSettings(t.Context(), change("any", fmt.Sprintf(`{"n":%d}`, i), t0, clock.AnyVersion)); err != nil {
+				if _, err := s.ChangeSettings(t.Context(), change("any", fmt.Sprintf(`{"n":%d}`, i), t0, settings.AnyVersion)); err != nil {
 					return err
 				}
 				_, err := s.ChangeSettings(t.Context(), change("one", `{}`, t0, int64(n)))
@@ -165,7 +166,7 @@ func testSettingsBesideUncommittedChange(t *testing.T, f *fixture) {
 	same(t, "changes", n, 1)
 	all, err := f.AllSettings(ctx)
 	ok(t, err, "all settings")
-	same(t, "settings", all, []clock.SettingsVersion{committed})
+	same(t, "settings", all, []settings.Version{committed})
 	time.AfterFunc(50*time.Millisecond, func() { _ = tx.Rollback() }) // the change below waits for it
 	same(t, "version after the other transaction", f.changeSettings(change("shop", `{}`, t0, 1)).Version, 2)
 }

@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // settingsTable is a database with settings.
@@ -17,7 +19,7 @@ type settingsTable struct {
 	mu      sync.Mutex
 	down    bool
 	changes int64
-	rows    []SettingsVersion
+	rows    []Version
 	reads   int // calls of AllSettings
 }
 
@@ -25,12 +27,12 @@ func (s *settingsTable) SettingChanges(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		return 0, Unavailable(errors.New("down"))
+		return 0, clock.Unavailable(errors.New("down"))
 	}
 	return s.changes, nil
 }
 
-func (s *settingsTable) AllSettings(context.Context) ([]SettingsVersion, error) {
+func (s *settingsTable) AllSettings(context.Context) ([]Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -42,7 +44,7 @@ func (s *settingsTable) put(application, document string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
-	v := SettingsVersion{Application: application, Version: s.changes, Document: document}
+	v := Version{Application: application, Version: s.changes, Document: document}
 	for i := range s.rows {
 		if s.rows[i].Application == application {
 			s.rows[i] = v
@@ -58,13 +60,13 @@ func (s *settingsTable) setDown(down bool) {
 	s.down = down
 }
 
-// watching runs a test with a running SettingsWatch, and the list of the changes that it has reported.
-func watching(t *testing.T, test func(w *SettingsWatch, table *settingsTable, reported *[][]string)) {
+// watching runs a test with a running Watch, and the list of the changes that it has reported.
+func watching(t *testing.T, test func(w *Watch, table *settingsTable, reported *[][]string)) {
 	synctest.Test(t, func(t *testing.T) {
 		table, reported := &settingsTable{}, new([][]string)
 		table.put("old", `{"max_rings":2}`)
-		w := NewSettingsWatch(table, slog.New(slog.DiscardHandler))
-		w.OnChange(func(_, _ *SettingsSnapshot, changed []string) { *reported = append(*reported, changed) })
+		w := NewWatch(table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *Snapshot, changed []string) { *reported = append(*reported, changed) })
 		if err := w.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func watching(t *testing.T, test func(w *SettingsWatch, table *settingsTable, re
 }
 
 func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
-	watching(t, func(w *SettingsWatch, table *settingsTable, reported *[][]string) {
+	watching(t, func(w *Watch, table *settingsTable, reported *[][]string) {
 		if s := w.Settings("old"); s == nil || s.Rings() != 2 || w.Settings("shop") != nil {
 			t.Fatalf("settings after Load: %+v", s)
 		}
@@ -86,7 +88,7 @@ func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
 			table.put("shop", map[bool]string{true: `{"target":"stream"}`, false: `{"target":"amqp"}`}[version%2 == 0])
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if s := w.Snapshot().Of("shop"); s == nil || s.Stored.Version != int64(version+2) || (s.Target == TargetStream) != (version%2 == 0) {
+			if s := w.Snapshot().Of("shop"); s == nil || s.Stored.Version != int64(version+2) || (s.Target == clock.TargetStream) != (version%2 == 0) {
 				t.Fatalf("after change %d: %+v", version, s)
 			}
 		}
@@ -106,7 +108,7 @@ func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
 }
 
 func TestLastKnownSettingsApplyWhileTheDatabaseIsAway(t *testing.T) {
-	watching(t, func(w *SettingsWatch, table *settingsTable, _ *[][]string) {
+	watching(t, func(w *Watch, table *settingsTable, _ *[][]string) {
 		table.setDown(true)
 		table.put("old", `{"max_rings":9}`)
 		time.Sleep(time.Minute)
@@ -128,7 +130,7 @@ func TestLastKnownSettingsApplyWhileTheDatabaseIsAway(t *testing.T) {
 
 // A change by hand that does not count is found too, and so is a deleted row.
 func TestUncountedChangesAreFoundWithinAMinute(t *testing.T) {
-	watching(t, func(w *SettingsWatch, table *settingsTable, reported *[][]string) {
+	watching(t, func(w *Watch, table *settingsTable, reported *[][]string) {
 		table.put("shop", `{}`)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -148,7 +150,7 @@ func TestUncountedChangesAreFoundWithinAMinute(t *testing.T) {
 }
 
 func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
-	watching(t, func(w *SettingsWatch, table *settingsTable, _ *[][]string) {
+	watching(t, func(w *Watch, table *settingsTable, _ *[][]string) {
 		table.put("old", `{"target":"of a later build"}`)
 		table.put("new", `no JSON`)
 		time.Sleep(2 * time.Second)
@@ -156,13 +158,13 @@ func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
 		if s := w.Snapshot().Of("old"); s.Unreadable == nil || s.Rings() != 2 || s.Stored.Version != 2 {
 			t.Errorf("settings %+v", s)
 		}
-		if s := w.Snapshot().Of("new"); s.Unreadable == nil || s.Rings() != DefaultMaxRings {
+		if s := w.Snapshot().Of("new"); s.Unreadable == nil || s.Rings() != clock.DefaultMaxRings {
 			t.Errorf("settings %+v", s)
 		}
 		table.put("old", `{"target":"stream"}`)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s := w.Snapshot().Of("old"); s.Unreadable != nil || s.Target != TargetStream {
+		if s := w.Snapshot().Of("old"); s.Unreadable != nil || s.Target != clock.TargetStream {
 			t.Errorf("settings %+v", s)
 		}
 	})
@@ -172,8 +174,8 @@ func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
 func TestSettingsReadsAreReportedAfterTheirChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, events := &settingsTable{}, []string{}
-		w := NewSettingsWatch(table, slog.New(slog.DiscardHandler))
-		w.OnChange(func(_, _ *SettingsSnapshot, changed []string) { events = append(events, changed...) })
+		w := NewWatch(table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *Snapshot, changed []string) { events = append(events, changed...) })
 		w.OnRead(func(changes int64) { events = append(events, fmt.Sprint(changes)) })
 		table.put("shop", `{"paused":true}`)
 		table.put("bank", `{"paused":false}`)

@@ -1,8 +1,10 @@
-package clock
+package settings
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // maxKafkaTopic is the longest name of a topic that Kafka takes, in bytes.
@@ -39,22 +41,22 @@ func NewKafka(topic string) *Kafka {
 	return &Kafka{Topic: topic, Key: KafkaKeyBusinessID, Headers: KafkaHeadersFull}
 }
 
-// Validate returns an *Error of kind ErrInvalid that names the field, or nil.
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil.
 func (k *Kafka) Validate() error {
 	legal := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
 	}
 	switch {
 	case k.Topic == "":
-		return invalid(CodeRequired, "topic", "topic is required")
+		return invalid(clock.CodeRequired, "topic", "topic is required")
 	case len(k.Topic) > maxKafkaTopic:
-		return invalid(CodeOutOfRange, "topic", fmt.Sprintf("topic has more than %d bytes", maxKafkaTopic))
+		return invalid(clock.CodeOutOfRange, "topic", fmt.Sprintf("topic has more than %d bytes", maxKafkaTopic))
 	case k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, func(r rune) bool { return !legal(r) }):
-		return invalid(CodeInvalidValue, "topic", "topic must be of letters, digits, dots, underscores and hyphens, and neither . nor ..")
+		return invalid(clock.CodeInvalidValue, "topic", "topic must be of letters, digits, dots, underscores and hyphens, and neither . nor ..")
 	case k.Key != KafkaKeyBusinessID && k.Key != KafkaKeyApplication && k.Key != KafkaKeyNone:
-		return invalid(CodeInvalidValue, "key", "key must be business_id, application or none")
+		return invalid(clock.CodeInvalidValue, "key", "key must be business_id, application or none")
 	case k.Headers != KafkaHeadersFull && k.Headers != KafkaHeadersLean:
-		return invalid(CodeInvalidValue, "headers", "headers must be full or lean")
+		return invalid(clock.CodeInvalidValue, "headers", "headers must be full or lean")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // maxWebhookSecrets is the largest number of signing secrets of an endpoint.
@@ -49,25 +51,25 @@ func (w *Webhook) equals(other *Webhook) bool {
 		w.Timeout == other.Timeout && w.Concurrency == other.Concurrency && slices.Equal(w.Secrets, other.Secrets)
 }
 
-// Validate returns an *Error of kind ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the
 // address of each connection.
 func (w *Webhook) Validate() error {
 	if _, err := w.ParsedURL(); err != nil {
 		return err
 	}
 	if !slices.Contains(webhookMethods, w.Method) {
-		return invalid(CodeInvalidValue, "method", "method must be "+strings.Join(webhookMethods, ", "))
+		return invalid(clock.CodeInvalidValue, "method", "method must be "+strings.Join(webhookMethods, ", "))
 	}
 	if err := validateHeaders("headers", w.Headers); err != nil {
 		return err
 	}
 	switch {
 	case w.Body != PayloadBody && w.Body != EnvelopeBody:
-		return invalid(CodeInvalidValue, "body", "body must be payload or envelope")
+		return invalid(clock.CodeInvalidValue, "body", "body must be payload or envelope")
 	case w.Timeout < MinEndpointTimeout || w.Timeout > MaxEndpointTimeout || w.Timeout%time.Millisecond != 0:
-		return invalid(CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
+		return invalid(clock.CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case w.Concurrency < 1 || w.Concurrency > MaxEndpointConcurrency:
-		return invalid(CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
+		return invalid(clock.CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	_, err := w.Keys()
 	return err
@@ -83,19 +85,19 @@ func (w *Webhook) ParsedURL() (*url.URL, error) { return parseEndpointURL(w.URL)
 func (w *Webhook) Keys() ([][]byte, error) {
 	switch {
 	case len(w.Secrets) == 0:
-		return nil, invalid(CodeRequired, "secrets", "secrets needs at least one signing secret, whsec_ with 24 to 64 bytes in base64")
+		return nil, invalid(clock.CodeRequired, "secrets", "secrets needs at least one signing secret, whsec_ with 24 to 64 bytes in base64")
 	case len(w.Secrets) > maxWebhookSecrets:
-		return nil, invalid(CodeOutOfRange, "secrets", fmt.Sprintf("secrets must be at most %d", maxWebhookSecrets))
+		return nil, invalid(clock.CodeOutOfRange, "secrets", fmt.Sprintf("secrets must be at most %d", maxWebhookSecrets))
 	}
 	keys := make([][]byte, len(w.Secrets))
 	for i, s := range w.Secrets {
 		var err error
 		field := fmt.Sprintf("secrets[%d]", i)
 		if keys[i], err = s.Key(); err != nil {
-			return nil, invalid(CodeInvalidValue, field, field+" "+err.Error())
+			return nil, invalid(clock.CodeInvalidValue, field, field+" "+err.Error())
 		}
 		if slices.Contains(w.Secrets[:i], s) {
-			return nil, invalid(CodeAmbiguous, field, field+" comes twice")
+			return nil, invalid(clock.CodeAmbiguous, field, field+" comes twice")
 		}
 	}
 	return keys, nil

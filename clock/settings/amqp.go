@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // maxAMQPName is the longest name of an exchange, and the longest routing key, in bytes.
@@ -18,14 +20,14 @@ type AMQP struct {
 	RoutingKey string // "": the application's name
 }
 
-// Validate returns an *Error of kind ErrInvalid that names the field, or nil.
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil.
 func (a *AMQP) Validate() error {
 	if a.Exchange == "" && a.RoutingKey == "" {
-		return invalid(CodeRequired, "exchange", "give exchange, routing_key or both")
+		return invalid(clock.CodeRequired, "exchange", "give exchange, routing_key or both")
 	}
 	for field, value := range map[string]string{"exchange": a.Exchange, "routing_key": a.RoutingKey} {
 		if len(value) > maxAMQPName || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-			return invalid(CodeInvalidValue, field, fmt.Sprintf("%s must be UTF-8 of at most %d bytes, without control characters", field, maxAMQPName))
+			return invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s must be UTF-8 of at most %d bytes, without control characters", field, maxAMQPName))
 		}
 	}
 	return nil
@@ -78,7 +80,7 @@ func (a *AMQP) format() *amqpFormat {
 func (a *AMQP) JSON() []byte {
 	b, err := json.Marshal(a.format())
 	if err != nil { // two strings
-		panic("clock: encode a destination: " + err.Error())
+		panic("settings: encode a destination: " + err.Error())
 	}
 	return b
 }

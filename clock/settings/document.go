@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // settingFields decodes the fields of a settings document, by name. A field with null is as if it were left out.
@@ -20,15 +22,15 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		if err := parseTextField(raw, "target", &name); err != nil {
 			return err
 		}
-		kind, err := ParseTargetKind(name)
+		kind, err := clock.ParseTargetKind(name)
 		if err != nil {
-			return invalid(CodeInvalidValue, "target", err.Error())
+			return invalid(clock.CodeInvalidValue, "target", err.Error())
 		}
 		s.Target = kind
 		return nil
 	},
 	"alarm_targets": func(s *Settings, raw []byte) (err error) {
-		s.AlarmTargets, err = parseTargets(raw)
+		s.Allowed, err = parseTargets(raw)
 		return err
 	},
 	"amqp": func(s *Settings, raw []byte) (err error) {
@@ -62,22 +64,22 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 	},
 	"paused": func(s *Settings, raw []byte) error {
 		if json.Unmarshal(raw, &s.Paused) != nil {
-			return invalid(CodeInvalidValue, "paused", "paused must be true or false")
+			return invalid(clock.CodeInvalidValue, "paused", "paused must be true or false")
 		}
 		return nil
 	},
 }
 
-// SettingFields are the names of the fields of a settings document, in the order in which Encode writes them.
-var SettingFields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings", "paused"}
+// Fields are the names of the fields of a settings document, in the order in which Encode writes them.
+var Fields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings", "paused"}
 
-// ParseSettings reads a settings document: a JSON object. An *Error of kind ErrInvalid names the field at fault.
-func ParseSettings(document string) (Settings, error) {
+// Parse reads a settings document: a JSON object. A *clock.Error of kind clock.ErrInvalid names the field at fault.
+func Parse(document string) (Settings, error) {
 	var s Settings
-	if len(document) > MaxSettings {
-		return s, invalid(CodeOutOfRange, "", fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxSettings))
+	if len(document) > MaxDocument {
+		return s, invalid(clock.CodeOutOfRange, "", fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
 	}
-	err := eachMember("", []byte(document), SettingFields, func(name string, raw []byte) error { return settingFields[name](&s, raw) })
+	err := eachMember("", []byte(document), Fields, func(name string, raw []byte) error { return settingFields[name](&s, raw) })
 	if err == nil {
 		err = s.Validate()
 	}
@@ -88,15 +90,15 @@ func ParseSettings(document string) (Settings, error) {
 }
 
 // parseTargets reads the names of targets, without repeats. The result is sorted.
-func parseTargets(raw []byte) (targets []TargetKind, err error) {
+func parseTargets(raw []byte) (targets []clock.TargetKind, err error) {
 	var names []string
 	if raw[0] != '[' || json.Unmarshal(raw, &names) != nil {
-		return nil, invalid(CodeInvalidValue, "alarm_targets", "alarm_targets must be a list of strings")
+		return nil, invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets must be a list of strings")
 	}
 	for _, name := range names {
-		kind, err := ParseTargetKind(name)
+		kind, err := clock.ParseTargetKind(name)
 		if err != nil {
-			return nil, invalid(CodeInvalidValue, "alarm_targets", "alarm_targets: "+err.Error())
+			return nil, invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets: "+err.Error())
 		}
 		targets = append(targets, kind)
 	}
@@ -107,9 +109,9 @@ func parseTargets(raw []byte) (targets []TargetKind, err error) {
 // retryFields are the fields of a retry policy.
 var retryFields = []string{"initial", "factor", "cap", "limit"}
 
-// parseRetry reads a retry policy. Fields that are left out have the values of DefaultRetryPolicy.
-func parseRetry(raw []byte) (RetryPolicy, error) {
-	p := DefaultRetryPolicy()
+// parseRetry reads a retry policy. Fields that are left out have the values of clock.DefaultRetryPolicy.
+func parseRetry(raw []byte) (clock.RetryPolicy, error) {
+	p := clock.DefaultRetryPolicy()
 	return p, eachMember("retry.", raw, retryFields, func(name string, raw []byte) error {
 		switch name {
 		case "initial":
@@ -120,10 +122,10 @@ func parseRetry(raw []byte) (RetryPolicy, error) {
 			if err := parseIntField(raw, "retry.limit", &p.Limit); err != nil || p.Limit >= 0 {
 				return err
 			}
-			return invalid(CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
+			return invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
 		}
 		if json.Unmarshal(raw, &p.Factor) != nil {
-			return invalid(CodeInvalidValue, "retry.factor", "retry.factor must be a number from 1 to 100")
+			return invalid(clock.CodeInvalidValue, "retry.factor", "retry.factor must be a number from 1 to 100")
 		}
 		return nil
 	})
@@ -132,7 +134,7 @@ func parseRetry(raw []byte) (RetryPolicy, error) {
 // eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known (nil: all are), and names that
 // come twice. parent is the prefix of the names in errors.
 func eachMember(parent string, object []byte, known []string, decode func(name string, raw []byte) error) error {
-	whole := invalid(CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
+	whole := invalid(clock.CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
 	if !utf8.Valid(object) {
 		whole.Detail = "JSON must be UTF-8"
 		return whole
@@ -153,10 +155,10 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 		case err != nil || !isName:
 			return whole
 		case known != nil && !slices.Contains(known, name):
-			return invalid(CodeUnknownField, parent+cleanName(name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
+			return invalid(clock.CodeUnknownField, parent+cleanName(name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
 		case seen[name]:
 			field := parent + cleanName(name)
-			return invalid(CodeAmbiguous, field, field+" occurs twice; give it once")
+			return invalid(clock.CodeAmbiguous, field, field+" occurs twice; give it once")
 		case !bytes.Equal(raw, []byte("null")):
 			if err := decode(name, raw); err != nil {
 				return err
@@ -176,7 +178,7 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 // parseTextField reads a string.
 func parseTextField(raw []byte, field string, into *string) error {
 	if raw[0] != '"' || json.Unmarshal(raw, into) != nil {
-		return invalid(CodeInvalidValue, field, field+" must be a string")
+		return invalid(clock.CodeInvalidValue, field, field+" must be a string")
 	}
 	return nil
 }
@@ -187,12 +189,12 @@ func parseDurationField(raw []byte, field string, into *time.Duration) error {
 	var ms int64
 	err := json.Unmarshal(raw, &text)
 	if err == nil {
-		*into, err = ParseDuration(text)
+		*into, err = clock.ParseDuration(text)
 	} else if err = json.Unmarshal(raw, &ms); err == nil {
-		*into, err = DurationOfMillis(ms)
+		*into, err = clock.DurationOfMillis(ms)
 	}
 	if err != nil {
-		return invalid(CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
+		return invalid(clock.CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
 	}
 	return nil
 }
@@ -200,13 +202,13 @@ func parseDurationField(raw []byte, field string, into *time.Duration) error {
 func parseIntField(raw []byte, field string, into *int) error {
 	n, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return invalid(CodeInvalidValue, field, field+" must be a whole number")
+		return invalid(clock.CodeInvalidValue, field, field+" must be a whole number")
 	}
 	*into = int(n)
 	return nil
 }
 
-// Encode returns the settings as a document, without the fields that decide nothing. ParseSettings returns the same settings for it. The document
+// Encode returns the settings as a document, without the fields that decide nothing. Parse returns the same settings for it. The document
 // has the secrets of the endpoint: show people the document of Redacted.
 func (s *Settings) Encode() string {
 	var document struct {
@@ -221,7 +223,7 @@ func (s *Settings) Encode() string {
 		MaxRings     *int           `json:"max_rings,omitempty"`
 		Paused       bool           `json:"paused,omitempty"`
 	}
-	for _, target := range s.AlarmTargets {
+	for _, target := range s.Allowed {
 		document.AlarmTargets = append(document.AlarmTargets, target.String())
 	}
 	document.Target, document.MaxRings, document.Paused = s.Target.String(), s.MaxRings, s.Paused
@@ -229,7 +231,7 @@ func (s *Settings) Encode() string {
 	document.GRPC = s.GRPC.format()
 	if s.Retry != nil {
 		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
-		if s.Retry.Limit != NoLimit {
+		if s.Retry.Limit != clock.NoLimit {
 			document.Retry.Limit = &s.Retry.Limit
 		}
 	}
@@ -238,7 +240,7 @@ func (s *Settings) Encode() string {
 	}
 	b, err := json.Marshal(document)
 	if err != nil { // the factor is NaN, which Validate refuses
-		panic("clock: encode invalid settings: " + err.Error())
+		panic("settings: encode invalid settings: " + err.Error())
 	}
 	return string(b)
 }

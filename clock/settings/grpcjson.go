@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"encoding/json"
@@ -59,7 +59,7 @@ func (g *GRPC) RedactedJSON() []byte {
 	}
 	b, err := json.Marshal(g.Redacted().format())
 	if err != nil { // texts and whole numbers can be encoded
-		panic("clock: encode a method of gRPC: " + err.Error())
+		panic("settings: encode a method of gRPC: " + err.Error())
 	}
 	return b
 }

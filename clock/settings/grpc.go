@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // maxGRPCMethod is the length of the longest method, in bytes.
@@ -35,7 +37,7 @@ func (g *GRPC) equals(other *GRPC) bool {
 		g.Concurrency == other.Concurrency
 }
 
-// Validate returns an *Error of kind ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the address of each
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the address of each
 // connection.
 func (g *GRPC) Validate() error {
 	if _, err := g.ParsedURL(); err != nil {
@@ -43,11 +45,11 @@ func (g *GRPC) Validate() error {
 	}
 	switch service, method, _ := strings.Cut(g.Method, "/"); {
 	case g.Method == "":
-		return invalid(CodeRequired, "method", "method is required: the service and its method, as in shop.v1.Alarms/Ring")
+		return invalid(clock.CodeRequired, "method", "method is required: the service and its method, as in shop.v1.Alarms/Ring")
 	case len(g.Method) > maxGRPCMethod:
-		return invalid(CodeOutOfRange, "method", fmt.Sprintf("method has more than %d bytes", maxGRPCMethod))
+		return invalid(clock.CodeOutOfRange, "method", fmt.Sprintf("method has more than %d bytes", maxGRPCMethod))
 	case !isProtoName(service, true) || !isProtoName(method, false):
-		return invalid(CodeInvalidValue, "method", "method must be a service and its method, as in shop.v1.Alarms/Ring")
+		return invalid(clock.CodeInvalidValue, "method", "method must be a service and its method, as in shop.v1.Alarms/Ring")
 	}
 	if err := validateHeaders("metadata", g.Metadata); err != nil {
 		return err
@@ -55,14 +57,14 @@ func (g *GRPC) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(g.Metadata)) {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "grpc-") || strings.HasSuffix(lower, "-bin") {
 			field := "metadata." + cleanName(name)
-			return invalid(CodeInvalidValue, field, field+" belongs to gRPC, or is binary: neither can be given")
+			return invalid(clock.CodeInvalidValue, field, field+" belongs to gRPC, or is binary: neither can be given")
 		}
 	}
 	switch {
 	case g.Timeout < MinEndpointTimeout || g.Timeout > MaxEndpointTimeout || g.Timeout%time.Millisecond != 0:
-		return invalid(CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
+		return invalid(clock.CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case g.Concurrency < 1 || g.Concurrency > MaxEndpointConcurrency:
-		return invalid(CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
+		return invalid(clock.CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	return nil
 }
@@ -74,7 +76,7 @@ func (g *GRPC) ParsedURL() (*url.URL, error) {
 		return nil, err
 	}
 	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery {
-		return nil, invalid(CodeInvalidValue, "url", "url must have neither a path nor a query: method names the service and its method")
+		return nil, invalid(clock.CodeInvalidValue, "url", "url must have neither a path nor a query: method names the service and its method")
 	}
 	u.Path = "/" + g.Method
 	return u, nil

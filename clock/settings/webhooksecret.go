@@ -1,4 +1,4 @@
-package clock
+package settings
 
 import (
 	"crypto/rand"

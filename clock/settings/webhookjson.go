@@ -1,9 +1,10 @@
-package clock
+package settings
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // webhookFields are the fields of an endpoint in a settings document.
@@ -21,20 +22,6 @@ func parseWebhook(raw []byte) (*Webhook, error) {
 		return nil, within("webhook", err)
 	}
 	return w, nil
-}
-
-// within adds the name of the object to the field of an *Error.
-func within(object string, err error) error {
-	e, is := errors.AsType[*Error](err)
-	switch {
-	case !is:
-		return err
-	case e.Field == "":
-		e.Field = object
-	default:
-		e.Field = object + "." + e.Field
-	}
-	return e
 }
 
 // decode reads one field.
@@ -72,7 +59,7 @@ func parseHeaders(object string, raw []byte) (map[string]string, error) {
 func (w *Webhook) decodeSecrets(raw []byte) error {
 	var values []json.RawMessage
 	if json.Unmarshal(raw, &values) != nil {
-		return invalid(CodeInvalidValue, "secrets", "secrets must be an array of strings")
+		return invalid(clock.CodeInvalidValue, "secrets", "secrets must be an array of strings")
 	}
 	for i, value := range values {
 		var secret string
@@ -117,7 +104,7 @@ func (w *Webhook) RedactedJSON() []byte {
 	}
 	b, err := json.Marshal(w.Redacted().format())
 	if err != nil { // texts and whole numbers can be encoded
-		panic("clock: encode a webhook: " + err.Error())
+		panic("settings: encode a webhook: " + err.Error())
 	}
 	return b
 }

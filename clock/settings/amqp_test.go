@@ -1,10 +1,12 @@
-package clock
+package settings
 
 import (
 	"errors"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/clock"
 )
 
 func TestDestinationReadsBackAsWritten(t *testing.T) {
@@ -18,9 +20,9 @@ func TestDestinationReadsBackAsWritten(t *testing.T) {
 		`{"amqp":{"exchange":"a\u0000b"}}`: {},
 		`{"amqp":{"exchange":"` + strings.Repeat("e", 256) + `"}}`: {},
 	} {
-		s, err := ParseSettings(document)
+		s, err := Parse(document)
 		if want == (AMQP{}) {
-			if e, is := errors.AsType[*Error](err); !is || !strings.HasPrefix(e.Field, "amqp") && e.Field != "x" {
+			if e, is := errors.AsType[*clock.Error](err); !is || !strings.HasPrefix(e.Field, "amqp") && e.Field != "x" {
 				t.Errorf("%.60s: error %v", document, err)
 			}
 			continue
@@ -29,10 +31,10 @@ func TestDestinationReadsBackAsWritten(t *testing.T) {
 			t.Errorf("%s is %+v, %v", document, s.AMQP, err)
 			continue
 		}
-		if again, err := ParseSettings(s.Encode()); err != nil || !reflect.DeepEqual(again, s) {
+		if again, err := Parse(s.Encode()); err != nil || !reflect.DeepEqual(again, s) {
 			t.Errorf("%s reads back as %+v, %v", s.Encode(), again, err)
 		}
-		if shown, err := ParseSettings(`{"amqp":` + string(s.AMQP.JSON()) + `}`); err != nil || *shown.AMQP != want {
+		if shown, err := Parse(`{"amqp":` + string(s.AMQP.JSON()) + `}`); err != nil || *shown.AMQP != want {
 			t.Errorf("%s is shown as %s", document, s.AMQP.JSON())
 		}
 	}

@@ -1,0 +1,31 @@
+package settings
+
+import "github.com/clockd/clockd/clock"
+
+// Version is one version of an application's settings, as it is stored.
+type Version struct {
+	Application string
+	Version     int64         // 1 at first, one more with each change; 0: the application never had settings
+	Document    string        // JSON; Parse reads it. It is empty for Version 0
+	ChangedAt   clock.Instant // clock.NoInstant for Version 0
+	ChangedBy   string        // who changed it, at most MaxChangedBy bytes
+}
+
+// Change asks that an application's settings become this document.
+type Change struct {
+	Application string
+	Document    string
+	At          clock.Instant // the database's time
+	By          string        // who changes it, at most MaxChangedBy bytes
+	IfVersion   int64         // condition: the settings have this version; 0: the application never had settings; AnyVersion: no condition
+}
+
+// AnyVersion is the Change.IfVersion of a change without a condition.
+const AnyVersion = -1
+
+// Bounds of stored settings.
+const (
+	MaxChangedBy = 128      // bytes
+	MaxDocument  = 16 << 10 // bytes of a document
+	MaxHistory   = 1000     // versions that one call returns, at most
+)
