@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -46,17 +47,18 @@ var runnablePages = []runnablePage{
 	{file: "consumers.md", served: true},
 	{file: "getting-started.md"},
 	{file: "grpc-interface.md", served: true, notRun: map[string]string{"grpcurl": "is another program"}},
-	{file: "grpc-target.md", served: true},
-	{file: "kafka.md", served: true, notRun: map[string]string{"CLOCKD_KAFKA_BROKERS=": "needs a Kafka"}},
 	{file: "lookups.md", served: true},
 	{file: "observability.md", served: true, notRun: map[string]string{"CLOCKD_OTLP_ENDPOINT=": "needs a collector of traces"}},
 	{file: "operations.md", served: true},
-	{file: "pull.md", served: true},
 	{file: "repeat.md", served: true},
 	{file: "reporting.md"},
 	{file: "security.md", served: true},
 	{file: "upgrade.md"},
-	{file: "webhooks.md", served: true},
+	{file: "targets/grpc.md", served: true},
+	{file: "targets/kafka.md", served: true, notRun: map[string]string{"CLOCKD_KAFKA_BROKERS=": "needs a Kafka"}},
+	{file: "targets/pull.md", served: true},
+	{file: "targets/stream.md", served: true},
+	{file: "targets/webhooks.md", served: true},
 }
 
 // pagesNotRun are the documents whose commands no test runs, with the reason of each.
@@ -70,6 +72,7 @@ var pagesNotRun = map[string]string{
 	"glossary.md":         noCommands,
 	"installation.md":     "needs packages, systemd and Docker",
 	"performance.md":      "has measurements of many minutes",
+	"targets/rabbitmq.md": noCommands,
 }
 
 // noCommands is the reason of pages without commands. A test checks it.
@@ -143,12 +146,13 @@ var fencedCode = regexp.MustCompile("(?s)```.*?\n```")
 
 func TestDocumentsAreRunOrHaveAReason(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no documents", err)
+	docs := os.DirFS(filepath.Join("..", "..", "docs"))
+	files, err := fs.Glob(docs, "*.md")
+	targets, targetsErr := fs.Glob(docs, "targets/*.md")
+	if err != nil || targetsErr != nil || len(files) == 0 || len(targets) == 0 {
+		t.Fatal("no documents", err, targetsErr)
 	}
-	for _, path := range files {
-		file := filepath.Base(path)
+	for _, file := range append(files, targets...) {
 		runs := slices.ContainsFunc(runnablePages, func(p runnablePage) bool { return p.file == file })
 		reason := pagesNotRun[file]
 		if runs == (reason != "") {
